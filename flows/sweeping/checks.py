@@ -110,6 +110,27 @@ class CheckedSweep:
             decisions,
         )
 
+    @property
+    def expected_runs(self) -> int:
+        """The number of runs of the sweep; about, if a search learns from results."""
+        search, spaces = self.sweep.search, self.sweep.spaces
+        if search is None or not spaces:
+            return len(self.runs)
+        return tpe.expected_runs(self.runs, spaces, search)
+
+    def next_batch(self) -> tuple[int, list[Run]]:
+        """The number of runs of the sweep that the store has, and those to compute next.
+
+        Without a search that learns from results, these are all that it lacks.
+        """
+        done = 0
+        for stage in self.stages([]) if self.sweep.spaces else [self.runs]:
+            missing = self.not_in_store(stage)
+            done += len(stage) - len(missing)
+            if missing:
+                return done, missing
+        return done, []
+
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """List all runs of a sweep, without duplicates.

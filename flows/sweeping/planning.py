@@ -15,6 +15,7 @@ from cluster.workers import LostCluster, wait_for
 from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
@@ -127,7 +128,10 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     Raises `WrongInput` as `CheckedSweep` does.
     """
     checked = CheckedSweep(request)
-    missing = checked.missing
+    done, missing = checked.next_batch()
+    todo_runs = max(checked.expected_runs - done, len(missing)) if missing else 0
+    # of a search that learns from results, only the next batch can be planned
+    batches = todo_runs / max(len(missing), 1)
     sizes = with_growths(request.store, checked.sizes, missing)
     limits, factors = (
         limits_of(request.cluster, request.workers),
@@ -135,25 +139,27 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     )
     todo = plan(missing, sizes, limits, factors=factors)
     few, many = (
-        plan(missing, scaled(sizes, factor), limits, factors=factors).seconds
+        batches * plan(missing, scaled(sizes, factor), limits, factors=factors).seconds
         for factor in UNCERTAIN
     )
     uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
     halving = {"halving": "not counted: these are the numbers without it"}
+    search = {"search": f"tpe: about so many runs; those of the next batch are {len(missing):,}"}
     return {
         "sweep": checked.sweep.name,
-        "runs": len(checked.runs),
-        "in the store": len(checked.runs) - len(missing),
-        "to compute": len(missing),
+        "runs": done + todo_runs,
+        "in the store": done,
+        "to compute": todo_runs,
         **(halving if checked.sweep.halving else {}),
+        **(search if checked.sweep.spaces and missing else {}),
         "orders": sorted({use.order_text for use in checked.sweep.datasets}),
-        "passes": len(todo.cohorts),
-        "computing seconds on one core": round(todo.seconds, 1),
+        "passes": round(batches * len(todo.cohorts)),
+        "computing seconds on one core": round(batches * todo.seconds, 1),
         **(uncertain if many > CERTAIN * few else {}),
         "memory of a worker": todo.memory,
         "memory of a worker in bytes": sum(todo.memory.values()),
-        "disk of the results in bytes": RESULT_BYTES * len(missing),
-        **kept_bytes(missing, sizes),
+        "disk of the results in bytes": RESULT_BYTES * todo_runs,
+        **{name: round(batches * count) for name, count in kept_bytes(missing, sizes).items()},
         "disk of the shared copies in bytes": sum(
             12 * size.n_values + 16 * size.n_rows for size in sizes.values()
         ),
@@ -212,8 +218,18 @@ def predictions(
     ------
     dict
         What `cluster.simulation.simulate` returns, by the names `PREDICTED`.
+
+    Raises
+    ------
+    WrongInput
+        As `CheckedSweep`, and if runs of the sweep follow from results of others by a search.
     """
     checked = CheckedSweep(request)
+    if checked.sweep.spaces:
+        raise WrongInput(
+            f'{checked.sweep.path}: method = "tpe" chooses runs by results, so they cannot be'
+            ' predicted; take method = "sobol" for that'
+        )
     sizes = with_growths(request.store, checked.sizes, checked.runs)
     factors = cost_factors(request.store, sizes)
     for count in workers:
