@@ -22,6 +22,7 @@ EXTRAS = {
     "dask_kubernetes": "kubernetes",
     "river": "river",
     "vowpalwabbit": "vw",
+    "optuna": "search",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import tomli_w
 
-from flows.sweeping.file import values_of
+from flows.sweeping.grids import values_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
 from flows.sweeping.halving import Stage, all_equal, losses_of, rungs_of, stages
 from flows.sweeping.request import SweepRequest
@@ -103,25 +104,43 @@ class CheckedSweep:
         )
 
     def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
-        """Yield the runs of each stage of halving; see `flows.sweeping.halving.stages`."""
+        """Yield the runs of each stage: of halving, or of a search that learns from results.
+
+        See `flows.sweeping.halving.stages`, which appends to `decisions`, and
+        `flows.sweeping.tpe.stages`. Without either, all runs are in one stage.
+        """
+        search, spaces, store = self.sweep.search, self.sweep.spaces, self.request.store
+        if search is not None and spaces:
+            return tpe.stages(self.runs, spaces, search, lambda ids: tpe.values_of(store, ids))
         return stages(
             self.runs,
             self.n_rows,
             self.sweep.halving,
-            lambda run_ids: losses_of(self.request.store, run_ids),
+            lambda run_ids: losses_of(store, run_ids),
             decisions,
         )
 
-    def expected_stages(self) -> list[Stage]:
-        """The runs of each stage that the store lacks, if the first configurations go on, and which
-        of them go on from the states of others.
+    @property
+    def expected_runs(self) -> int:
+        """The number of runs of the sweep; about, if a search learns from results."""
+        search, spaces = self.sweep.search, self.sweep.spaces
+        if search is None or not spaces:
+            return len(self.runs)
+        return tpe.expected_runs(self.runs, spaces, search)
+
+    def expected_stages(self) -> tuple[int, list[Stage]]:
+        """The number of runs that the store has, and the stages of those to compute.
+
+        With halving, they are the stages if the first configurations go on. Of a search that learns
+        from results, only the next batch is known.
         """
         if self.sweep.halving is None:
-            return [(self.missing, NO_RUNGS)]
-        found: list[Stage] = []
-        kept: dict[str, Kept] = {}
+            done, batch = self._next_batch()
+            return done, [(batch, NO_RUNGS)]
+        done, found, kept = 0, list[Stage](), dict[str, Kept]()
         for now in stages(self.runs, self.n_rows, self.sweep.halving, all_equal, []):
             missing = self.not_in_store(now)
+            done += len(now) - len(missing)
             rungs = rungs_of(self.runs, missing, self.n_rows, self.sweep.halving, kept)
             found.append((missing, rungs))
             kept = {
@@ -129,7 +148,20 @@ class CheckedSweep:
                 for run in missing
                 if run.learner_class.numbers == "own"
             }
-        return found
+        return done, found
+
+    def _next_batch(self) -> tuple[int, list[Run]]:
+        """The number of runs that the store has, and those to compute next.
+
+        Without a search that learns from results, these are all that it lacks.
+        """
+        done = 0
+        for stage in self.stages([]) if self.sweep.spaces else [self.runs]:
+            missing = self.not_in_store(stage)
+            done += len(stage) - len(missing)
+            if missing:
+                return done, missing
+        return done, []
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
@@ -149,7 +181,8 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             measured = measured_on(sweep.measured, task, classes, stream)
             computed.update(measured.metrics)
             mine = [Run(stream, *one, measured) for one in sweep.configurations]
-            for run in {run.loss: run for run in mine}.values():
+            possible = [Run(stream, *one) for space in sweep.spaces for one in space.examples()]
+            for run in {run.loss: run for run in [*mine, *possible]}.values():
                 try:
                     replace(run, stream=whole).check_labels(classes, task)
                 except WrongInput as error:

@@ -1,6 +1,5 @@
 """The sweep file (TOML): checked key by key, and expanded into datasets and configurations."""
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +11,22 @@ import numpy as np
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
+from flows.sweeping.grids import Grids, combinations, values_of
 from flows.sweeping.halving import Halving
+from flows.sweeping.learner_tables import (
+    LearnerTable,
+    LearnerUse,
+    check_search,
+    configurations,
+    learner_use,
+)
+from flows.sweeping.search import Configuration, Search, Space, is_drawn
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import learner_called, learner_named, metric_called
+from koco_stream.learners import metric_called
 from koco_stream.metrics import SEGMENT, check_name, is_of_file
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.measured import NOTHING_MORE, Measured
-from koco_stream.runs.run import configuration_of
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
@@ -36,10 +43,8 @@ FigureName = Literal[
 MOST_RUNS = 10_000_000
 EXAMPLES = "`koco sweep --list` shows examples"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
-BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 Label = Annotated[float, Field(allow_inf_nan=False)] | int
 Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
-Grids = dict[str, list[Any]]  # values of each parameter
 
 
 class DatasetTable(BaseModel):
@@ -65,13 +70,6 @@ class DatasetTable(BaseModel):
         )
 
 
-class LearnerTable(BaseModel):
-    """A [[learner]] table: the learner's name, and values or grids of values for its parameters."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-    name: str
-
-
 class ReportTable(BaseModel):
     """The [report] table: names of the published figures that the report shows."""
 
@@ -92,6 +90,7 @@ class SweepFile(BaseModel):
     learner: list[LearnerTable] = Field(min_length=1)
     report: ReportTable = ReportTable()
     halving: Halving | None = None
+    search: Search | None = None
 
 
 TABLES: dict[str, type[BaseModel]] = {
@@ -99,6 +98,7 @@ TABLES: dict[str, type[BaseModel]] = {
     "learner": LearnerTable,
     "report": ReportTable,
     "halving": Halving,
+    "search": Search,
 }
 
 
@@ -143,19 +143,28 @@ class DatasetUse:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep file after expansion of its grids.
+    """A sweep file after expansion of its grids and draws.
 
     Each configuration is a learner, its parameters and a learner seed (see `configuration_of`).
+    If the search learns from results, only its first configurations are among them; `spaces` are
+    then what it searches.
     """
 
     path: Path
     name: str
     datasets: tuple[DatasetUse, ...]
-    configurations: tuple[tuple[str, dict[str, Any], int | None], ...]
+    configurations: tuple[Configuration, ...]
     figures: tuple[str, ...]
     text: str = field(repr=False)
     halving: Halving | None = None
     measured: Measured = NOTHING_MORE
+    search: Search | None = None
+    spaces: tuple[Space, ...] = ()
+
+    @property
+    def staged(self) -> bool:
+        """Whether later runs follow from results of earlier ones."""
+        return self.halving is not None or bool(self.spaces)
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -191,24 +200,17 @@ def _expanded(file: TomlFile) -> Sweep:
     """Check and expand a sweep file that was read."""
     path, spec = file.path, file.as_model(SweepFile)
     dataset_grids = [_dataset_grids(file, *numbered) for numbered in enumerate(spec.dataset)]
-    learners = [_reference(file, *numbered) for numbered in enumerate(spec.learner)]
-    learner_grids = [
-        _learner_grids(file, number, table, learners[number])
-        for number, table in enumerate(spec.learner)
-    ]
-    _refuse_many_runs(path, spec, dataset_grids, learner_grids)
+    uses = [learner_use(file, *numbered) for numbered in enumerate(spec.learner)]
+    check_search(file, spec.search, spec.halving is not None, uses)
+    _refuse_many_runs(path, spec, dataset_grids, uses)
     datasets = [
         use
         for number, grids in enumerate(dataset_grids)
         for use in _datasets(file, number, spec.dataset[number], grids)
     ]
-    configurations = [
-        configuration
-        for number, grids in enumerate(learner_grids)
-        for configuration in _configurations(
-            file, number, learners[number], grids, _seeds(spec.learner_seeds)
-        )
-    ]
+    seeds = _seeds(spec.learner_seeds)
+    known = [one for use in uses for one in configurations(file, spec.search, use, seeds)]
+    searched = [use for use in uses if use.draws and spec.search and spec.search.learns]
     for name, count in Counter(use.name for use in datasets).items():
         if count > 1:
             raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
@@ -217,16 +219,18 @@ def _expanded(file: TomlFile) -> Sweep:
         path,
         spec.name,
         tuple(datasets),
-        tuple(configurations),
+        tuple(known),
         tuple([figures] if isinstance(figures, str) else figures),
         file.text,
         spec.halving,
         _measured(file, spec),
+        spec.search,
+        tuple(space for use in searched for space in use.spaces(seeds)),
     )
 
 
 def _refuse_many_runs(
-    path: Path, spec: SweepFile, dataset_grids: list[Grids], learner_grids: list[Grids]
+    path: Path, spec: SweepFile, dataset_grids: list[Grids], uses: list[LearnerUse]
 ) -> None:
     """Raise `WrongInput` for more than `MOST_RUNS` runs, before the list of runs takes memory."""
     streams = sum(
@@ -235,55 +239,13 @@ def _refuse_many_runs(
         * len(_seeds(use.order_seeds))
         for use, grids in zip(spec.dataset, dataset_grids, strict=True)
     )
-    count = (
-        streams
-        * sum(math.prod(map(len, grids.values())) for grids in learner_grids)
-        * len(_seeds(spec.learner_seeds))
-    )
+    of_a_stream = sum(use.count(spec.search) for use in uses) * len(_seeds(spec.learner_seeds))
+    count = streams * of_a_stream
     if count > MOST_RUNS:
         raise WrongInput(
-            f"{path}: {count:,} runs, but a sweep has at most {MOST_RUNS:,}; give fewer values or"
-            " seeds, or split the sweep"
+            f"{path}: {count:,} runs, but a sweep has at most {MOST_RUNS:,}; give fewer values,"
+            " samples or seeds, or split the sweep"
         )
-
-
-def values_of(value: Any) -> list[Any]:
-    """Values of a parameter in a sweep file, as a list.
-
-    `value` is a single value, a list, `{ powers_of_two = [first, last] }` or `{ powers_of_ten =
-    [first, last] }`. Raises `WrongInput` for an empty grid or other tables.
-    """
-    if isinstance(value, list) and not value:
-        raise WrongInput(
-            "the grid is empty, so there is nothing to run; give at least one value, or leave the"
-            " key out"
-        )
-    if not isinstance(value, dict):
-        return value if isinstance(value, list) else [value]
-    if len(value) != 1 or next(iter(value)) not in BASES:
-        raise WrongInput(
-            "give a list, { powers_of_two = [first, last] } or { powers_of_ten = [first, last] }"
-        )
-    ((name, ends),) = value.items()
-    if not (
-        isinstance(ends, list)
-        and len(ends) == 2
-        and all(type(end) is int and abs(end) <= 300 for end in ends)
-        and ends[0] <= ends[1]
-    ):
-        raise WrongInput(
-            f"{name} needs two whole numbers in order, [first exponent, last exponent], not"
-            f" {ends!r}"
-        )
-    return [BASES[name] ** k for k in range(ends[0], ends[1] + 1)]
-
-
-def _reference(file: TomlFile, number: int, table: LearnerTable) -> str:
-    """What runs call the learner of a [[learner]] table."""
-    with file.blaming("learner", number, "name"):
-        reference = learner_called(table.name, file.path.parent)
-        learner_named(reference)
-    return reference
 
 
 def _measured(file: TomlFile, spec: SweepFile) -> Measured:
@@ -303,27 +265,6 @@ def _measured(file: TomlFile, spec: SweepFile) -> Measured:
     return Measured(tuple(sorted(set(names))), spec.window, spec.keep_predictions)
 
 
-def _learner_grids(file: TomlFile, number: int, table: LearnerTable, reference: str) -> Grids:
-    """The checked values of each parameter in a [[learner]] table."""
-    learner = learner_named(reference)
-    grids = {}
-    for key, value in (table.model_extra or {}).items():
-        with file.blaming("learner", number, key):
-            grids[key] = list(map(learner.parameter(key).check, values_of(value)))
-    return grids
-
-
-def _configurations(
-    file: TomlFile, number: int, learner: str, grids: Grids, seeds: Sequence[int]
-) -> Iterator[tuple[str, dict[str, Any], int | None]]:
-    """Yield a learner's configurations: all combinations of parameter values and seeds."""
-    for given in _combinations(grids):
-        with file.blaming("learner", number, "name"):
-            name, params, seed = configuration_of(learner, given, seeds[0])
-        for one in [None] if seed is None else seeds:
-            yield name, params, one
-
-
 def _dataset_grids(file: TomlFile, number: int, table: DatasetTable) -> Grids:
     """The values of each generator parameter in a [[dataset]] table; empty without a generator."""
     known = [*DatasetTable.model_fields]
@@ -334,6 +275,8 @@ def _dataset_grids(file: TomlFile, number: int, table: DatasetTable) -> Grids:
         with file.blaming("dataset", number, key):
             if key not in known:
                 raise WrongInput(f"unknown key{nearest(key, known)}")
+            if is_drawn(value):
+                raise WrongInput("only parameters of learners are drawn; give a value or a list")
             grids[key] = values_of(value)
     return grids
 
@@ -355,7 +298,7 @@ def _datasets(
         )
     seeds = _seeds(table.order_seeds) if shuffled else [None]
     positive = tuple(None if c is None else float(c) for c in table.positive_classes)
-    for given in _combinations(grids):
+    for given in combinations(grids):
         with file.blaming("dataset", number, "name"):
             generated = table.name in GENERATORS
             name = synthetic_name(table.name, given) if generated else table.name
@@ -369,12 +312,6 @@ def _datasets(
             table.window_rows if in_windows else None,
             table.multiclass,
         )
-
-
-def _combinations(grids: Grids) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of the grids' values."""
-    for values in itertools.product(*grids.values()):
-        yield dict(zip(grids, values, strict=True))
 
 
 def _seeds(seeds: int | list[int]) -> Sequence[int]:

@@ -29,8 +29,10 @@ def launch(
     begun = time.monotonic()
     checked = CheckedSweep(request, sweep)
     missing = checked.missing
-    if checked.sweep.halving:
+    if checked.sweep.staged:
         missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])
+    if checked.sweep.spaces:
+        say(f"the search learns from results: about {checked.expected_runs:,} runs, in batches")
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
     checks = missing or request.cluster != "local"
     cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None

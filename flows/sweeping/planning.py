@@ -16,6 +16,7 @@ from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.halving import Stage
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name, shown_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
@@ -128,8 +129,12 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     Raises `WrongInput` as `CheckedSweep` does.
     """
     checked = CheckedSweep(request)
-    stages = checked.expected_stages()
+    done, stages = checked.expected_stages()
     missing = [run for runs, _ in stages for run in runs]
+    # of a search that learns from results, only the next batch can be planned
+    expected = checked.expected_runs - done if checked.sweep.spaces and missing else 0
+    todo = max(expected, len(missing))
+    batches = todo / max(len(missing), 1)
     sizes = with_growths(request.store, checked.sizes, missing)
     limits, factors = (
         limits_of(request.cluster, request.workers),
@@ -137,8 +142,8 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     )
 
     def seconds_of(sizes: dict[str, DataSize]) -> float:
-        """The computing seconds of all stages."""
-        return sum(
+        """The computing seconds of all stages and batches."""
+        return batches * sum(
             plan(runs, sizes, limits, factors=factors, rungs=rungs).seconds
             for runs, rungs in stages
         )
@@ -147,21 +152,22 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     few, many = (seconds_of(scaled(sizes, factor)) for factor in UNCERTAIN)
     uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
     largest = max((one.memory for one in plans), key=lambda terms: sum(terms.values()), default={})
-    count = len(checked.runs) if checked.sweep.halving is None else len(missing)
+    search = {"search": f"tpe: about this many runs; the next batch has {len(missing):,}"}
     return {
         "sweep": checked.sweep.name,
-        "runs": count,
-        "in the store": count - len(missing),
-        "to compute": len(missing),
+        "runs": done + todo,
+        "in the store": done,
+        "to compute": todo,
         **halving_note(checked, stages),
+        **(search if checked.sweep.spaces and missing else {}),
         "orders": sorted({use.order_text for use in checked.sweep.datasets}),
-        "passes": sum(len(one.cohorts) for one in plans),
-        "computing seconds on one core": round(sum(one.seconds for one in plans), 1),
+        "passes": round(batches * sum(len(one.cohorts) for one in plans)),
+        "computing seconds on one core": round(seconds_of(sizes), 1),
         **(uncertain if many > CERTAIN * few else {}),
         "memory of a worker": largest,
         "memory of a worker in bytes": sum(largest.values()),
-        "disk of the results in bytes": RESULT_BYTES * len(missing),
-        **kept_bytes(missing, sizes),
+        "disk of the results in bytes": RESULT_BYTES * todo,
+        **{name: round(batches * count) for name, count in kept_bytes(missing, sizes).items()},
         "disk of the shared copies in bytes": sum(
             12 * size.n_values + 16 * size.n_rows for size in sizes.values()
         ),
@@ -234,8 +240,18 @@ def predictions(
     ------
     dict
         What `cluster.simulation.simulate` returns, by the names `PREDICTED`.
+
+    Raises
+    ------
+    WrongInput
+        As `CheckedSweep`, and if runs of the sweep follow from results of others by a search.
     """
     checked = CheckedSweep(request)
+    if checked.sweep.spaces:
+        raise WrongInput(
+            f'{checked.sweep.path}: method = "tpe" chooses runs by results, so they cannot be'
+            ' predicted; take method = "sobol" for that'
+        )
     sizes = with_growths(request.store, checked.sizes, checked.runs)
     factors = cost_factors(request.store, sizes)
     for count in workers:

@@ -1,9 +1,9 @@
 """A sweep's results as a report needs them: streams, their lines, and the lines' configurations.
 
 A stream here is a dataset read in one way, over all order seeds; generated datasets that differ in
-their data seed only are one stream. A line is a learner, separate for
-each sketch size; a plot shows it as one line. A configuration is a line's parameters, averaged over
-order seeds and learner seeds.
+their data seed only are one stream. A line is a learner, separate for each sketch size if these are
+few; a plot shows it as one line. A configuration is a line's parameters, averaged over order seeds
+and learner seeds.
 """
 
 import json
@@ -39,6 +39,7 @@ READ = (
     *("loss", "constant_mean_loss", "constant_error_rate", "numbers"),
     *METRICS,
 )
+MOST_SIZES = 6  # sketch sizes of a learner that have lines of their own
 KEYS = (
     *(
         "dataset",
@@ -112,7 +113,7 @@ class TrivialResults:
 
 @dataclass(frozen=True)
 class Line:
-    """A learner on one stream, separate for each sketch size, with its configurations."""
+    """A learner on one stream, separate for each of few sketch sizes, with its configurations."""
 
     name: str
     learner: str
@@ -254,6 +255,11 @@ def results_of(runs: pa.Table) -> Results:
         ).items()
     }
     rows = list(_configurations(runs))
+    every = {(row["learner"], row["sketch_size"]) for row in rows}
+    sizes = Counter(learner for learner, _ in every)
+    for row in rows:
+        if sizes[row["learner"]] > MOST_SIZES:  # it was drawn, and is a parameter like others
+            row["sketch_size"] = None
     every = {(row["learner"], row["sketch_size"]) for row in rows}
     in_turn = sorted(every, key=lambda which: (which[0], which[1] is not None, which[1] or 0))
     several = Counter(learner for learner, _ in every)

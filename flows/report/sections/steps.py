@@ -1,4 +1,4 @@
-"""Error against the step parameter, and optima at the edge of their grid."""
+"""Error against the step parameter, and optima at the edge of what was tried."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from flows.tables.tables import grouped
 LOGARITHMIC = 8.0  # a grid whose ends have a larger ratio is drawn on a logarithmic axis
 WIDE = 20.0
 FEWEST = 3  # least number of values of a grid that has inner ones
+MOST_JOINED = 12  # values that are joined by a line, if they were drawn with other parameters'
 
 
 def edges_of(line: Line) -> dict[str, str]:
@@ -37,7 +38,7 @@ def edge_words(line: Line, which: str) -> list[str]:
     """Sentences on a learner's best values at one edge of their grid, "smallest" or "largest"."""
     best = line.best.params if line.best else {}
     return [
-        f"{line.name}: the best {name}, {best[name]:g}, is the {end} of its grid"
+        f"{line.name}: the best {name}, {best[name]:g}, is the {end} tried"
         f" ({line.tried[name][0]:g} to {line.tried[name][-1]:g}): the optimum may lie outside"
         for name, end in edges_of(line).items()
         if end == which
@@ -62,8 +63,8 @@ def edge_flags(streams: Sequence[StreamResults]) -> list[Flag]:
             for words in edge_words(line, end)
         ]
         flags += merged_flags(
-            f"{len(words)} of {n_grids} best values are the {end} of their grid: the optimum may"
-            " lie outside",
+            f"{len(words)} of {n_grids} best values are the {end} tried: the optimum may lie"
+            " outside",
             words,
         )
     return flags
@@ -79,6 +80,15 @@ def best_by_value(line: Line, name: str) -> dict[float, Configuration | None]:
         lambda one: float(one.params[name]),
     )
     return {value: best_of(found) for value, found in sorted(by_value.items())}
+
+
+def is_scattered(line: Line, name: str) -> bool:
+    """Whether most configurations have a value of their own, and differ in other parameters too.
+
+    So it is where values are drawn: a line would join points that have little in common.
+    """
+    values = len(line.tried[name])
+    return values > max(MOST_JOINED, len(line.configurations) / 2) and len(line.tried) > 1
 
 
 def error_against_step(stream: StreamResults, styles: Mapping[str, Style]) -> Figure | None:
@@ -117,7 +127,7 @@ def _plot(
     stream: StreamResults, name: str, lines: list[Line], styles: Mapping[str, Style]
 ) -> Drawing:
     """Plot of the least error for each value of a parameter, by learner."""
-    series, notes = [], []
+    series, notes, styles = [], [], dict(styles)
     for line in lines:
         found = best_by_value(line, name)
         merits = {value: best.merit for value, best in found.items() if best}
@@ -130,6 +140,8 @@ def _plot(
             line.name, list(found), y, low, high, ringed=[k for k, x in enumerate(found) if x == at]
         )
         several = any(best and best.n_runs > 1 for best in found.values())
+        if is_scattered(line, name):
+            several, styles[line.name] = False, (*styles[line.name][:2], "")
         series.append(one if several else replace(one, low=None, high=None))
         if at is not None:
             notes.append(f"{line.name} {merits[at]:.4g} at {at:g}")

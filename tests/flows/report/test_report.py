@@ -171,7 +171,7 @@ def test_report__curves_and_steps_are_those_of_the_parquet_tables(page, store):
 def test_report__says_what_was_run_and_flags_an_optimum_on_the_edge(page, store):
     both = (load_manifest(store, "plain").dataset_hash[:12], "powers_of_two = [-3, 3]", "numpy")
     in_words = (
-        "AdaGrad: the best step_size, 0.004, is the largest of its grid (0.001 to 0.004): the"
+        "AdaGrad: the best step_size, 0.004, is the largest tried (0.001 to 0.004): the"
         " optimum may lie outside",
         "Theorem 2 of Luo et al. (NIPS 2016)",
         "AdaGrad: it is not an online Newton step",

@@ -1,0 +1,325 @@
+"""Search: what is drawn is in its range, extends, and hangs on nothing but its own table."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import qmc
+
+import flows
+from flows.sweeping.file import read_sweep
+from flows.sweeping.planning import dry_run_of
+from flows.sweeping.request import SweepRequest
+from flows.sweeping.search import Drawn, Search, drawn, points, sobol, uniform
+from koco_stream import WrongInput
+from koco_stream.learners.foreign import foreign_learner
+from tests.helpers.sweeps import checked, tables
+
+METHODS = ("random", "sobol")
+SWEEP = """
+name = "try"
+learner_seeds = 2
+[search]
+method = "sobol"
+samples = 16
+[[dataset]]
+name = "sparse"
+positive_class = [1, 2]
+[[dataset]]
+name = "real"
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "OjaSON"
+sketch_size = { integer = [0, 3] }
+sketch_start = { choice = ["random", "gradients"] }
+alpha = { log_uniform = [1e-2, 1e2] }
+[[learner]]
+name = "AdaGrad"
+clip = [1, 2]
+step_size = { uniform = [0.1, 1.0] }
+[[learner]]
+name = "OGD"
+"""
+
+
+def written(tmp_path, text, name="try.toml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+@st.composite
+def spaces(draw):
+    """Drawn parameters by name: ranges and choices of any size."""
+    small = st.floats(-1e6, 1e6, allow_nan=False)
+    found = {}
+    for name in draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)):
+        kind = draw(st.sampled_from(["uniform", "log_uniform", "integer", "choice"]))
+        if kind == "choice":
+            size = draw(st.integers(1, 5))
+            found[name] = Drawn(kind, choices=tuple(range(size)))
+            continue
+        if kind == "integer":
+            low = draw(st.integers(-1000, 1000))
+            found[name] = Drawn(kind, low, low + draw(st.integers(1, 1000)))
+            continue
+        low = draw(st.floats(1e-9, 1e6) if kind == "log_uniform" else small)
+        high = low + draw(st.floats(1e-6, 1e6)) * max(abs(low), 1.0)
+        found[name] = Drawn(kind, low, high)
+    return found
+
+
+def inside(one, value):
+    if one.kind == "choice":
+        return value in one.choices
+    whole = isinstance(value, int) if one.kind == "integer" else isinstance(value, float)
+    return whole and one.low <= value <= one.high
+
+
+@given(spaces(), st.sampled_from(METHODS), st.integers(0, 2**63 - 1), st.integers(1, 40))
+def test_draws__are_in_their_ranges_and_extend(draws, method, seed, count):
+    search = Search(method=method, samples=1, seed=seed)
+    found = points(search, "OGD", draws, count)
+    assert len(found) == count
+    for point in found:
+        assert point.keys() == draws.keys()
+        assert all(inside(draws[name], value) for name, value in point.items())
+    assert points(search, "OGD", draws, 2 * count)[:count] == found
+    turned = dict(reversed(draws.items()))
+    assert points(search.model_copy(update={"samples": 9}), "OGD", turned, count) == found
+
+
+@given(spaces(), st.sampled_from(METHODS), st.integers(0, 2**63 - 2))
+def test_draws__of_other_seeds_and_learners_are_others(draws, method, seed):
+    draws = {**draws, "z": Drawn("uniform", 0.0, 1.0)}
+    search = Search(method=method, samples=1, seed=seed)
+    mine = points(search, "OGD", draws, 8)
+    other = Search(method=method, samples=1, seed=seed + 1)
+    assert mine != points(other, "OGD", draws, 8)
+    assert mine != points(search, "AdaGrad", draws, 8)
+
+
+@given(st.floats(1e-12, 1e12), st.floats(1.001, 1e12), st.floats(0, 1, exclude_max=True))
+def test_log_uniform__is_a_power_of_the_ratio_of_its_ends(low, ratio, u):
+    high = low * ratio
+    exact = low * math.exp(u * math.log(high / low))
+    found = Drawn("log_uniform", low, high).value(u)
+    assert found == pytest.approx(exact, rel=1e-5)
+
+
+@given(st.integers(-50, 50), st.integers(1, 60), st.integers(0, 2**20 - 1))
+def test_integer__divides_the_range_evenly(low, more, k):
+    u = k / 2**20
+    found = Drawn("integer", low, low + more).value(u)
+    assert found - low == math.floor(Fraction(k, 2**20) * (more + 1))
+
+
+@given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(0, 1))
+def test_uniform__of_the_largest_range_does_not_overflow(a, b, u):
+    low, high = sorted((a, b))
+    assert low <= Drawn("uniform", low, high).value(u) <= high
+
+
+@given(st.integers(0, 2**128 - 1), st.integers(1, 8), st.integers(0, 7))
+def test_sobol__hits_each_interval_of_a_power_of_two_once(key, d, k):
+    rows = sobol(key, d, 2**k)
+    assert rows.shape == (2**k, d)
+    for column in rows.T:
+        assert sorted(np.floor(column * 2**k).astype(int)) == list(range(2**k))
+
+
+def test_sobol__is_more_even_than_random():
+    for d in (2, 5):
+        even = [qmc.discrepancy(sobol(key, d, 128)) for key in range(8)]
+        random = [qmc.discrepancy(uniform(key, d, 128)) for key in range(8)]
+        assert max(even) < min(random)
+
+
+def test_random__is_spread_as_it_should_be():
+    rows = uniform(7, 3, 50_000)
+    assert np.abs(rows.mean(0) - 0.5).max() < 0.01
+    assert np.abs(np.corrcoef(rows.T) - np.eye(3)).max() < 0.02
+    assert len(np.unique(rows)) == rows.size
+
+
+def test_draws__are_these():
+    """They are identities of stored runs, so they must not change."""
+    draws = {"b": Drawn("log_uniform", 1e-3, 1e3), "a": Drawn("integer", 0, 9)}
+    found = {
+        method: points(Search(method=method, samples=1), "OGD", draws, 3) for method in METHODS
+    }
+    assert found == {
+        "random": [{"a": 2, "b": 0.829993}, {"a": 0, "b": 0.0302698}, {"a": 7, "b": 0.349}],
+        "sobol": [{"a": 7, "b": 0.0250515}, {"a": 2, "b": 38.0725}, {"a": 4, "b": 0.137151}],
+    }
+
+
+def test_search__is_the_same_on_all_streams_and_for_all_values_of_a_grid(tmp_path, small_store):
+    sweep = checked(written(tmp_path, SWEEP), small_store)
+    configurations = {}
+    for run in sweep.runs:
+        by = configurations.setdefault(run.stream, {})
+        by.setdefault(run.learner, set()).add((repr(sorted(run.params.items())), run.learner_seed))
+    assert len(configurations) == 4
+    assert (
+        len(
+            {
+                repr(sorted((k, sorted(v, key=repr)) for k, v in by.items()))
+                for by in configurations.values()
+            }
+        )
+        == 1
+    )
+    steps = {1.0: set(), 2.0: set()}
+    for run in sweep.runs:
+        if run.learner == "AdaGrad":
+            steps[run.params["clip"]].add(run.params["step_size"])
+    assert steps[1.0] == steps[2.0]
+    assert len(steps[1.0]) == 16
+    assert sum(run.learner == "OGD" for run in sweep.runs) == 4  # nothing of it is drawn
+
+
+def test_another_learner__changes_no_draw_of_the_first(tmp_path):
+    alone = read_sweep(written(tmp_path, SWEEP.partition('[[learner]]\nname = "AdaGrad"')[0]))
+    both = read_sweep(written(tmp_path, SWEEP))
+    assert both.configurations[: len(alone.configurations)] == alone.configurations
+
+
+def test_conditional_parameters__are_no_part_of_a_run_where_they_have_no_effect(tmp_path):
+    sketch = read_sweep(written(tmp_path, SWEEP)).configurations
+    oja = [(params, seed) for learner, params, seed in sketch if learner == "OjaSON"]
+    plain = [one for one in oja if one[0]["sketch_size"] == 0]
+    assert plain
+    assert all("sketch_start" not in params and seed is None for params, seed in plain)
+    assert any("sketch_start" in params for params, _ in oja)
+
+
+def test_extended_search__computes_only_what_is_new(tmp_path, small_store, koco):
+    spec = written(tmp_path, SWEEP)
+    koco("sweep", spec, "--store", small_store, status=0)
+    first = tables(small_store)
+    spec.write_text(SWEEP.replace("samples = 16", "samples = 32"))
+    planned = dry_run_of(SweepRequest(str(spec), str(small_store)))
+    assert planned["in the store"] == len(first[0])
+    koco("sweep", spec, "--store", small_store, status=0)
+    second = tables(small_store)
+    assert len(second[0]) == planned["runs"] > len(first[0])
+    mine = {row["run_id"] for row in first[0]}
+    assert [row for row in second[0] if row["run_id"] in mine] == first[0]
+
+
+def test_dictionary__searches_as_the_file_does(tmp_path, small_store):
+    spec = {
+        "name": "try",
+        "search": {"method": "random", "samples": 4},
+        "dataset": [{"name": "real"}],
+        "learner": [
+            {
+                "name": "OGD",
+                "step_size": {"log_uniform": np.array([0.1, 1.0])},
+                "clip": {"choice": range(1, 3)},
+            }
+        ],
+    }
+    result = flows.sweep(spec, small_store, workers=0)
+    text = """
+    name = "try"
+    search = { method = "random", samples = 4 }
+    dataset = [{ name = "real" }]
+    [[learner]]
+    name = "OGD"
+    clip = { choice = [1, 2] }
+    step_size = { log_uniform = [0.1, 1.0] }
+    """
+    wanted = checked(written(tmp_path, text), small_store)
+    assert sorted(result.runs["run_id"].to_pylist()) == sorted(run.run_id for run in wanted.runs)
+    assert wanted.missing == []
+
+
+def test_halving__works_with_a_search(tmp_path, small_store, koco):
+    text = SWEEP.replace("learner_seeds = 2", "halving = { factor = 4, first = 100 }")
+    koco("sweep", written(tmp_path, text), "--store", small_store, status=0)
+    found = [row for row in tables(small_store)[0] if row["dataset"] == "real"]
+    rungs = {rounds: set() for rounds in (100, 400, 500)}
+    for row in found:
+        if row["learner"] == "OjaSON":
+            rungs[row["rounds"]].add(row["params"])
+    assert rungs[100] > rungs[400] > rungs[500]
+    assert len(rungs[500]) == 1
+
+
+OJA = "line 16, learner 1, sketch_size: "
+ALPHA = "line 18, learner 1, alpha: "
+WRONG = [
+    ("samples = 16", "samples = 0", r"line 6, search\.samples: .*greater than 0, not 0"),
+    ("samples = 16", "", r"search\.samples: this key is missing"),
+    ('"sobol"', '"sobel"', r"line 5, search\.method: .*'random', 'sobol' or 'tpe', not 'sobel'"),
+    ("samples = 16", "sampels = 16", r"search\.sampels: unknown key; did you mean 'samples'"),
+    ("samples = 16", "samples = 16\nseed = -1", r"line 7, search\.seed"),
+    ("samples = 16", "samples = 16\nbatch = 4", r'line 7, search\.batch: only method = "tpe"'),
+    (
+        '[search]\nmethod = "sobol"\nsamples = 16\n',
+        "",
+        r"line 13, learner 1, sketch_size: .*add a table \[search\] with method",
+    ),
+    ("samples = 16", "samples = 900000", r"21,600,008 runs, .*fewer values, samples or seeds"),
+    ("{ integer = [0, 3] }", "{ uniform = [0, 3] }", OJA + r".*whole number; give { integer = "),
+    ("{ integer = [0, 3] }", "{ integer = [0, 3.0] }", OJA + r".*whole numbers with a < b, not"),
+    ("{ integer = [0, 3] }", "{ integer = [3, 3] }", OJA + r".*a < b, not \[3, 3\]"),
+    ("{ integer = [0, 3] }", "{ integer = [3] }", OJA + r".*\[a, b\]"),
+    ("{ integer = [0, 3] }", "{ integer = 3 }", OJA + r".*\[a, b\]"),
+    ("{ integer = [0, 3] }", "{ integer = [-1, 3] }", OJA + r".*at least 0"),
+    ("{ integer = [0, 3] }", "{ integr = [0, 3] }", OJA + r".*{ integer = \[a, b\] }"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ integer = [1, 3] }", ALPHA + r".*is a real number"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ log_uniform = [0, 3] }", ALPHA + r".*greater than 0"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [0, 3] }", ALPHA + r".*greater than 0, not 0"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [1, inf] }", ALPHA + r".*a < b, not \[1, inf"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [nan, 2] }", ALPHA + r".*a < b, not \[nan"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [true, 2] }", ALPHA + r".*a < b, not \[True"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = ['1', 2] }", ALPHA + r".*a < b, not \['1'"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [1, 0] }", ALPHA + r".*greater than 0, not 0"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [1, 1.0] }", ALPHA + r"choice has 1.0 twice"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [] }", ALPHA + r".*at least one value"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = 3 }", ALPHA + r".*at least one value, not 3"),
+    ("{ choice = [", "{ uniform = [", r"line 17, .*sketch_start is not a number; give { choice"),
+    ('"random", "gradients"', '"randm"', r"line 17, .*did you mean 'random'"),
+    ("sketch_start", "sketch_begin", r"line 17, .*did you mean"),
+    (
+        "positive_class = [1, 2]",
+        "positive_class = { choice = [1, 2] }",
+        r"line 9, dataset 1, positive_class",
+    ),
+    (
+        'name = "real"',
+        'name = "ill-conditioned"\ncondition_number = { uniform = [1, 9] }',
+        r"line 12, dataset 2, condition_number: only parameters of learners are drawn",
+    ),
+    (
+        'name = "OGD"',
+        'name = "OGD"\n[[learner]]\nname = "ONS"\nloss = { choice = ["squared", "hinge"] }',
+        r"learner 4, .*no curvature",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+def test_wrong_search__is_refused_with_its_place(old, new, message, tmp_path, small_store):
+    assert old in SWEEP
+    with pytest.raises(WrongInput, match=message):
+        checked(written(tmp_path, SWEEP.replace(old, new)), small_store)
+
+
+def test_search_without_draws__is_refused(tmp_path):
+    text = 'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
+    with pytest.raises(WrongInput, match=r"line 2, search: no parameter is drawn; give one a ra"):
+        read_sweep(written(tmp_path, text + '[[learner]]\nname = "OGD"\nclip = [1, 2]\n'))
+
+
+def test_foreign_learner__takes_any_kind():
+    parameter = foreign_learner("vw").parameter("options")
+    assert drawn(parameter, {"choice": ["--adaptive", ""]}).choices == ("--adaptive", "")
+    assert drawn(parameter, {"integer": [1, 3]}) == Drawn("integer", 1, 3)
