@@ -27,9 +27,9 @@ alpha = {{ powers_of_two = [-4, 8] }}
 
 def begun(spec, store):
     """A sweep in a process of its own, in cohorts of four runs."""
+    short = [sys.executable, "-m", "tests.helpers.sweep_in_short_cohorts"]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.helpers.sweep_in_short_cohorts", "sweep", spec]
-        + ["--store", store, "--workers", "0"],
+        [*short, "sweep", spec, "--store", store, "--workers", "0"],
         cwd=ROOT,
         env=environment(KOCO_TEST_RUNS="4"),
         stdout=subprocess.DEVNULL,
@@ -81,7 +81,8 @@ def test_sweeps_at_once__leave_what_one_after_the_other_does(tmp_path):
         thread.join()
     assert wrong == []
     assert sweeps[2].returncode == 0, said[2]
-    assert 0 in (statuses := [sweep.returncode for sweep in sweeps[:2]]), said
+    statuses = [sweep.returncode for sweep in sweeps[:2]]
+    assert 0 in statuses, said
     for status, text in zip(statuses, said, strict=False):
         assert status == 0 or (status, "the sweep one is running on" in text) == (2, True), text
         assert "Traceback" not in text

@@ -208,11 +208,13 @@ def test_sweep__that_another_process_runs__is_refused_before_anything_starts(tmp
     store = open_store(tmp_path / "store")
     spec = tmp_path / "s.toml"
     spec.write_text(
-        'name = "s"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 100\n[[learner]]\nname = "OGD"\n'
+        'name = "s"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 100\n'
+        '[[learner]]\nname = "OGD"\n'
     )
     other = replace(status_of("s", process=os.getppid()), started=start_of(os.getppid()))
     file = store / "status" / "s.json"
-    file.write_text(text := json.dumps(asdict(other)))
+    text = json.dumps(asdict(other))
+    file.write_text(text)
     done = koco("sweep", spec, "--store", store, status=2)
     assert f"the sweep s is running on {store} (process {os.getppid()} of" in done.stderr
     assert (file.read_text(), (store / "datasets").names()) == (text, [])
