@@ -121,6 +121,9 @@ def _run(
     for needed in NEEDED:
         if needed not in given and (needed != "mean_loss" or given["status"] == "ok"):
             raise WrongInput(f"{where}: {needed} is missing; fill it in")
+    for key, value in given.items():
+        if key != "error" and isinstance(value, str) and not value.isprintable():
+            raise WrongInput(f"{where}: {key} is {value!r}; leave its control characters out")
     if given["status"] not in STATUSES:
         raise WrongInput(
             f"{where}: status is {given['status']!r}; it is one of {', '.join(STATUSES)}"

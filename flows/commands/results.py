@@ -76,7 +76,8 @@ def results(
 
     The table fits the terminal. It shows the parameters that vary, and leaves out columns that are
     empty or the same in all rows; values that are the same everywhere stand below the table.
-    --json, --csv and --arrow have all columns and all digits.
+    --json, --csv and --arrow have all columns and all digits. In CSV, a text that a
+    spreadsheet would take for a formula has an apostrophe before it.
 
     Conditions use the columns of single runs (--runs --json shows them all); the value none stands
     for a missing value. --diff joins the rows of two sweeps that are equal in both; the column
@@ -106,9 +107,7 @@ def results(
     if arrow:
         _write_arrow(answered.table, arrow)
     elif as_csv:
-        import pyarrow.csv
-
-        pyarrow.csv.write_csv(answered.table, sys.stdout.buffer)
+        _write_csv(answered.table)
     elif as_json:
         show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
     else:
@@ -129,6 +128,24 @@ def results(
 def _names(text: str | None) -> tuple[str, ...]:
     """The names in an option that takes several with commas."""
     return tuple(name.strip() for name in text.split(",")) if text is not None else ()
+
+
+def _write_csv(table: Any) -> None:
+    """Print a table as CSV.
+
+    Texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe before
+    them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            texts = table.column(place)
+            marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
+            table = table.set_column(place, field, marked)
+    pyarrow.csv.write_csv(table, sys.stdout.buffer)
 
 
 def _write_arrow(table: Any, file: Path) -> None:

@@ -6,13 +6,13 @@ Nothing is removed while a sweep runs on the store, or a nightly run of it.
 import json
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from flows.housekeeping.listing import files_of
 from flows.runtime.processes import locked
-from flows.sweeping.progress import statuses
+from flows.sweeping.progress import CLAIM, refuse_running
 from flows.tables.tables import rows_of, sweep_names, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import StorePath
@@ -140,23 +140,21 @@ def sweep_removal(store: str, name: str) -> Removal:
 
 @contextmanager
 def _quiet(store: StorePath) -> Iterator[None]:
-    """Context in which no nightly run begins.
+    """Context in which no sweep and no nightly run begins.
 
     Raises `WrongInput` if a sweep or a nightly run is under way.
     """
-    running = [status.sweep for status in statuses(store) if status.state == "running"]
-    if running:
-        raise WrongInput(
-            f"the sweep {running[0]} is running on {store}; wait until it has ended (koco status),"
-            " or stop it"
-        )
-    try:
-        with locked(store, NIGHTLY, None):
-            yield
-    except BlockingIOError:
-        raise WrongInput(
-            f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-        ) from None
+    refuse_running(store)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(store, NIGHTLY, None))
+        except BlockingIOError:
+            raise WrongInput(
+                f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+            ) from None
+        stack.enter_context(locked(store, CLAIM, "waiting for a sweep that begins"))
+        refuse_running(store)  # one may have begun meanwhile
+        yield
 
 
 def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:

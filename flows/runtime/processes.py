@@ -38,9 +38,20 @@ def seconds_since_start() -> float:
 
     The kernel counts them from the machine's start, so that they do not jump with its clock.
     """
-    after_name = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-    started = int(after_name[19]) / os.sysconf("SC_CLK_TCK")
+    started = (start_of(os.getpid()) or 0) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
+
+
+def start_of(pid: int) -> int | None:
+    """When process `pid` was started, in the kernel's ticks since the machine's start.
+
+    None if there is no such process. With it, a process is told from a later one of the same id.
+    """
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(after_name[19])
 
 
 def interrupt(*_: object) -> None:

@@ -10,6 +10,7 @@ from flows.runtime.engine import Start
 from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.file import Sweep
 from flows.sweeping.flow_record import FlowRecord, recorded
+from flows.sweeping.progress import refuse_running
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
 from koco_stream.engine.warm_up import needed
@@ -24,10 +25,12 @@ def launch(
     The cluster, the compilers and Prefect start in parallel, and the sweep does not wait for
     Prefect. With `prefect` false, or if the store has all runs, nothing is recorded. `sweep` is
     given if its file was read before. Returns the summary of `flows.sweeping.flow.sweep_flow`.
-    Raises `WrongInput` as `CheckedSweep` does, and for a cluster that cannot be used.
+    Raises `WrongInput` as `CheckedSweep` does, for a cluster that cannot be used, and if another
+    process runs the sweep.
     """
     begun = time.monotonic()
     checked = CheckedSweep(request, sweep)
+    refuse_running(request.store, checked.sweep.name)
     missing = checked.missing
     if checked.sweep.staged:
         missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])

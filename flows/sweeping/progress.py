@@ -18,12 +18,14 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from psutil import pid_exists
+from pydantic import TypeAdapter
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from flows.runtime.console import note, say
-from koco_stream.io.paths import AnyPath, store_path
+from flows.runtime.processes import locked, start_of
+from koco_stream.errors import WrongInput
+from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 if TYPE_CHECKING:
     # slow: they import the compiler
@@ -37,6 +39,8 @@ STATUS_EVERY = 1.0  # seconds between updates of the status in the store
 LONGER, LONGER_SECONDS = 0.1, 3.0
 EXPLAINED_EVERY = 20.0  # seconds between reasons for a longer time
 SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine counts as killed
+# Lock of a store that a sweep holds while it says that it runs, and a removal as long as it lasts.
+CLAIM = "sweeps"
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Status:
     dashboard: str | None = None
     host: str = ""
     process: int = 0
+    started: int = 0  # when that process was, as `start_of` says; 0 in older files
     begun: str = ""
     updated: str = ""
     error: str | None = None
@@ -66,25 +71,54 @@ class Status:
 COLUMNS = tuple(field.name for field in fields(Status))
 
 
-def statuses(store: AnyPath) -> Iterator[Status]:
-    """Yield the last status of each sweep in the store."""
+def statuses(store: AnyPath, sweep: str | None = None) -> Iterator[Status]:
+    """Yield the last status of each sweep in the store, or of the one of this name.
+
+    Raises `WrongInput` for a damaged file.
+    """
     for file in (store_path(store) / "status").files(".json"):
-        status = Status(**json.loads(file.read_text()))
-        if status.state == "running" and is_dead(status):
-            status = replace(status, state="killed", dashboard=None, seconds_left=None)
-        yield status
+        if sweep is None or file.name == f"{sweep}.json":
+            with suppress(FileNotFoundError):  # removed meanwhile
+                yield _status_in(file)
+
+
+def _status_in(file: StorePath) -> Status:
+    try:
+        status = TypeAdapter(Status).validate_json(file.read_bytes())
+        killed = status.state == "running" and is_dead(status)
+    except (ValueError, TypeError) as error:
+        raise WrongInput(
+            f"{file} is damaged ({' '.join(str(error).split())[:200]}); remove it: it says only how"
+            " far a sweep is"
+        ) from None
+    if killed:
+        return replace(status, state="killed", dashboard=None, seconds_left=None)
+    return status
 
 
 def is_dead(status: Status) -> bool:
     """Whether the process that wrote a status is gone.
 
-    A process on another machine counts as gone after `SILENT_SECONDS` without an update.
+    A process on another machine counts as gone if its last update is more than `SILENT_SECONDS`
+    away, into the past or, by a clock that was wrong, into the future.
     """
     if status.host == socket.gethostname():
-        return not pid_exists(status.process)
-    return (
-        datetime.now(UTC) - datetime.fromisoformat(status.updated)
-    ).total_seconds() > SILENT_SECONDS
+        started = start_of(status.process)
+        return started is None or status.started not in (0, started)
+    silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
+    return abs(silent.total_seconds()) > SILENT_SECONDS
+
+
+def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
+    """Raise `WrongInput` if a sweep is running, or the one of this name in another process."""
+    me = socket.gethostname(), os.getpid()
+    for status in statuses(store, sweep):
+        mine = sweep is not None and (status.host, status.process) == me
+        if status.state == "running" and not mine:
+            raise WrongInput(
+                f"the sweep {status.sweep} is running on {store} (process {status.process} of"
+                f" {status.host}); wait until it has ended (koco status), or stop it"
+            )
 
 
 class SweepProgress:
@@ -94,7 +128,7 @@ class SweepProgress:
     time left: on stderr, and in the store for `koco status`. `show` is called with the share of
     the runs that are done, after each cohort. `time_left` estimates the time of the cohorts that
     are computed now. The time that is shown falls as time passes; if a new estimate is clearly
-    longer, the reason is said.
+    longer, the reason is said. Entering it raises `WrongInput` if another process runs the sweep.
     """
 
     def __init__(
@@ -102,7 +136,9 @@ class SweepProgress:
     ) -> None:
         self.show = show
         self.file = store_path(store) / "status" / f"{sweep}.json"
-        self.status = Status(sweep, host=socket.gethostname(), process=os.getpid(), begun=now())
+        self.store, host, me = store, socket.gethostname(), os.getpid()
+        started = start_of(me) or 0
+        self.status = Status(sweep, host=host, process=me, started=started, begun=now())
         self.cohorts, self.computed, self.rounds, self.scan_seconds = 0, 0, 0, 0.0
         self.time_left: TimeLeft | None = None
         self.rounds_under_way: dict[str, int] = {}  # by cohort
@@ -125,8 +161,10 @@ class SweepProgress:
         self.task = self.live.add_task("runs", total=None, speed="", left="")
 
     def __enter__(self) -> Self:
+        with locked(self.store, CLAIM, "waiting for koco remove"):
+            refuse_running(self.store, self.status.sweep)
+            self._tell()
         self.live.start()
-        self._tell()
         self.beating.start()
         return self
 

@@ -27,6 +27,7 @@ from flows.sweeping.file import Sweep
 from flows.sweeping.progress import SweepProgress
 from flows.tables.decisions import write_decisions
 from flows.tables.tables import rows_of, runs_of, sweep_note
+from flows.tables.text import printable
 from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.warm_up import needed
@@ -309,7 +310,7 @@ def outcome(store: str, name: str) -> dict[str, Any]:
 def failed_lines(summary: dict[str, Any]) -> list[str]:
     """Lines on the first failed runs of a sweep with this summary."""
     return [
-        f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}"
+        printable(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
         for row in summary["failed"]
     ]
 

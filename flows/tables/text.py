@@ -95,7 +95,12 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number_text(value) if isinstance(value, float) else str(value).replace("\n", " ")
+    return number_text(value) if isinstance(value, float) else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """A text for a terminal, which acts on control characters: they become spaces."""
+    return "".join(one if one.isprintable() else " " for one in text)
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

@@ -19,10 +19,12 @@ function sortBy(table, column, header) {
 }
 
 function csvOf(table) {
+  // A spreadsheet takes a text that begins so for a formula.
+  const safe = (text) => (/^[=+\-@\t\r]/.test(text) && !isNumber(text) ? `'${text}` : text);
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const head = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   const lines = [head, ...[...table.tBodies[0].rows].map((row) => [...row.cells].map(valueOf))];
-  return lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
+  return lines.map((line) => line.map(safe).map(quoted).join(",")).join("\r\n") + "\r\n";
 }
 
 for (const table of document.querySelectorAll("table[data-name]")) {

@@ -18,20 +18,36 @@ def cache_folder() -> Path:
 
 
 def private_folder(*names: str) -> Path:
-    """A folder below the cache folder, created with mode 0700.
+    """A folder below the cache folder, created with mode 0700, as are the folders above it.
 
-    Raises `PermissionError` if the cache folder belongs to someone else or others may write to it:
-    compiled code is read from it and executed.
+    Raises `PermissionError` if the cache folder, or one between it and this folder, belongs to
+    someone else or others may write to it: compiled code is read from it and executed.
     """
-    root = cache_folder()
-    folder = root.joinpath(*names)
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state = root.stat()
+    folder = cache_folder()
+    _make(folder)
+    _check(folder)
+    for name in names:
+        folder = folder / name
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _check(folder)
+    return folder
+
+
+def _make(folder: Path) -> None:
+    """Create a folder, and those above it, with mode 0700; existing ones stay as they are."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        _make(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _check(folder: Path) -> None:
+    """Raise `PermissionError` if a folder is not this user's, or others may write to it."""
+    state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & 0o022:
         raise PermissionError(
-            f"the cache folder {root} must belong to you and be writable by nobody else, because"
-            f" compiled code is read from it; run: chmod 700 {root}  (or set KOCO_CACHE to another"
-            " folder)"
+            f"the cache folder {folder} must belong to you and be writable by nobody else, because"
+            f" compiled code is read from it; run: chmod 700 {folder}  (or set KOCO_CACHE to"
+            " another folder)"
         )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder

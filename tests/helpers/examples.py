@@ -24,3 +24,7 @@ EXAMPLES = {name: {} for name in LEARNERS} | {
 
 def make(name, **more):
     return LEARNERS[name](**{**EXAMPLES[name], **more})
+
+
+# Texts that a spreadsheet takes for formulas.
+FORMULAS = ("=1+1", "+1+1", "-1+1", "@SUM(1)", '=HYPERLINK("http://a")')

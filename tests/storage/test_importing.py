@@ -70,6 +70,10 @@ def test_imported_rows__are_in_the_tables_and_reports_once(written, tmp_path, ko
         ([{**ROWS[0], "mean_loss": None}, ROWS[0]], "row 1: mean_loss is missing; fill it in"),
         ([{**ROWS[0], "status": "fine"}], "row 1: status is 'fine'; it is one of ok, diverged"),
         ([{**ROWS[0], "depth": [1]}], r"row 1: parameter depth is \[1\]; give a number or a text"),
+        (
+            [{**ROWS[0], "learner": "a\x1b[2J"}],
+            r"row 1: learner is 'a\\x1b\[2J'; leave its control",
+        ),
         ([{**ROWS[0], "learner": "ONS"}], "row 1: ONS has no parameter 'depth'"),
     ],
 )

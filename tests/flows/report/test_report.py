@@ -23,8 +23,10 @@ from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import CURVES, RUNS, schema
 from koco_stream.streams.manifest import load_manifest
+from storage.importing import import_results
 from storage.results import read_curves
 from storage.store import open_store
+from tests.helpers.examples import FORMULAS
 from tests.helpers.memory import anonymous_peaks
 from tests.helpers.pages import browser, look_at, opened, tables_of
 from tests.helpers.swept import prepared, swept
@@ -121,6 +123,22 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
     plain = runs_of(store, "small").filter(pc.field("dataset") == "plain")
     shown_losses = [float(row[6]) for row in rows[1:] if row[0] == "plain"]
     assert min(shown_losses) == min(plain.column("mean_loss").to_pylist())
+
+
+@pytest.mark.system
+def test_report__saves_no_text_that_a_spreadsheet_takes_for_a_formula(tmp_path):
+    rows = [{"dataset": text, "learner": text, "mean_loss": -1.0} for text in FORMULAS]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
+    import_results(tmp_path / "store", tmp_path / "theirs.parquet", "theirs")
+    page = write_report(tmp_path / "store", "theirs").path
+    with browser() as started, opened(started, page) as (shown, complaints):
+        with shown.expect_download() as saved:
+            shown.get_by_role("button", name="Save as CSV: Best parameters").click()
+        saved.value.save_as(tmp_path / "best.csv")
+        assert complaints == []
+    _, *rows = csv.reader((tmp_path / "best.csv").read_text("utf-8").splitlines())
+    assert {row[0] for row in rows} == {f"'{text}" for text in FORMULAS}
+    assert {cell for row in rows for cell in row if cell[:1] == "-"} == {"-1.0"}
 
 
 def test_report__best_parameters_are_those_of_the_parquet_tables(page, store):

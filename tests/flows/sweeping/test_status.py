@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cluster.clusters import cluster_named
+from flows.runtime.processes import start_of
 from flows.sweeping.progress import COLUMNS, Status, SweepProgress, statuses
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
@@ -156,3 +157,71 @@ NONE = r"no cluster is called .*; give local, or a scheduler's address such as t
 def test_cluster__that_others_can_reach_or_that_is_none_is_refused_with_the_reason(name, said):
     with pytest.raises(WrongInput, match=said):
         cluster_named(name, 3, 0)
+
+
+def test_status__of_a_process_whose_id_another_has_now__is_killed(tmp_path):
+    """After a restart of the machine or a container, ids are given again."""
+    store = open_store(tmp_path / "store")
+    mine = start_of(os.getpid())
+    for name, started in (("mine", mine), ("another's", mine - 1), ("of an older version", 0)):
+        status = replace(status_of(name), started=started)
+        (store / "status" / f"{name}.json").write_text(json.dumps(asdict(status)))
+    states = {status.sweep: status.state for status in statuses(store)}
+    assert states == {"mine": "running", "another's": "killed", "of an older version": "running"}
+
+
+def test_status__by_a_clock_that_was_ahead__ends_with_its_machine(tmp_path):
+    """A machine that set its clock back, and died, does not stay running until that time."""
+    store = open_store(tmp_path / "store")
+    ahead = (datetime.now(UTC) + timedelta(days=400)).isoformat(timespec="seconds")
+    status = status_of("ahead", host="another machine", updated=ahead)
+    (store / "status" / "ahead.json").write_text(json.dumps(asdict(status)))
+    assert [status.state for status in statuses(store)] == ["killed"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"),
+        "{}",
+        '{"sweep": 5}',
+        '{"sweep": "s", "process": "x"}',
+        '{"sweep": "s", "runs": 1e400}',
+        '{"sweep": "s", "state": "running", "host": "another", "updated": "yesterday"}',
+        '{"sweep": "s", "state": "running", "host": "another", "updated": "2026-01-01T00:00:00"}',
+    ],
+)
+def test_status__that_is_damaged__is_named(text, tmp_path, koco):
+    store = open_store(tmp_path / "store")
+    file = store / "status" / "s.json"
+    file.write_text(text)
+    done = koco("status", "--store", store, status=2)
+    assert f"{file} is damaged" in done.stderr
+    assert "remove it" in done.stderr
+
+
+def test_sweep__that_another_process_runs__is_refused_before_anything_starts(tmp_path, koco):
+    store = open_store(tmp_path / "store")
+    spec = tmp_path / "s.toml"
+    spec.write_text(
+        'name = "s"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 100\n'
+        '[[learner]]\nname = "OGD"\n'
+    )
+    other = replace(status_of("s", process=os.getppid()), started=start_of(os.getppid()))
+    file = store / "status" / "s.json"
+    text = json.dumps(asdict(other))
+    file.write_text(text)
+    done = koco("sweep", spec, "--store", store, status=2)
+    assert f"the sweep s is running on {store} (process {os.getppid()} of" in done.stderr
+    assert (file.read_text(), (store / "datasets").names()) == (text, [])
+    # as if it had begun after the check: whoever says second that it runs is refused
+    with pytest.raises(WrongInput, match="the sweep s is running"), SweepProgress(store, "s"):
+        pass
+    assert file.read_text() == text
+    file.write_text(json.dumps(asdict(replace(other, process=dead_process()))))
+    koco("sweep", spec, "--store", store, status=0)
+    koco("sweep", spec, "--store", store, status=0)
