@@ -1,4 +1,4 @@
-"""Reports of searches: many values of a parameter neither make many lines, nor join what differs."""
+"""Reports of searches: many values make no crowd of lines, and no line joins what differs."""
 
 import re
 
