@@ -8,8 +8,10 @@ from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
 from flows.sweeping.halving import Stage, all_equal, losses_of, rungs_of, stages
 from flows.sweeping.request import SweepRequest
+from flows.sweeping.search import Configuration
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
+from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import Costs, DataSize
 from koco_stream.runs.measured import Measured
@@ -172,6 +174,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """
     runs: list[Run] = []
     computed: set[str] = set()  # metrics
+    of_later_losses = _of_later_losses(sweep)
     for use in sweep.datasets:
         manifest = manifests[use.name]
         classes = manifest.classes if manifest else [-1.0, 1.0]
@@ -181,8 +184,8 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             measured = measured_on(sweep.measured, task, classes, stream)
             computed.update(measured.metrics)
             mine = [Run(stream, *one, measured) for one in sweep.configurations]
-            possible = [Run(stream, *one) for space in sweep.spaces for one in space.examples()]
-            for run in {run.loss: run for run in [*mine, *possible]}.values():
+            later = [Run(stream, *one) for one in of_later_losses]
+            for run in {run.loss: run for run in [*mine, *later]}.values():
                 try:
                     replace(run, stream=whole).check_labels(classes, task)
                 except WrongInput as error:
@@ -197,6 +200,12 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
                 " dataset; leave it out"
             )
     return without_repeats(runs)
+
+
+def _of_later_losses(sweep: Sweep) -> list[Configuration]:
+    """A configuration of each loss that a search which learns from results may come to."""
+    examples = [one for space in sweep.spaces for one in space.examples()]
+    return [*{learner_named(one[0]).measured_loss(one[1]): one for one in examples}.values()]
 
 
 def measured_on(
