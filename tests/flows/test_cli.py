@@ -22,7 +22,7 @@ def test_help__shows_all_commands_by_use(koco):
     """What is used each day comes first, and no command or sentence is cut."""
     text = koco("--help", status=0).stdout
     shown = re.findall(r"^  ([a-z]+(?: accept)?)  ", text, re.M)
-    assert shown[:5] == ["prepare", "sweep", "status", "results", "report"]
+    assert shown[:6] == ["prepare", "sweep", "status", "results", "compare", "report"]
     assert shown == list(command.commands)
     assert [f"{title}:" in text for title in COMMANDS] == [True] * len(COMMANDS)
     assert "..." not in text.partition("Options:")[2]

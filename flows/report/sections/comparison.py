@@ -90,9 +90,9 @@ def ranks_figure(found: Comparison) -> Figure:
 
 
 def time_against_rank(found: Comparison) -> Figure | None:
-    """Figure of the time a round against the mean rank; None if fewer than two times are known."""
+    """Figure of the time a round against the mean rank; None if they are not known, or equal."""
     rows = [row for row in rows_of(found.summary) if row["microseconds"] is not None]
-    if len(rows) < 2:
+    if any(len({f"{row[name]:.6g}" for row in rows}) < 2 for name in ("microseconds", "mean_rank")):
         return None
     front = sorted((row for row in rows if row["pareto"]), key=lambda row: row["microseconds"])
     names = [row["learner"].rpartition(":")[2] for row in rows]  # without modules and files
