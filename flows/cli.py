@@ -11,6 +11,7 @@ import click
 import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.data import datasets, prepare, verify
+from flows.commands.explore import explore
 from flows.commands.housekeeping import compact, list_sweeps, remove
 from flows.commands.learners import learners
 from flows.commands.nightly import accept, nightly, serve
@@ -68,7 +69,7 @@ def koco() -> None:
 
 
 COMMANDS = {
-    "A sweep, from data to report": (prepare, sweep, status, results, report),
+    "A sweep, from data to report": (prepare, sweep, status, results, report, explore),
     "What there is": (datasets, learners, list_sweeps),
     "The papers": (reproduce,),
     "Every night": (nightly, accept, serve),

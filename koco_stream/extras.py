@@ -22,6 +22,8 @@ EXTRAS = {
     "dask_kubernetes": "kubernetes",
     "river": "river",
     "vowpalwabbit": "vw",
+    "duckdb": "explore",
+    "plotly": "explore",
 }
 
 
