@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from koco_stream.engine.result_file import result_files_folder
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.paths import AnyPath, store_path
-from koco_stream.runs.schemas import CURVES, RUNS, curve_points, schema
+from koco_stream.runs.schemas import CURVES, RUNS, curve_points, result_schema, schema
 from storage.results import file_name, write_tables
 from storage.store import open_store
 
@@ -21,28 +23,46 @@ ROUNDS = 10_000
 def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed: int = 0) -> Path:
     """A store at `where` with `n` collected runs of one sweep, in so many files, with curves."""
     store = open_store(where)
-    rng = np.random.default_rng(seed)
-    runs = drawn_runs(n, sweep, rng)
-    points = curve_points(ROUNDS)
+    runs = drawn_runs(n, sweep, np.random.default_rng(seed))
     for part in np.array_split(np.arange(n), files):
-        table = runs.slice(part[0], len(part))
-        losses = np.asarray(table.column("mean_loss"))[:, None] * (1 + 5 / points)
-        curves = pa.table(
-            {
-                "run_id": table.column("run_id").take(np.repeat(np.arange(len(part)), len(points))),
-                "t": np.tile(points.astype(np.int64), len(part)),
-                "cumulative_loss": (losses * points).ravel(),
-                "mistakes": np.tile((points / 4).astype(np.int64), len(part)),
-                "dictionary_size": pa.nulls(len(part) * len(points), pa.int64()),
-            },
-            schema=schema(CURVES),
-        )
-        results = store_path(store) / "results"
-        write_tables([curves], results / "curves" / file_name(table))
-        write_tables([table], results / "runs" / file_name(table))
+        put_collected(store, runs.slice(part[0], len(part)))
     note = {"name": sweep, "file": "", "figures": [], "run_ids": runs.column("run_id").to_pylist()}
     (store_path(store) / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
     return Path(str(store))
+
+
+def put_collected(store: AnyPath, runs: pa.Table) -> None:
+    """Write runs, with their curves, as files of the tables."""
+    results = store_path(store) / "results"
+    write_tables([drawn_curves(runs)], results / "curves" / file_name(runs))
+    write_tables([runs], results / "runs" / file_name(runs))
+
+
+def put_result_file(store: AnyPath, name: str, runs: pa.Table) -> None:
+    """Write runs, with their curves, as a result file that is not collected yet."""
+    points = drawn_curves(runs).to_pylist()
+    rows = [
+        {**row, "curve": [point for point in points if point["run_id"] == row["run_id"]]}
+        for row in runs.to_pylist()
+    ]
+    with (result_files_folder(store) / f"{name}.parquet").written() as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=result_schema()), temporary)
+
+
+def drawn_curves(runs: pa.Table) -> pa.Table:
+    """Curves of runs, which follow from their mean losses."""
+    n, points = runs.num_rows, curve_points(ROUNDS)
+    losses = np.asarray(runs.column("mean_loss"))[:, None] * (1 + 5 / points)
+    return pa.table(
+        {
+            "run_id": runs.column("run_id").take(np.repeat(np.arange(n), len(points))),
+            "t": np.tile(points.astype(np.int64), n),
+            "cumulative_loss": (losses * points).ravel(),
+            "mistakes": np.tile((points / 4).astype(np.int64), n),
+            "dictionary_size": pa.nulls(n * len(points), pa.int64()),
+        },
+        schema=schema(CURVES),
+    )
 
 
 def drawn_runs(n: int, sweep: str, rng: np.random.Generator) -> pa.Table:

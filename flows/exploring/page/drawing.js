@@ -53,7 +53,7 @@ function drawParallel(place, names, lines, pick, brush) {
       x.push(null); y.push(null); ids.push(null); text.push(null);
     }
     const colour = css(COLOURS[k] ?? "--grey");
-    return { x, y, text, customdata: ids, name: escaped(name), hoverinfo: "text", mode: "lines+markers", type: "scatter", marker: { size: 4, color: colour }, opacity: lines.length > 300 ? 0.35 : 0.8, line: { color: colour, width: 1 }, selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 1 } } };
+    return { x, y, text, customdata: ids, name: escaped(name), hoverinfo: "text", mode: "lines+markers", type: "scatter", marker: { size: 4, color: colour }, opacity: lines.length > 300 ? 0.5 : 0.8, line: { color: colour, width: lines.length > 300 ? 0.5 : 1 }, selected: { marker: { opacity: 1 } }, unselected: { marker: { opacity: 1 } } };
   });
   const missing = names.map((_, k) => lines.some((line) => line[k + 2] === null));
   const words = names.flatMap((name, k) => [

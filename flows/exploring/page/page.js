@@ -4,7 +4,7 @@ const at = (id) => document.getElementById(id);
 const form = at("filters"), lists = ["sweep", "dataset", "learner", "status"];
 const USUAL = ["sweep", "dataset", "order", "order_seed", "learner", "params", "status", "error", "mean_loss", "error_rate", "seconds"];
 const SIZE = 50, MOST_CURVES = 20, EVERY = 2000; // rows, curves, milliseconds
-const now = { stamp: null, columns: [], shown: null, axes: null, sort: "run_id", descending: false, offset: 0, rows: [], matched: 0, chosen: [], parallel: null, curves: [] };
+const now = { stamp: null, columns: [], shown: null, axes: null, sort: "finished_at", descending: true, offset: 0, rows: [], matched: 0, chosen: [], parallel: null, curves: [] };
 const many = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 
 function make(name, given = {}, ...inside) {
