@@ -23,6 +23,8 @@ EXTRAS = {
     "river": "river",
     "vowpalwabbit": "vw",
     "optuna": "search",
+    "duckdb": "explore",
+    "plotly": "explore",
 }
 
 

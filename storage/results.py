@@ -126,7 +126,9 @@ def _read_each(
 
     def found() -> list[T]:
         uncollected = result_files(store)
-        collected = [read(file, _read(file, columns)) for file in table_files(store, "runs")]
+        collected = [
+            read(file, read_runs_file(file, columns)) for file in table_files(store, "runs")
+        ]
         tables = [(file, read_result(file)) for file in uncollected]
         return collected + [read(file, table) for file, table in tables if table is not None]
 
@@ -141,14 +143,16 @@ def repeated(work: Callable[[], T]) -> T:
     return work()
 
 
-def _read(file: StorePath, names: Sequence[str]) -> pa.Table:
-    """Read columns of a file; all columns if the file, of an older version, lacks one of them.
+def read_runs_file(file: StorePath, names: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of a file of the table; None reads all.
+
+    All columns are read, too, if the file, of an older version, lacks one of them.
 
     Raises `WrongInput` for a damaged file.
     """
     try:
         try:
-            return file.read_table(list(names))
+            return file.read_table(None if names is None else list(names))
         except pa.ArrowInvalid:
             return file.read_table()
     except (FileNotFoundError, StoreUnavailable):

@@ -112,22 +112,34 @@ def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
 
 def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
     """Mask of the runs that meet a condition."""
-    name, operator, text = _parsed(condition)
-    if name not in runs.column_names:
-        raise WrongInput(
-            f"--where {condition!r}: runs have no column {name!r}{nearest(name, runs.column_names)}"
-        )
+    name, operator, value = parsed(condition, runs.schema)
     column = runs.column(name)
-    if text == NOTHING and operator in ("=", "!="):
+    if value is None:
         return pc.is_null(column) if operator == "=" else pc.is_valid(column)
+    return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
+
+
+def parsed(condition: str, columns: pa.Schema) -> tuple[str, str, pa.Scalar | None]:
+    """Column, operator and value of a condition on a table with these columns.
+
+    The value is None for `none`, and else of the column's type. Raises `WrongInput` as `filtered`
+    does.
+    """
+    name, operator, text = _parsed(condition)
+    if name not in columns.names:
+        raise WrongInput(
+            f"--where {condition!r}: runs have no column {name!r}{nearest(name, columns.names)}"
+        )
+    if text == NOTHING and operator in ("=", "!="):
+        return name, operator, None
+    kind = columns.field(name).type
     try:
-        value = pa.scalar(text).cast(column.type)
+        return name, operator, pa.scalar(text).cast(kind)
     except pa.ArrowInvalid:
         raise WrongInput(
             f"--where {condition!r}: {text!r} cannot be compared with the column {name}, which"
-            f" has the type {column.type}"
+            f" has the type {kind}"
         ) from None
-    return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
 
 
 def _parsed(condition: str) -> tuple[str, str, str]:

@@ -3,11 +3,14 @@ and the site has what it promises.
 """
 
 import json
+import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tomllib
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +25,8 @@ from flows.sweeping.halving import Halving
 from flows.sweeping.packaged import packaged
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
+from storage.results import read_runs
+from tests.helpers.many_runs import many_runs
 from tests.helpers.pages import SIZES, browser, opened, violations
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
 from tests.helpers.project import ROOT
@@ -63,10 +68,45 @@ def test_reading_results__runs_after_the_tutorial(folder):
         pytest.param("own-dataset.md", marks=pytest.mark.system),
         "python-use.md",
         "sweeps-in-python.md",
+        "explore.md",
     ],
 )
 def test_how_to__runs(page, tmp_path):
     run_page(page, tmp_path, environment_for(tmp_path, ROOT))
+
+
+@pytest.mark.system
+def test_export__gives_mlflow_the_runs_of_the_store(tmp_path):
+    """MLflow holds other packages back, so that it is in an environment of its own."""
+    python = os.environ.get("KOCO_MLFLOW") or sys.executable
+    if subprocess.run([python, "-c", "import mlflow, sqlalchemy"], capture_output=True).returncode:
+        pytest.skip(
+            "needs MLflow: python -m venv E; E/bin/pip install mlflow; KOCO_MLFLOW=E/bin/python"
+        )
+    runs = read_runs(many_runs(tmp_path / "store", 12)).to_pylist()
+    environment = environment_for(tmp_path, ROOT)
+    (tmp_path / ".programs" / "python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    del environment["PYTHONPATH"]
+    run_page("export.md", tmp_path, environment)
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        found = {
+            key: set(
+                database.execute(
+                    f"SELECT t.value, o.key, o.value FROM tags t JOIN {key} o"
+                    " USING (run_uuid) WHERE t.key = 'run_id'"
+                )
+            )
+            for key in ("params", "metrics")
+        }
+    assert {(run["run_id"], "dataset", run["dataset"]) for run in runs} <= found["params"]
+    for run in runs:
+        for name, value in json.loads(run["params"]).items():
+            assert (run["run_id"], name, str(value)) in found["params"]
+    assert found["metrics"] == {
+        (run["run_id"], name, run[name])
+        for run in runs
+        for name in ("mean_loss", "error_rate", "seconds")
+    }
 
 
 @pytest.mark.parametrize(

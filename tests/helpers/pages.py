@@ -42,13 +42,20 @@ def opened(started, path, width=1280, scheme="light", site=False):
     """The page at `path`, and a list that gets what a page that needs nothing must not do: messages
     on its console, errors, requests. A page of a `site` may ask for the files of its folder.
     """
+    address = Path(path).absolute().as_uri()
+    beside = Path(path).absolute().parent.as_uri() if site else address
+    with visited(started, address, beside, width, scheme) as found:
+        yield found
+
+
+@contextmanager
+def visited(started, address, beside, width=1280, scheme="light"):
+    """The page at an address, as `opened`; it may ask for what begins with `beside`."""
     context = started.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
     )
     try:
         page, complaints = context.new_page(), []
-        address = Path(path).absolute().as_uri()
-        beside = Path(path).absolute().parent.as_uri() if site else address
         page.on("console", lambda message: complaints.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
         page.on(

@@ -1,0 +1,109 @@
+"""A store with the results of many runs, drawn and not computed, for what reads tables."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from koco_stream.engine.result_file import result_files_folder
+from koco_stream.io.files import canonical_json, text_hash
+from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.runs.schemas import CURVES, RUNS, curve_points, result_schema, schema
+from storage.results import file_name, write_tables
+from storage.store import open_store
+
+LEARNERS = ("OjaSON", "AdaGrad", "CONKONS")
+VARIED = {"OjaSON": ("alpha", "sketch_size"), "AdaGrad": ("step_size",), "CONKONS": ("bandwidth",)}
+ROUNDS = 10_000
+
+
+def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed: int = 0) -> Path:
+    """A store at `where` with `n` collected runs of one sweep, in so many files, with curves."""
+    store = open_store(where)
+    runs = drawn_runs(n, sweep, np.random.default_rng(seed))
+    for part in np.array_split(np.arange(n), files):
+        put_collected(store, runs.slice(part[0], len(part)))
+    note = {"name": sweep, "file": "", "figures": [], "run_ids": runs.column("run_id").to_pylist()}
+    (store_path(store) / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
+    return Path(str(store))
+
+
+def put_collected(store: AnyPath, runs: pa.Table) -> None:
+    """Write runs, with their curves, as files of the tables."""
+    results = store_path(store) / "results"
+    write_tables([drawn_curves(runs)], results / "curves" / file_name(runs))
+    write_tables([runs], results / "runs" / file_name(runs))
+
+
+def put_result_file(store: AnyPath, name: str, runs: pa.Table) -> None:
+    """Write runs, with their curves, as a result file that is not collected yet."""
+    points = drawn_curves(runs).to_pylist()
+    rows = [
+        {**row, "curve": [point for point in points if point["run_id"] == row["run_id"]]}
+        for row in runs.to_pylist()
+    ]
+    with (result_files_folder(store) / f"{name}.parquet").written() as temporary:
+        pq.write_table(pa.Table.from_pylist(rows, schema=result_schema()), temporary)
+
+
+def drawn_curves(runs: pa.Table) -> pa.Table:
+    """Curves of runs, which follow from their mean losses."""
+    n, points = runs.num_rows, curve_points(ROUNDS)
+    losses = np.asarray(runs.column("mean_loss"))[:, None] * (1 + 5 / points)
+    return pa.table(
+        {
+            "run_id": runs.column("run_id").take(np.repeat(np.arange(n), len(points))),
+            "t": np.tile(points.astype(np.int64), n),
+            "cumulative_loss": (losses * points).ravel(),
+            "mistakes": np.tile((points / 4).astype(np.int64), n),
+            "dictionary_size": pa.nulls(n * len(points), pa.int64()),
+        },
+        schema=schema(CURVES),
+    )
+
+
+def drawn_runs(n: int, sweep: str, rng: np.random.Generator) -> pa.Table:
+    """`n` rows of the table `runs`: three learners, parameters and results that are drawn."""
+    learner = rng.integers(0, len(LEARNERS), n)
+    names = np.array(LEARNERS)[learner]
+    drawn = {
+        name: np.where(
+            [name in VARIED[one] for one in names], 10.0 ** rng.uniform(-3, 3, n).round(3), np.nan
+        )
+        for name in ("alpha", "step_size", "bandwidth", "sketch_size")
+    }
+    drawn["sketch_size"] = np.where(names == "OjaSON", rng.integers(0, 20, n), np.nan)
+    loss = 0.1 + rng.random(n)
+    status = np.where(rng.random(n) < 0.01, "diverged", "ok")
+    given = {
+        "run_id": [text_hash(f"{sweep} {k}") for k in range(n)],
+        "sweep": [sweep] * n,
+        "dataset": rng.choice(["pump", "20news", "year"], n),
+        "dataset_hash": ["0" * 64] * n,
+        "order": ["shuffled"] * n,
+        "order_seed": rng.integers(0, 5, n),
+        "learner": names,
+        "numbers": ["own"] * n,
+        "params": [
+            canonical_json({key: float(drawn[key][k]) for key in VARIED[name]})
+            for k, name in enumerate(names)
+        ],
+        **drawn,
+        "status": status,
+        "error": [f"diverged in round {k}" if s != "ok" else None for k, s in enumerate(status)],
+        "rounds": [ROUNDS] * n,
+        "mean_loss": loss,
+        "error_rate": loss / 3,
+        "seconds": rng.random(n) * 3,
+        "finished_at": [datetime(2026, 1, 1, tzinfo=UTC)] * n,
+    }
+    arrays = [
+        pa.array(given[c.name], from_pandas=True).cast(c.type)
+        if c.name in given
+        else pa.nulls(n, c.type)
+        for c in RUNS
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema(RUNS))
