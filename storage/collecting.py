@@ -12,6 +12,7 @@ from koco_stream.io.files import remove_unfinished
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
 from storage.results import (
+    KEYS,
     WithCurves,
     conformed,
     curves_of,
@@ -22,6 +23,7 @@ from storage.results import (
     only_failed,
     repeated,
     result_files,
+    rows_in,
     table_files,
     with_curves,
     without,
@@ -117,7 +119,7 @@ def _collect(store: AnyPath, everything: bool) -> int:
                 new.append((file, conformed(RUNS, table)))
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
-    there = [file.read_table(["run_id", "status"]) for file in files]
+    there = [rows_in(file, KEYS) for file in files]
     ids = [ids_of(table) for table in there]
     known = set().union(*ids)
     failed = set().union(*(ids_of(only_failed(table)) for table in there))
@@ -131,7 +133,7 @@ def _collect(store: AnyPath, everything: bool) -> int:
     whole = {file.name for file in table_files(store, "runs")}
     for file in table_files(store, "curves"):
         with suppress(FileNotFoundError):
-            if file.name not in whole and ids_of(file.read_table(["run_id"])) <= known:
+            if file.name not in whole and ids_of(rows_in(file, KEYS[:1])) <= known:
                 file.remove()
     for file, _ in new:
         file.remove()
@@ -150,7 +152,7 @@ def _replace(
     `done`.
     """
     results = store_path(store) / "results"
-    kept = [(file, without(conformed(RUNS, file.read_table()), done)) for file in absorbed]
+    kept = [(file, without(rows_in(file, RUNS), done)) for file in absorbed]
     curves: list[WithCurves] = [(runs, partial(_curves_in, file)) for file, runs in fresh]
     curves += [with_curves(store, file, runs) for file, runs in kept]
     tables = [schema(RUNS).empty_table(), *(runs for _, runs in (*fresh, *kept))]

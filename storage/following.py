@@ -8,7 +8,7 @@ import pyarrow as pa
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
-from storage.results import among, conformed, first_of_each, read_runs_file, repeated
+from storage.results import among, conformed, first_of_each, read_columns, repeated
 
 Version = tuple[StorePath, int, int]  # a file, and what `StorePath.versions` says of it
 FILE = pa.field("file", pa.int64())
@@ -73,7 +73,7 @@ class Followed:
     def _read(self) -> Snapshot:
         state = self._state()
         readers: dict[str, Callable[[StorePath], pa.Table | None]] = {
-            f"{self.store / 'results' / 'runs'}/": read_runs_file,
+            f"{self.store / 'results' / 'runs'}/": read_columns,
             f"{result_files_folder(self.store)}/": read_result,
         }
         kept = dict[Version, pa.Table | None]()

@@ -22,11 +22,12 @@ from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import dataset_path, datasets_path
 from storage.collecting import collect
 from storage.results import (
-    conformed,
+    KEYS,
     file_name,
     ids_of,
     repeated,
     result_files,
+    rows_in,
     table_files,
     with_curves,
     without,
@@ -76,7 +77,7 @@ def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]
     """
     curves = store_path(store) / "results" / "curves"
     for file in table_files(store, "runs"):
-        ids = ids_of(file.read_table(["run_id"]))
+        ids = ids_of(rows_in(file, KEYS[:1]))
         for each in (file, curves / file.name):
             yield each, _shared(sum(each.sizes()), ids)
     for file in result_files(store):
@@ -109,7 +110,7 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
     """Remove runs from the tables `runs` and `curves`. The caller holds the store's lock."""
     results = store_path(store) / "results"
     for file in table_files(store, "runs"):
-        whole = conformed(RUNS, file.read_table())
+        whole = rows_in(file, RUNS)
         if run_ids.isdisjoint(ids_of(whole)):
             continue
         runs, curves = with_curves(store, file, whole)
@@ -123,10 +124,10 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
         file.remove()
         (results / "curves" / file.name).remove()
     files = table_files(store, "runs")
-    known = set().union(*(ids_of(file.read_table(["run_id"])) for file in files))
+    known = set().union(*(ids_of(rows_in(file, KEYS[:1])) for file in files))
     names = {file.name for file in files}
     for file in table_files(store, "curves"):  # left by an interruption
-        if file.name not in names and ids_of(file.read_table(["run_id"])) <= known | run_ids:
+        if file.name not in names and ids_of(rows_in(file, KEYS[:1])) <= known | run_ids:
             file.remove()
 
 

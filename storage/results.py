@@ -7,7 +7,7 @@ collected or not. Windows and predictions have a file for each cohort, which is 
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column,
 
 ATTEMPTS = 20
 FAILED = "failed"
+KEYS = tuple(column for column in RUNS if column.name in ("run_id", "status"))
 T = TypeVar("T")
 # runs, with the columns run_id and status at least, and a function that reads their curves
 WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
@@ -68,6 +69,7 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
     only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
 
     def curves(file: StorePath, table: pa.Table) -> WithCurves:
+        conformed(KEYS, table)  # raises if it is no table of runs
         if only is not None:
             table = table.filter(only)
         if "curve" in table.column_names:
@@ -102,7 +104,8 @@ def _read_of_cohorts(
     left, found = set(run_ids), [pa.Table.from_batches([], schema(columns))]
     for file in table_files(store, table):
         only = pc.field("run_id").isin(pa.array(sorted(left), pa.string()))
-        rows = conformed(columns, file.read_table(only=only))
+        with named(file):
+            rows = conformed(columns, file.read_table(only=only))
         found.append(rows)
         left -= ids_of(rows)
     return pa.concat_tables(found)
@@ -126,9 +129,10 @@ def _read_each(
 
     def found() -> list[T]:
         uncollected = result_files(store)
-        collected = [
-            read(file, read_runs_file(file, columns)) for file in table_files(store, "runs")
-        ]
+        collected = []
+        for file in table_files(store, "runs"):
+            with named(file):
+                collected.append(read(file, read_columns(file, columns)))
         tables = [(file, read_result(file)) for file in uncollected]
         return collected + [read(file, table) for file, table in tables if table is not None]
 
@@ -143,18 +147,28 @@ def repeated(work: Callable[[], T]) -> T:
     return work()
 
 
-def read_runs_file(file: StorePath, names: Sequence[str] | None = None) -> pa.Table:
-    """Read columns of a file of the table; None reads all.
+def read_columns(file: StorePath, names: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of a file of a table; None reads all.
 
     All columns are read, too, if the file, of an older version, lacks one of them.
 
     Raises `WrongInput` for a damaged file.
     """
-    try:
+    with named(file):
         try:
             return file.read_table(None if names is None else list(names))
         except pa.ArrowInvalid:
             return file.read_table()
+
+
+# Functions that collecting uses too.
+
+
+@contextmanager
+def named(file: StorePath) -> Iterator[None]:
+    """Context in which a file of a table is read. Raises `WrongInput` if it is damaged."""
+    try:
+        yield
     except (FileNotFoundError, StoreUnavailable):
         raise
     except (pa.ArrowException, OSError) as error:
@@ -163,14 +177,22 @@ def read_runs_file(file: StorePath, names: Sequence[str] | None = None) -> pa.Ta
         ) from error
 
 
-# Functions that collecting uses too.
+def rows_in(file: StorePath, columns: tuple[Column, ...]) -> pa.Table:
+    """The rows of a file with these columns. Raises `WrongInput` if it is damaged."""
+    with named(file):
+        return conformed(columns, read_columns(file, [column.name for column in columns]))
 
 
 def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     """Table with exactly these columns, in their current types.
 
-    Columns that an older version did not write are null.
+    Columns that an older version did not write are null. Raises `pa.ArrowException` for a column of
+    another kind, and if one of `KEYS` is missing or has a null.
     """
+    asked = {column.name for column in columns}
+    for name in sorted(asked.intersection(key.name for key in KEYS)):
+        if name not in table.column_names or table.column(name).null_count:
+            raise pa.ArrowInvalid(f"a row has no {name}")
     for column in columns:
         if column.name not in table.column_names:
             table = table.append_column(column.name, pa.nulls(table.num_rows, column.type))
@@ -227,7 +249,8 @@ def with_curves(
         return runs, none
     path = store_path(store) / "results" / "curves" / file.name
     try:
-        curves = conformed(CURVES, path.read_table(only=only))
+        with named(path):
+            curves = conformed(CURVES, path.read_table(only=only))
     except FileNotFoundError:
         if not file.is_file():
             raise

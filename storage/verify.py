@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from koco_stream.engine.result_file import read_result
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
@@ -100,6 +101,8 @@ def result_problems(store: AnyPath) -> list[str]:
         try:
             table = path.read_table()
             table.column("run_id")
+            if folder == "parts" and read_result(path) is None:
+                raise pa.ArrowInvalid("it has not the columns of a result file")
         except FileNotFoundError:  # another process has collected the file
             continue
         except (OSError, KeyError, pa.ArrowInvalid) as error:

@@ -13,6 +13,7 @@ from functools import partial
 from flows.housekeeping.listing import files_of
 from flows.runtime.processes import locked
 from flows.sweeping.progress import CLAIM, refuse_running
+from flows.tables.notes import read_note
 from flows.tables.tables import rows_of, sweep_names, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import StorePath
@@ -108,7 +109,7 @@ def sweep_removal(store: str, name: str) -> Removal:
     entries = [file for file in (note, left) if "/" not in name and file.is_file()]
     if not entries:
         sweep_note(root, name)  # raises, and names the nearest
-    mine = {run_id for file in entries for run_id in json.loads(file.read_text())["run_ids"]}
+    mine = {run_id for file in entries for run_id in read_note(file)["run_ids"]}
     others = [sweep_note(root, other) for other in sweep_names(root) if other != name]
     kept = mine.intersection(*[{run_id for one in others for run_id in one["run_ids"]}])
     going = mine - kept

@@ -89,10 +89,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     summary = f"{runs.num_rows:,} of {planned:,} runs on {len(datasets):,} datasets"
     if counts:
         summary += ": " + ", ".join(f"{count:,} {status}" for status, count in counts.items())
-    # older versions stored a single name of a figure
-    published = (
-        note["figures"] if "figures" in note else [note["figure"]] if note.get("figure") else []
-    )
+    published = [name for name in note["figures"] if name in FIGURES]
     every_column = runs_of(store, sweep) if published else runs
     return {
         "sweep": sweep,

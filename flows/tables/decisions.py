@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, store_path
 
 DECISIONS = pa.schema(
@@ -48,7 +49,17 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
-    """Read the decisions of a sweep; a table without rows if it has none."""
+    """Read the decisions of a sweep; a table without rows if it has none.
+
+    Raises `WrongInput` if the table is damaged.
+    """
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
-    table = file.read_table() if file.is_file() else DECISIONS.empty_table()
-    return table.rename_columns(DECISIONS.names)  # `rank` once had another name
+    if not file.is_file():
+        return DECISIONS.empty_table()
+    try:
+        table = file.read_table().rename_columns(DECISIONS.names)  # `rank` once had another name
+        return table.cast(DECISIONS)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise WrongInput(
+            f"{file} cannot be read ({error}); start the sweep again, which writes it anew"
+        ) from None

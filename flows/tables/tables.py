@@ -1,6 +1,5 @@
 """Reading results for people: the runs of a sweep, averages, and the best configurations."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -8,6 +7,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.tables.notes import read_note
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
@@ -89,7 +89,7 @@ def night_of(store: AnyPath, sweep: str) -> StorePath:
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """What the store has recorded of a sweep: its file, its run_ids and its figures.
 
-    Raises `WrongInput` with the nearest name if no such sweep has run.
+    Raises `WrongInput` with the nearest name if no such sweep has run, or if the entry is damaged.
     """
     notes = store_path(store) / "sweeps"
     note = notes / f"{name}.json"
@@ -101,7 +101,7 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
                 f" {name}"
             )
         raise WrongInput(f"{store} has no sweep {name!r}" + (nearest(name, there) if there else ""))
-    return json.loads(note.read_text())  # type: ignore[no-any-return]
+    return read_note(note)
 
 
 def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:

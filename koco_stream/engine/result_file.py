@@ -151,16 +151,21 @@ def predictions_table(run_state: RunState) -> pa.Table:
 
 
 def read_result(file: StorePath) -> pa.Table | None:
-    """The table in a result file, or None if the file is damaged.
+    """The table in a result file, or None if the file is damaged, or no such table.
 
-    Raises `FileNotFoundError` if it does not exist.
+    Columns that an older version did not write may be missing. Raises `FileNotFoundError` if it
+    does not exist.
     """
     try:
-        return file.read_table()  # reading all columns verifies every page's checksum
+        table = file.read_table()  # reading all columns verifies every page's checksum
+        known = [field for field in result_schema() if field.name in table.column_names]
+        table.select([field.name for field in known]).cast(pa.schema(known))
+        whole = all(table.column(name).null_count == 0 for name in ("run_id", "status", "curve"))
     except (FileNotFoundError, StoreUnavailable):
         raise
-    except (OSError, pa.ArrowInvalid):
+    except (OSError, KeyError, pa.ArrowException):
         return None
+    return table if whole else None
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:

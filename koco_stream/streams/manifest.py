@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import math
+import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -129,6 +132,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
         content["changes"] = tuple(content.get("changes", ()))  # earlier manifests have none
         manifest = Manifest(**content)
+        check_types(manifest)
     except WrongInput:
         raise
     except (ValueError, KeyError, TypeError) as error:
@@ -139,14 +143,66 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
             " prepare it under the new name"
         )
     for shard in manifest.shards:
-        if "\\" in shard.path or any(name in ("", ".", "..") for name in shard.path.split("/")):
+        if {"\\", "\0"} & {*shard.path} or {"", ".", ".."} & {*shard.path.split("/")}:
             raise WrongInput(
                 f"{path}: the shard {shard.path!r} is not in the dataset's folder; prepare the"
                 " dataset again"
             )
-    if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
-        raise WrongInput(
-            f"{path} is damaged (its shards do not have {manifest.n_rows} rows in all); prepare"
-            " the dataset again"
-        )
+    for name, counted in (("rows", "n_rows"), ("values", "n_values")):
+        count = getattr(manifest, counted)
+        if sum(getattr(shard, counted) for shard in manifest.shards) != count:
+            raise WrongInput(
+                f"{path} is damaged (its shards do not have {count} {name} in all); prepare the"
+                " dataset again"
+            )
     return manifest
+
+
+def check_types(manifest: Manifest) -> None:
+    """Raise `ValueError` for a value that a manifest cannot have. All other code trusts them."""
+    for one in (manifest, *manifest.shards):
+        for name, value in vars(one).items():
+            if not POSSIBLE[name](value):
+                raise ValueError(f"{name} is {str(value)[:50]!r}")
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32,64}", value) is not None
+
+
+def _all(
+    kind: type[list[Any]] | type[tuple[Any, ...]], of: Callable[[Any], bool]
+) -> Callable[[Any], bool]:
+    """Whether a value is a list or tuple of such values."""
+    return lambda value: isinstance(value, kind) and all(of(one) for one in value)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+# By name of an attribute of `Manifest` or `Shard`: whether it can have a value.
+POSSIBLE: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("n_rows", "n_features", "n_values", "format"), _is_count),
+    **dict.fromkeys(("name", "path"), _is_text),
+    **dict.fromkeys(("dataset_hash", "sha256"), _is_hash),
+    **dict.fromkeys(("transformations", "feature_names"), _all(list, _is_text)),
+    "layout": lambda value: value in ("sparse", "dense"),
+    "value_type": lambda value: value in ("float32", "float64"),
+    "task": lambda value: value in ("classification", "regression"),
+    "classes": _all(list, _is_number),
+    "changes": _all(tuple, _is_count),
+    "shards": _all(list, lambda value: isinstance(value, Shard)),
+    "source": lambda value: isinstance(value, dict),
+    "statistics": lambda value: (
+        isinstance(value, dict) and all(_is_number(one) for one in value.values())
+    ),
+}

@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.errors import WrongInput
@@ -53,12 +54,35 @@ def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
             table = pq.ParquetFile(file, memory_map=True).read().combine_chunks()
     except (FileNotFoundError, pa.ArrowInvalid) as error:
         raise WrongInput(f"{source}: {error}; prepare the dataset again") from None
-    if table.num_rows != shard.n_rows:
-        raise WrongInput(
-            f"{source} has {table.num_rows} rows, and {shard.n_rows} in the manifest; prepare the"
-            " dataset again"
-        )
+    if wrong := _difference(table, manifest, shard):
+        raise WrongInput(f"{source} has {wrong} in the manifest; prepare the dataset again")
     return table
+
+
+def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None:
+    """What a shard has that differs from the manifest, or None.
+
+    Compiled code counts on the manifest: it does not check the number of a feature.
+    """
+    value = pa.float32() if manifest.value_type == "float32" else pa.float64()
+    kinds = {"label": pa.float64()}
+    if manifest.layout == "sparse":
+        kinds |= {"indices": pa.list_(pa.int32()), "values": pa.list_(value)}
+    else:
+        kinds["values"] = pa.list_(value, manifest.n_features)
+    found = {name: table.schema.field(name).type for name in kinds if name in table.column_names}
+    if found != kinds:
+        return f"columns {found}, and {kinds} would be those"
+    if table.num_rows != shard.n_rows:
+        return f"{table.num_rows} rows, and {shard.n_rows}"
+    if manifest.layout == "sparse":
+        indices = pc.list_flatten(table.column("indices"))
+        if len(indices) != shard.n_values:
+            return f"{len(indices)} values, and {shard.n_values}"
+        ends = pc.min_max(indices).as_py()
+        if len(indices) and not 0 <= ends["min"] <= ends["max"] < manifest.n_features:
+            return f"feature {ends['max']}, and {manifest.n_features} features from 0 on"
+    return None
 
 
 def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch:

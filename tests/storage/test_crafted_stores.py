@@ -1,0 +1,200 @@
+"""Files of a store that somebody has written otherwise: refused in words, with their path; none of
+them is believed, and none leads out of its folder.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.result_file import read_result, result_path
+from koco_stream.errors import WrongInput
+from koco_stream.io.local import StorePath
+from koco_stream.streams.manifest import SEAL, load_manifest, seal_of
+from koco_stream.streams.opened import stream
+from storage.collecting import collect
+from storage.results import finished_runs, read_curves, read_runs, result_files, table_files
+from storage.verify import result_problems
+from tests.helpers.sweeps import cohort_on
+from tests.helpers.swept import prepared, swept
+
+SPEC = """
+[[dataset]]
+name = "plain"
+[[learner]]
+name = "OGD"
+step_size = [0.1, 0.2]
+"""
+WRONG = (None, -1, 2**63, 1.5, True, "", "x", "../../x", [], {}, [None], [[]], ["x"])
+MISSING = object()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store with a dataset and a sweep."""
+    folder, draw = tmp_path_factory.mktemp("crafted"), np.random.default_rng(0)
+    X = draw.standard_normal((150, 3))
+    prepared(folder, "plain", X, X.sum(1))
+    (folder / "sparse.svm").write_text("1 1:1 7:2\n-1 3:1\n" * 40)
+    swept(folder, SPEC, "first")
+    return folder / "store"
+
+
+@pytest.fixture
+def store(made, tmp_path):
+    """A copy of that store, which the test may change."""
+    shutil.copytree(made, tmp_path / "store")
+    return tmp_path / "store"
+
+
+def altered_manifest(store, keys, value):
+    """Change the manifest at these keys, and seal it as if it had been prepared so."""
+    file = store / "datasets" / "plain" / "manifest.json"
+    content = json.loads(file.read_text())
+    *outer, last = keys
+    at = content
+    for key in outer:
+        at = at[key]
+    if value is MISSING:
+        del at[last]
+    else:
+        at[last] = value
+    del content[SEAL]
+    file.write_text(json.dumps({**content, SEAL: seal_of(content)}))
+    return file
+
+
+def outcome_of(work):
+    """What `work` gives, and what it said if it refused."""
+    try:
+        return work(), ""
+    except WrongInput as error:
+        return None, str(error)
+
+
+def attributes(store):
+    manifest = load_manifest(store, "plain")
+    return [[name] for name in vars(manifest)] + [
+        ["shards", 0, name] for name in vars(manifest.shards[0])
+    ]
+
+
+def test_manifest__with_another_value_anywhere__is_refused_or_reads_as_it_says(made, tmp_path):
+    """What is accepted is of the right type: the rows are then those of the shards."""
+    rows = stream(made, "plain").whole()
+    accepted = []
+    for keys in attributes(made):
+        for value in (*WRONG, MISSING):
+            store = shutil.copytree(made, tmp_path / "store", dirs_exist_ok=True)
+            altered_manifest(store, keys, value)
+            found, said = outcome_of(lambda store=store: stream(store, "plain").whole())
+            if said:
+                assert "datasets/plain" in said or "'plain'" in said, (keys, value)
+                continue
+            assert all(map(np.array_equal, found, rows)), (keys, value)
+            accepted.append(keys[-1])
+    # what is said of the rows, a format of old, and the path of a shard of which there is a copy
+    said = {"classes", "feature_names", "changes", "source", "statistics", "transformations"}
+    assert set(accepted) <= {*said, "format", "path"}
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../plain/x", "a/../../x", "a\0b", "a//b", "."])
+def test_shard__is_in_the_folder_of_its_dataset(path, store):
+    altered_manifest(store, ["shards", 0, "path"], path)
+    with pytest.raises(WrongInput, match="is not in the dataset's folder"):
+        load_manifest(store, "plain")
+
+
+def test_sparse_shard__with_features_beyond_the_manifest__is_refused(made, store, monkeypatch):
+    """Compiled code does not check them: it would read and write beyond the weights."""
+    from storage.preparing.prepare import prepare_file
+
+    prepare_file(store, "plain", made.parent / "sparse.svm")
+    altered_manifest(store, ["n_features"], 6)
+    monkeypatch.setenv("KOCO_CACHE", str(store.parent / "cache"))
+    with pytest.raises(WrongInput, match="has feature 6, and 6 features from 0 on in the manifest"):
+        stream(store, "plain").whole()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', "5"])
+def test_sweeps_entry__that_is_damaged__is_named(text, store, koco):
+    file = store / "sweeps" / "first.json"
+    file.write_text(text)
+    for words in (("report", "first"), ("list",), ("remove", "sweep", "first")):
+        assert (
+            f"{file} is damaged; start its sweep" in koco(*words, "--store", store, status=2).stderr
+        )
+
+
+@pytest.mark.parametrize("name", ["name", "file", "figures", "run_ids"])
+def test_sweeps_entry__with_another_value__is_refused_or_shown(name, store, koco):
+    file = store / "sweeps" / "first.json"
+    whole = json.loads(file.read_text())
+    for value in (*WRONG, MISSING):
+        note = {**whole, name: value}
+        file.write_text(json.dumps({key: one for key, one in note.items() if one is not MISSING}))
+        for words in (("report", "first"), ("list",)):
+            done = koco(*words, "--store", store)
+            assert (done.exit_code == 0) != (f"{file} is damaged" in done.stderr), (value, done)
+
+
+def altered_tables(table):
+    """The table with each column missing, null, a text, and lists."""
+    for place, field in enumerate(table.schema):
+        yield table.remove_column(place)
+        n = table.num_rows
+        for column in (pa.nulls(n, field.type), pa.array(["x"] * n), pa.array([[1]] * n)):
+            yield table.set_column(place, field.name, column)
+
+
+@pytest.mark.parametrize("folder", ["runs", "curves"])
+def test_table__of_another_schema__is_named_or_read(folder, store):
+    (file,) = table_files(store, folder)
+    before = {read: read(store).num_rows for read in (read_runs, read_curves)}
+    for table in altered_tables(file.read_table()):
+        pq.write_table(table, file.path)
+        for read in (read_runs, read_curves):
+            rows, said = outcome_of(lambda read=read: read(store).num_rows)
+            assert f"{file} cannot be read" in said or rows <= before[read]
+    for content in (b"", b"PAR1", file.read_bytes()[:-9]):
+        file.path.write_bytes(content)
+        for work in (lambda: read_curves(store), lambda: collect(store)):
+            _, said = outcome_of(work)
+            assert said == "" or f"{file} cannot be read" in said
+        assert result_problems(store)
+
+
+def test_result_file__of_another_schema__is_not_believed(store):
+    """Its cohort is run again; until then it is as if it were damaged."""
+    cohort = cohort_on(store, [("AdaGrad", {"step_size": 0.7}, 1)], name="plain", order="as-stored")
+    run_cohort(str(store), "first", cohort)
+    file = StorePath(str(result_path(store, cohort)))
+    whole, before = file.read_table(), finished_runs(store)
+    for table in altered_tables(whole):
+        pq.write_table(table, file.path)
+        believed = read_result(file) is not None
+        assert len(finished_runs(store)) == len(before) - (not believed)
+        assert bool(result_problems(store)) != believed
+        assert read_runs(store).num_rows == len(finished_runs(store))
+    pq.write_table(whole.drop_columns(["curve"]), file.path)
+    assert collect(store) == 0
+    receipt = run_cohort(str(store), "first", cohort)
+    assert (receipt.found, len(result_files(store))) == (False, 1)
+    assert collect(store) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", "another"])
+def test_decisions__of_another_schema__are_named(content, store, koco):
+    file = store / "results" / "halving" / "first.parquet"
+    file.parent.mkdir()
+    if content == "another":
+        pq.write_table(pa.table({"x": [1]}), file)
+    else:
+        file.write_bytes(content)
+    said = koco("report", "first", "--store", store, status=2).stderr
+    assert f"{file} cannot be read" in said
+    assert "start the sweep again" in said
