@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import wraps
 from inspect import cleandoc
-from textwrap import TextWrapper
 from typing import Any
 
 import click
 
 from cluster.machine import cores
+from flows.runtime.console import wrapped
 from flows.sweeping.request import SweepRequest
 from flows.tables.text import text_table
 
@@ -26,7 +26,6 @@ STORE = click.option(
         "The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too."
     ),
 )
-LIST_WIDTH = 100  # columns of the lines of a list in a message
 KEPT = "finished work is kept. To continue:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
@@ -105,31 +104,22 @@ class Usage(click.Group):
         try:
             return super().invoke(ctx)
         except WrongInput as error:
-            click.echo(f"koco: {_list_wrapped(str(error))}", err=True)
+            click.echo(wrapped(f"koco: {error}"), err=True)
             ctx.exit(2)
         except ModuleNotFoundError as error:
             if not (message := remedy(error)):
                 raise
-            click.echo(f"koco: {message}", err=True)
+            click.echo(wrapped(f"koco: {message}"), err=True)
             ctx.exit(2)
         except KeyboardInterrupt:
-            click.echo(f"koco: stopped; {KEPT} {again}", err=True)
+            click.echo(wrapped(f"koco: stopped; {KEPT} {again}"), err=True)
             ctx.exit(1)
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except (OSError, MemoryError, RuntimeError) as error:
             kept = f"; {KEPT} {again}" if ctx.invoked_subcommand in ("sweep", "nightly") else ""
-            click.echo(f"koco: {type(error).__name__}: {error}{kept}", err=True)
+            click.echo(wrapped(f"koco: {type(error).__name__}: {error}{kept}"), err=True)
             ctx.exit(1)
-
-
-def _list_wrapped(message: str) -> str:
-    """The message; if it lists several things, with its lines wrapped at `LIST_WIDTH`."""
-    first, *lines = message.split("\n")
-    wrap = TextWrapper(
-        LIST_WIDTH, break_on_hyphens=False, subsequent_indent="    ", break_long_words=False
-    )
-    return "\n".join([first, *("\n".join(wrap.wrap(line)) for line in lines)])
 
 
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:

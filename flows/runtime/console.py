@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from textwrap import TextWrapper
 
 from rich.console import Console
 from rich.progress import (
@@ -16,6 +17,7 @@ from rich.progress import (
 )
 
 PLAIN_EVERY = 10.0  # seconds between lines in a log
+WIDTH = 100  # columns of a line
 
 
 _listeners: list[Callable[[str], None]] = []
@@ -23,8 +25,25 @@ _listeners: list[Callable[[str], None]] = []
 
 def say(message: str) -> None:
     """Print a line on stderr, and pass it on to `heard_by`."""
-    print(message, file=sys.stderr, flush=True)
+    print(wrapped(message), file=sys.stderr, flush=True)
     note(message)
+
+
+def wrapped(message: str) -> str:
+    """The message in lines of at most `WIDTH` columns, further lines of a sentence indented.
+
+    In a log, which is searched, the first line stays one; those after it are a list.
+    """
+    indented = len(message) - len(message.lstrip())
+    wrap = TextWrapper(
+        WIDTH,
+        break_on_hyphens=False,
+        break_long_words=False,
+        subsequent_indent=" " * (indented + 4),
+    )
+    first, *lines = message.split("\n")
+    kept = [first] if not sys.stderr.isatty() else wrap.wrap(first) or [first]
+    return "\n".join([*kept, *("\n".join(wrap.wrap(line)) for line in lines)])
 
 
 def note(message: str) -> None:
