@@ -9,13 +9,16 @@ import secrets
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from socket import SHUT_RDWR
 from threading import Event, Thread
 from time import monotonic
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from flows.exploring.answers import Answer, Explorer
@@ -58,20 +61,42 @@ class Server(ThreadingHTTPServer):
         The page's address, with the token.
     """
 
-    daemon_threads = True
+    daemon_threads = False  # they are waited for: DuckDB complains of threads that are left
 
     def __init__(self, store: AnyPath, port: int = 0) -> None:
         self.explorer = Explorer(store)
         self.token = secrets.token_urlsafe(24)
         self._closed = Event()
+        self._open = set[Any]()  # sockets of connections
         super().__init__(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/{self.token}/"
-        Thread(target=self._follow, daemon=True).start()
+        self._follower = Thread(target=self._follow, daemon=True)
+        self._follower.start()
 
     def server_close(self) -> None:
-        """Stop to listen, and to look at the store."""
-        self._closed.set()
+        """Stop to listen and to look at the store; connections that are open end."""
+        for connection in tuple(self._open):
+            with suppress(OSError):
+                connection.shutdown(SHUT_RDWR)
         super().server_close()
+        if hasattr(self, "_follower"):  # not if the port is taken
+            self._closed.set()
+            self._follower.join()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer the requests of a connection in a thread."""
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """End a connection."""
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, unless a browser has only gone away."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def _follow(self) -> None:
         """Read what is new in the store, again and again."""

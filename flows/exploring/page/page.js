@@ -88,13 +88,21 @@ function head() {
   }));
 }
 
+// Parameters without those that are the same in all runs shown.
+function briefly(params) {
+  try {
+    const fixed = new Set(now.columns.map((one) => one.name).filter((name) => !now.parallel.varying.includes(name)));
+    return Object.entries(JSON.parse(params)).filter(([name]) => !fixed.has(name)).map(([name, value]) => `${name}=${short(value)}`).join(", ");
+  } catch { return params; }
+}
+
 function line([id, ...values]) {
   const box = make("input", { type: "checkbox", checked: now.chosen.includes(id), ariaLabel: `Curve of run ${id.slice(0, 12)}` });
   box.dataset.key = id;
   box.addEventListener("change", () => choose(id));
   const row = make("tr", { className: box.checked ? "chosen" : "" }, make("td", {}, box), ...values.map((value, k) => {
-    const long = typeof value === "string" && value.length > 24;
-    return make("td", { className: typeof value === "number" ? "n" : long ? "long" : "", title: value ?? "", textContent: value === null ? "" : short(value) });
+    const text = value === null ? "" : now.shown[k] === "params" ? briefly(value) : short(value);
+    return make("td", { className: typeof value === "number" ? "n" : text.length > 24 ? "long" : "", title: value ?? "", textContent: text });
   }));
   row.addEventListener("click", (event) => { if (event.target !== box && !getSelection().toString()) choose(id); });
   return row;
@@ -158,7 +166,7 @@ async function curves() {
   const there = new Map(found.map((one) => [one.run_id, one]));
   now.chosen = now.chosen.filter((id) => there.has(id));
   now.curves = now.chosen.map((id) => there.get(id));
-  for (const one of now.curves) one.words = [one.dataset, one.order_seed === null ? "" : `order ${one.order_seed}`, one.learner, one.params, one.learner_seed === null ? "" : `seed ${one.learner_seed}`].filter(Boolean).join(", ");
+  for (const one of now.curves) one.words = [one.dataset, one.order_seed === null ? "" : `order ${one.order_seed}`, one.learner, briefly(one.params), one.learner_seed === null ? "" : `seed ${one.learner_seed}`].filter(Boolean).join(", ");
   await lines();
 }
 
@@ -186,8 +194,8 @@ async function run(...work) {
     say(null);
   } catch (error) { say(error); }
 }
-const refilter = () => { now.offset = 0; return run(table, parallel); };
-const everything = () => run(overview, table, parallel, curves);
+const refilter = () => { now.offset = 0; return run(parallel, table); };
+const everything = () => run(overview, parallel, table, curves);
 
 form.addEventListener("submit", (event) => { event.preventDefault(); refilter(); });
 form.addEventListener("change", refilter);

@@ -126,6 +126,10 @@ def test_command__prints_its_address_and_ends_at_ctrl_c_with_status_0(tmp_path):
     with begun("explore", "--store", store, "--no-browser") as process:
         url = process.stdout.readline().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{32}/", url)
+        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(url).port, timeout=60)
+        connection.request("GET", urlsplit(url).path + "parallel")
+        assert connection.getresponse().status == 200
+        connection.close()
         there = listeners({process.pid})
         assert [port for address, port in there if loopback(address)] == [urlsplit(url).port]
         assert len(there) == 1
@@ -133,7 +137,7 @@ def test_command__prints_its_address_and_ends_at_ctrl_c_with_status_0(tmp_path):
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=60)
         assert process.returncode == 0
-        assert "Traceback" not in said
+        assert said.splitlines()[1:] == ["koco explore: ended"]
 
 
 def test_command__refuses_what_cannot_be(tmp_path):
