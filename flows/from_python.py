@@ -16,6 +16,7 @@ from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
 from flows.sweeping.request import SweepRequest
+from flows.tables.rungs import whole_runs
 from flows.tables.tables import BEST, best_of, runs_of, sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
@@ -184,7 +185,7 @@ class SweepResult:
         They are those of `koco results --best`: averages over order seeds and learner seeds,
         compared by error rate where there are classes, and else by mean loss.
         """
-        rows = best_of(self.runs)
+        rows = best_of(whole_runs(self.store, self.sweep, self.runs))
         return pa.Table.from_pylist(rows) if rows else pa.table({name: [] for name in BEST})
 
     def compare(

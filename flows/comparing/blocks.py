@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.comparing.counted import ALL, ERROR, FIRST_HALF, LOSS, STREAM
+from flows.comparing.counted import ALL, ERROR, FIRST_HALF, LOSS
 from flows.comparing.halves import Points, halves_of, points_of
 from flows.tables.data_seeds import DATA_SEED, data_seeds_together
+from flows.tables.rungs import STREAM
 from flows.tables.tables import CONSTANT, dataset_text, grouped, lists_of, rows_of, stream_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
@@ -270,18 +271,29 @@ def _mean(values: Iterable[float]) -> float:
     return math.fsum(every) / len(every)
 
 
-def how_chosen(select: str, choices: int) -> str:
-    """A sentence on how configurations were chosen, from at most so many of a learner."""
+def how_chosen(select: str, choices: int, halved: bool = False) -> str:
+    """Sentences on how configurations were chosen, from at most so many of a learner.
+
+    `halved` says whether halving has stopped some configurations early.
+    """
+    early = (
+        " Halving had stopped other configurations, by their mean loss on the first rounds of the"
+        " same streams."
+        if halved
+        else ""
+    )
+    if choices == 1:
+        nothing = "" if halved else ", so nothing was chosen"
+        return f"Each learner has one configuration on each block{nothing}.{early}"
     if select == ALL:
-        if choices == 1:
-            return "Each learner has one configuration, so nothing was chosen."
         return (
             f"For each learner and block, of up to {choices:,} configurations the one with the best"
             " mean over its repeats was chosen, by the same numbers that are compared: the more"
             " configurations a learner has, the more that favours it. The selection first-half does"
-            " not choose by what it compares."
+            f" not choose by what it compares.{early}"
         )
     return (
         f"For each learner and block, of up to {choices:,} configurations the one with the best"
         " mean on the first half of the stream was chosen; the second half alone is compared."
+        f"{early}"
     )

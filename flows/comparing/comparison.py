@@ -19,6 +19,7 @@ from flows.comparing.diagram import Picture, critical_difference_diagram
 from flows.comparing.figures import blocks_table, pairs_table, summary_table
 from flows.comparing.shown import difference_words, html_of
 from flows.comparing.statistics import Friedman
+from flows.tables.rungs import has_rungs
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 
@@ -182,7 +183,8 @@ def compare(
             f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
             f" fewer of them (--learner NAME, several times)\n{reasons}"
         )
-    return comparison_of(blocks, select, alpha)
+    halved = any(has_rungs(store, sweep) for sweep in sweeps)
+    return comparison_of(blocks, select, alpha, halved)
 
 
 def check_level(alpha: float) -> None:
@@ -191,19 +193,27 @@ def check_level(alpha: float) -> None:
         raise WrongInput(f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5")
 
 
-def compared_runs(store: AnyPath, runs: pa.Table) -> Comparison | None:
-    """Compare the learners of these runs, by what is usual; None if there is nothing to compare."""
+def compared_runs(store: AnyPath, runs: pa.Table, halved: bool = False) -> Comparison | None:
+    """Compare the learners of these runs, by what is usual; None if there is nothing to compare.
+
+    `halved` says whether halving has stopped some configurations early.
+    """
     found = with_predictions(runs)
     if len(set(found.column("learner").to_pylist())) < 2:
         return None
     blocks = blocks_of(store, found, ALL, None)
     if len(blocks.learners) < 2 or not blocks.blocks:
         return None
-    return comparison_of(blocks, ALL, LEVEL)
+    return comparison_of(blocks, ALL, LEVEL, halved)
 
 
-def comparison_of(found: Blocks, select: str = ALL, alpha: float = LEVEL) -> Comparison:
-    """Compute a comparison from blocks: one at least, of two learners at least."""
+def comparison_of(
+    found: Blocks, select: str = ALL, alpha: float = LEVEL, halved: bool = False
+) -> Comparison:
+    """Compute a comparison from blocks: one at least, of two learners at least.
+
+    `halved` says whether halving has stopped some configurations early.
+    """
     blocks, names = found.blocks, found.learners
     scores = np.array([block.scores.mean(axis=0) for block in blocks])
     ranks = statistics.mean_ranks(scores)
@@ -237,7 +247,7 @@ def comparison_of(found: Blocks, select: str = ALL, alpha: float = LEVEL) -> Com
         blocks_table(blocks, order, learners, scores),
         concluded(learners, ranks, len(blocks), sources, friedman, critical, pairs, alpha),
         f"{_counted(len(blocks), sources, repeats)}, by {' or '.join(metrics)}."
-        f" {how_chosen(select, max(block.choices for block in blocks))}",
+        f" {how_chosen(select, max(block.choices for block in blocks), halved)}",
         [*_weaknesses(found, learners, summary), *found.left_out],
     )
 

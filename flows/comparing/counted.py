@@ -1,18 +1,15 @@
 """Which runs of which sweeps are compared, and by what."""
 
-import math
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.tables.decisions import read_decisions
+from flows.tables.rungs import whole_runs
 from flows.tables.tables import (
     CONSTANT,
     NOT_JUDGED,
     STREAM_AND_CONFIGURATION,
-    grouped,
-    lists_of,
     of_newest_code,
     runs_of,
     sweep_note,
@@ -32,10 +29,6 @@ COLUMNS = (
     *("loss", "constant_mean_loss", "constant_error_rate", *MEASURES),
 )
 WITHOUT_PREDICTIONS = NOT_JUDGED - {CONSTANT}
-STREAM = (
-    *("dataset", "positive_class", "multiclass", "dataset_hash"),
-    *("order", "window_rows", "sharding"),
-)
 
 
 def check_choices(select: str, metric: str | None) -> None:
@@ -63,8 +56,7 @@ def runs_to_compare(
     for sweep in dict.fromkeys(sweeps):
         ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
         of_sweep = runs.filter(pc.is_in(runs.column("run_id"), ids))
-        if read_decisions(store, sweep).num_rows:
-            of_sweep = without_rungs(of_sweep)
+        of_sweep = whole_runs(store, sweep, of_sweep)
         counted |= set(of_sweep.column("run_id").to_pylist())
     found = runs.filter(pc.is_in(runs.column("run_id"), pa.array(sorted(counted), pa.string())))
     there = sorted(set(found.column("learner").to_pylist()) - WITHOUT_PREDICTIONS)
@@ -79,14 +71,3 @@ def with_predictions(runs: pa.Table, learners: Sequence[str] | None = None) -> p
     names = pc.unique(runs.column("learner")).to_pylist() if learners is None else learners
     wanted = pa.array([name for name in names if name not in WITHOUT_PREDICTIONS], pa.string())
     return of_newest_code(runs.filter(pc.is_in(runs.column("learner"), wanted)))
-
-
-def without_rungs(runs: pa.Table) -> pa.Table:
-    """Runs of a sweep with halving, without those on a stream that a longer one goes on from."""
-    streams = list(zip(*lists_of(runs, [*STREAM, "max_rows"]), strict=True))
-    longest = {
-        stream: max(math.inf if rows is None else rows for *_, rows in found)
-        for stream, found in grouped(set(streams), lambda one: one[:-1]).items()
-    }
-    kept = [(math.inf if rows is None else rows) == longest[tuple(s)] for *s, rows in streams]
-    return runs.filter(pa.array(kept, pa.bool_()))

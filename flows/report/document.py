@@ -97,7 +97,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "file": note["file"],
         "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
-        "comparison": comparison_of_learners(store, runs, bool(rungs)),
+        "comparison": comparison_of_learners(store, sweep, runs),
         "foreign_note": FOREIGN if has_foreign(runs) else "",
         "best_columns": [*BEST, *metrics_of(streams)],
         "best": [row for stream in streams for row in best_rows(stream, metrics_of(streams))],

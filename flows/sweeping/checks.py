@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
-from flows.sweeping.halving import Stage, all_equal, losses_of, rungs_of, stages
+from flows.sweeping.halving import all_equal, losses_of, rungs_of, stages
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Configuration
 from koco_stream.errors import WrongInput
@@ -16,7 +16,7 @@ from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import Costs, DataSize
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
-from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.runs.rungs import Rungs
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
@@ -93,9 +93,9 @@ class CheckedSweep:
         """Number of rows of each dataset, by dataset hash or its placeholder."""
         return {identity: size.n_rows for identity, size in self.sizes.items()}
 
-    def rungs(self, kept: Mapping[str, Kept]) -> Rungs:
-        """Which of the missing runs go on from a state in `kept`; see `halving.rungs_of`."""
-        return rungs_of(self.runs, self.missing, self.n_rows, self.sweep.halving, kept)
+    def rungs(self, runs: Sequence[Run], kept: Mapping[str, Kept]) -> Rungs:
+        """Which of `runs` go on from a state in `kept`; see `halving.rungs_of`."""
+        return rungs_of(self.runs, runs, self.n_rows, self.sweep.halving, kept)
 
     @property
     def mapped_bytes(self) -> int:
@@ -130,7 +130,7 @@ class CheckedSweep:
             return len(self.runs)
         return tpe.expected_runs(self.runs, spaces, search)
 
-    def expected_stages(self) -> tuple[int, list[Stage]]:
+    def expected_stages(self) -> tuple[int, list[list[Run]]]:
         """The number of runs that the store has, and the stages of those to compute.
 
         With halving, they are the stages if the first configurations go on. Of a search that learns
@@ -138,19 +138,10 @@ class CheckedSweep:
         """
         if self.sweep.halving is None:
             done, batch = self._next_batch()
-            return done, [(batch, NO_RUNGS)]
-        done, found, kept = 0, list[Stage](), dict[str, Kept]()
-        for now in stages(self.runs, self.n_rows, self.sweep.halving, all_equal, []):
-            missing = self.not_in_store(now)
-            done += len(now) - len(missing)
-            rungs = rungs_of(self.runs, missing, self.n_rows, self.sweep.halving, kept)
-            found.append((missing, rungs))
-            kept = {
-                run.run_id: Kept(run.stream.max_rows or 0, "", run.run_id)
-                for run in missing
-                if run.learner_class.numbers == "own"
-            }
-        return done, found
+            return done, [batch]
+        expected = list(stages(self.runs, self.n_rows, self.sweep.halving, all_equal, []))
+        missing = [self.not_in_store(runs) for runs in expected]
+        return sum(map(len, expected)) - sum(map(len, missing)), missing
 
     def _next_batch(self) -> tuple[int, list[Run]]:
         """The number of runs that the store has, and those to compute next.

@@ -27,7 +27,6 @@ from storage.results import read_runs
 
 LARGEST = 2**63 - 1
 Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of runs that are ok
-Stage = tuple[list[Run], Rungs]  # runs to compute, and which of them go on from others' states
 
 
 class Halving(BaseModel):

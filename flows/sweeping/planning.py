@@ -13,26 +13,17 @@ from cluster.machine import worker_bytes
 from cluster.simulation import Machines, simulate
 from cluster.workers import LostCluster, wait_for
 from flows.sweeping.checks import CheckedSweep
-from flows.sweeping.halving import Stage
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
-from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name, shown_name
+from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
-from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
+from koco_stream.runs.dictionary_sample import with_growths
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Run
-from koco_stream.streams.shard_cache import cache_limit
 from storage.results import read_runs
 
-UNCERTAIN = (0.75, 1.3)  # multiples of a dictionary's expected points, for a range of times
-CERTAIN = 1.2  # times whose range is smaller are given without it
 SAMPLE = 200  # largest number of timings per learner
-RESULT_BYTES = 700  # bytes of a run's results on disk
-RUN_WINDOWS_BYTES = 5000  # of a run's windows on disk, before the first
-WINDOW_BYTES = 20  # of a window on disk, without metrics
-PREDICTION_BYTES = 10  # of a prediction on disk: its 8 do not compress, and the rounds nearly
 PREDICTED = (
     "workers",
     "cohorts",
@@ -121,94 +112,6 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
             # a run over all classes has a state of each
             seconds = row["seconds"] / (size.n_classes if row["multiclass"] else 1)
             yield Timing(learner, params, stream, seconds, row["cohort_size"])
-
-
-def dry_run_of(request: SweepRequest) -> dict[str, Any]:
-    """Summary of a sweep's plan: runs, passes over the data, expected seconds, memory and disk.
-
-    Raises `WrongInput` as `CheckedSweep` does.
-    """
-    checked = CheckedSweep(request)
-    done, stages = checked.expected_stages()
-    missing = [run for runs, _ in stages for run in runs]
-    # of a search that learns from results, only the next batch can be planned
-    expected = checked.expected_runs - done if checked.sweep.spaces and missing else 0
-    todo = max(expected, len(missing))
-    batches = todo / max(len(missing), 1)
-    sizes = with_growths(request.store, checked.sizes, missing)
-    limits, factors = (
-        limits_of(request.cluster, request.workers),
-        cost_factors(request.store, sizes),
-    )
-
-    def seconds_of(sizes: dict[str, DataSize]) -> float:
-        """The computing seconds of all stages and batches."""
-        return batches * sum(
-            plan(runs, sizes, limits, factors=factors, rungs=rungs).seconds
-            for runs, rungs in stages
-        )
-
-    plans = [plan(runs, sizes, limits, factors=factors, rungs=rungs) for runs, rungs in stages]
-    few, many = (seconds_of(scaled(sizes, factor)) for factor in UNCERTAIN)
-    uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
-    largest = max((one.memory for one in plans), key=lambda terms: sum(terms.values()), default={})
-    search = {"search": f"tpe: about this many runs; the next batch has {len(missing):,}"}
-    return {
-        "sweep": checked.sweep.name,
-        "runs": done + todo,
-        "in the store": done,
-        "to compute": todo,
-        **halving_note(checked, stages),
-        **(search if checked.sweep.spaces and missing else {}),
-        "orders": sorted({use.order_text for use in checked.sweep.datasets}),
-        "passes": round(batches * sum(len(one.cohorts) for one in plans)),
-        "computing seconds on one core": round(seconds_of(sizes), 1),
-        **(uncertain if many > CERTAIN * few else {}),
-        "memory of a worker": largest,
-        "memory of a worker in bytes": sum(largest.values()),
-        "disk of the results in bytes": RESULT_BYTES * todo,
-        **{name: round(batches * count) for name, count in kept_bytes(missing, sizes).items()},
-        "disk of the shared copies in bytes": sum(
-            12 * size.n_values + 16 * size.n_rows for size in sizes.values()
-        ),
-        "limit of the shared copies in bytes": cache_limit(),
-        **({"warnings": warnings} if (warnings := large_dictionaries(missing, sizes)) else {}),
-    }
-
-
-def halving_note(checked: CheckedSweep, stages: Sequence[Stage]) -> dict[str, str]:
-    """What a plan says of halving, by name; nothing without it."""
-    if checked.sweep.halving is None:
-        return {}
-    counts = ", ".join(f"{len(runs):,}" for runs, _ in stages)
-    note = f"runs to the {len(stages)} rungs: {counts}, as if the first configurations went on"
-    again = sorted(
-        {shown_name(run.learner) for run in checked.runs if run.learner_class.numbers == "foreign"}
-    )
-    if again:
-        note += f"; {', '.join(again)} of another library: these begin again at each rung"
-    return {"halving": note}
-
-
-def scaled(sizes: dict[str, DataSize], factor: float) -> dict[str, DataSize]:
-    """The datasets' sizes where dictionaries grow to this multiple of the expected points."""
-    return {identity: size.with_points(factor) for identity, size in sizes.items()}
-
-
-def kept_bytes(runs: Sequence[Run], sizes: dict[str, DataSize]) -> dict[str, int]:
-    """The bytes on disk of what the runs are asked for beside loss and error, by name."""
-    windows = predictions = 0
-    for run in runs:
-        rounds, asked = sizes[run.stream.dataset_hash].rounds(run.stream), run.measured
-        if asked.window:
-            window = WINDOW_BYTES + 8 * len(asked.metrics)
-            windows += RUN_WINDOWS_BYTES + -(-rounds // asked.window) * window
-        predictions += PREDICTION_BYTES * rounds * asked.keep_predictions
-    named = {
-        "disk of the windows in bytes": windows,
-        "disk of the predictions in bytes": predictions,
-    }
-    return {name: count for name, count in named.items() if count}
 
 
 def predictions(

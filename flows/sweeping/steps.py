@@ -83,7 +83,7 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
         limits = limits_of(request.cluster, request.workers, engine.client)
-        rungs = checked.rungs(kept_states(request.store))
+        rungs = checked.rungs(checked.missing, kept_states(request.store))
         planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors, rungs)
     except MemoryError as error:
         if engine.client is None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from flows.tables.differences import differences, differences_of_best, differences_of_configurations
 from flows.tables.filters import found
+from flows.tables.rungs import whole_runs
 from flows.tables.tables import (
     BEST,
     SUMMARY,
@@ -184,9 +185,19 @@ def _answered(
     if query.group:
         table = _as_table(groups_of(runs, query.group))
         return table, table.column_names, []
-    summary = summary_table(runs)
+    whole = _without_rungs(store, query, runs) if query.best else runs
+    summary = summary_table(whole)
     shown, columns = (best_table(summary), BEST) if query.best else (summary, SUMMARY)
-    return _as_table(rows_of(shown), columns), columns, not_better(summary)
+    left = runs.num_rows - whole.num_rows
+    rungs = [f"{left:,} runs to the rungs of the halving are left out; --where max_rows=N has them"]
+    return _as_table(rows_of(shown), columns), columns, [*rungs * (left > 0), *not_better(summary)]
+
+
+def _without_rungs(store: StorePath, query: Query, runs: pa.Table) -> pa.Table:
+    """The runs to the ends of their streams, unless the query asks for a length."""
+    if any(condition.startswith("max_rows") for condition in query.conditions):
+        return runs
+    return whole_runs(store, query.sweep, runs)
 
 
 def _side_by_side(query: Query, mine: pa.Table, others: pa.Table) -> list[dict[str, Any]]:

@@ -155,7 +155,7 @@ def run_cohort(
                 save_cohort(checkpoint, done, run_states, cohort.later)
             if requested.is_set():
                 raise Preempted
-    if cohort.later and cohort.resumable:
+    if cohort.later:
         save_cohort(checkpoint, done, run_states, cohort.later, ended=True)
     commit(store, sweep, cohort, reader, run_states)
     if (cohort.checkpoint_rounds or found) and not cohort.later:

@@ -39,6 +39,9 @@ LAST_PIECES = 3  # the most pieces of a worker's last cohort: a half and two qua
 # they share.
 OUTWEIGHS = 8
 SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
+# States from which longer runs go on are kept if they are small, a run's, or if writing them takes
+# less time than the rounds that they save.
+SMALL_STATE = 64 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -140,16 +143,20 @@ class UnfinishedCohort:
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
         left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
         rungs = self.costs.rungs
+        worth = (
+            self.bytes <= SMALL_STATE * len(self.runs)
+            or self.bytes / SAVED_BYTES_PER_SECOND <= seconds
+        )
         cohort = Cohort(
             self.stream,
             tuple(self.runs),
             seconds,
             every,
             left,
-            rungs.later.get(self.stream, ()),
+            rungs.later.get(self.stream, ()) if worth else (),
             tuple(rungs.kept[run.run_id] for run in self.runs) if self.begun else (),
         )
-        return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0)
+        return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0, later=())
 
 
 def plan(

@@ -23,7 +23,15 @@ from koco_stream.runs.cost_model import (
     factors_of,
     pass_bytes,
 )
-from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
+from koco_stream.runs.planner import (
+    OUTWEIGHS,
+    PASSES,
+    SAVING_SHARE,
+    SHORTEST,
+    SMALL_STATE,
+    Limits,
+    plan,
+)
 from koco_stream.runs.run import Cohort, Kept, Run
 from koco_stream.runs.rungs import Rungs
 from koco_stream.runs.schemas import curve_points
@@ -292,7 +300,9 @@ def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
         assert cohort.kept == tuple(kept[run.run_id] for run in cohort.runs if run.run_id in kept)
         assert len(cohort.kept) in (0, len(cohort.runs))
         assert len({one.rounds for one in cohort.kept}) <= 1
-        assert cohort.later == later.get(cohort.stream, ())
+        small = sum(whole.of(run).bytes for run in cohort.runs) <= SMALL_STATE * len(cohort.runs)
+        if cohort.later or small:  # a large state may take longer to write than to compute
+            assert cohort.later == later.get(cohort.stream, ())
     for run in runs:
         rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
         begun = kept[run.run_id].rounds if run.run_id in kept else 0

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from flows.comparing.comparison import Comparison, compared_runs
-from flows.comparing.counted import without_rungs
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Flag, Series, Style, merged_flags, plot
+from flows.tables.rungs import has_rungs, whole_runs
 from flows.tables.tables import rows_of
 from koco_stream.io.paths import AnyPath
 
@@ -46,12 +46,12 @@ class Compared:
     figures: list[Figure]
 
 
-def comparison_of_learners(store: AnyPath, runs: pa.Table, with_rungs: bool) -> Compared | None:
+def comparison_of_learners(store: AnyPath, sweep: str, runs: pa.Table) -> Compared | None:
     """The comparison of a sweep's runs; None if there are not two learners to compare.
 
-    `with_rungs` says whether the sweep has halved: then only the longest streams count.
+    If the sweep has halved, only the longest streams count.
     """
-    found = compared_runs(store, without_rungs(runs) if with_rungs else runs)
+    found = compared_runs(store, whole_runs(store, sweep, runs), has_rungs(store, sweep))
     if found is None:
         return None
     names, rows = summary_rows(found.summary)

@@ -244,7 +244,7 @@ def test_text__fits_the_terminal_and_says_what_was_compared(store, koco):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["smal"], "no sweep 'smal' has run"),
+        (["smal"], "has no sweep 'smal'"),
         (["small", "--metric", "acu"], "did you mean 'auc'"),
         (["small", "--metric", "auc"], "no dataset and order with runs of all learners"),
         (["small", "--metric", "auc", "--select", "first-half"], "only known of whole streams"),

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from flows.from_python import results
 from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
-from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
 from flows.tables.tables import summary_of

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import qmc
 
 import flows
+from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
-from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, drawn, points, sobol, uniform
 from koco_stream import WrongInput
