@@ -134,16 +134,24 @@ def check_folder(folder: Path, role: str = "client") -> None:
             )
     for path in certificates:
         try:
-            end = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+            certificate = x509.load_pem_x509_certificate(path.read_bytes())
         except ValueError:
             raise WrongInput(
                 f"{path} is not a certificate; create new ones: {MAKE} NEW_FOLDER"
             ) from None
+        end = certificate.not_valid_after_utc
         if end <= datetime.now(UTC):
             raise WrongInput(
                 f"the certificate {path} expired on {end:%Y-%m-%d at %H:%M} UTC; create new ones"
                 f" with {MAKE} NEW_FOLDER, and restart the scheduler and the workers with them"
             )
+    with suppress(ValueError, TypeError):
+        key = serialization.load_pem_private_key(needed[2].read_bytes(), password=None)
+        if key.public_key() == certificate.public_key():
+            return
+    raise WrongInput(
+        f"{needed[2]} is not the key of {needed[1].name}; use a folder as {MAKE} made it"
+    )
 
 
 def _builder(

@@ -2,6 +2,8 @@
 
 import logging
 import re
+import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -93,6 +95,8 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
     # Dask's own log would repeat the errors that this function raises
     for log in ("distributed", "distributed.client"):
         logging.getLogger(log).setLevel(logging.CRITICAL)
+    if security is not None:
+        _check_tls(address, security)
     try:
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS, security=security)
     except (OSError, TimeoutError) as error:
@@ -102,6 +106,26 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
         ) from None
     with client:
         yield client
+
+
+def _check_tls(address: str, security: Security) -> None:
+    """Raise `WrongInput` if who listens there speaks no TLS or is not of the same authority.
+
+    Dask raises a `ValueError` then, and leaves tasks behind. For a scheduler that is not there yet
+    Dask waits.
+    """
+    host, _, port = address.removeprefix("tls://").rpartition(":")
+    context = security.get_connection_args("client")["ssl_context"]
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS) as plain:
+            context.wrap_socket(plain).close()
+    except ssl.SSLError as error:
+        raise WrongInput(
+            f"who listens at {address} has no certificate of the authority in --certificates"
+            f" ({error.reason or error}); use the folder with which its scheduler was started"
+        ) from None
+    except OSError:
+        return
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:

@@ -148,13 +148,11 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
                 f"{path}: the shard {shard.path!r} is not in the dataset's folder; prepare the"
                 " dataset again"
             )
-    for name, counted in (("rows", "n_rows"), ("values", "n_values")):
-        count = getattr(manifest, counted)
-        if sum(getattr(shard, counted) for shard in manifest.shards) != count:
-            raise WrongInput(
-                f"{path} is damaged (its shards do not have {count} {name} in all); prepare the"
-                " dataset again"
-            )
+    if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
+        raise WrongInput(
+            f"{path} is damaged (its shards do not have {manifest.n_rows} rows in all); prepare"
+            " the dataset again"
+        )
     return manifest
 
 

@@ -2,8 +2,12 @@
 others reach need them.
 """
 
+import socket
+import ssl
 import stat
 import subprocess
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -68,6 +72,40 @@ def test_folder_that_is_not_there_or_not_whole(folder, tmp_path):
     refused(r"has no client-key\.pem", folder)
     (folder / "worker.pem").write_text("nothing")
     refused("is not a certificate", folder, "worker")
+
+
+@pytest.mark.parametrize("text", ["other's", "", "no key"])
+def test_key__that_is_not_the_certificates__is_refused(text, folder, tmp_path):
+    make_certificates(tmp_path / "other")
+    other = (tmp_path / "other" / "client-key.pem").read_text()
+    (folder / "client-key.pem").write_text(other if text == "other's" else text)
+    with pytest.raises(WrongInput, match=r"client-key\.pem is not the key of client\.pem; use a"):
+        cluster_named(TLS, 0, 0, str(folder))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_listener__without_tls_or_of_another_authority__is_refused_at_once(plain, folder, tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    make_certificates(tmp_path / "other")
+    own = [tmp_path / "other" / f"scheduler{ending}.pem" for ending in ("", "-key")]
+    context.load_cert_chain(*own)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            accepted, _ = server.accept()
+            with accepted, suppress(OSError):
+                if plain:
+                    accepted.sendall(b"a scheduler without TLS speaks first")
+                else:
+                    context.wrap_socket(accepted, server_side=True).close()
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        address = f"tls://127.0.0.1:{server.getsockname()[1]}"
+        cluster = cluster_named(address, 0, 0, str(folder))
+        with pytest.raises(WrongInput, match=f"who listens at {address} has no certificate of"):
+            cluster().__enter__()
+        answering.join()
 
 
 def test_address__that_others_reach_is_used_without_certificates_only_if_that_is_said():
