@@ -119,7 +119,7 @@ def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(
     with pytest.raises(WrongInput) as refused:
         launch(SweepRequest(str(spec), str(small_store), 0, 4096, cluster.address))
     said = str(refused.value)
-    assert "needs 798 MiB on a worker, and a worker has 300 MiB" in said
+    assert "needs 918 MiB on a worker, and a worker has 300 MiB" in said
     assert "(bad)   300 MiB for each of its threads" in said
     assert "(good)" in said
 
