@@ -70,17 +70,21 @@ class Claim(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A warning for the reader in a sentence, and what it sums up."""
+    """A warning for the reader in a sentence, and what it sums up.
+
+    `link` is the id of the page's section with more on it.
+    """
 
     words: str
     details: tuple[str, ...] = ()
+    link: str = ""
 
 
-def merged_flags(words: str, sentences: Sequence[str]) -> list[Flag]:
+def merged_flags(words: str, sentences: Sequence[str], link: str = "") -> list[Flag]:
     """Warnings as one: `words` with the `sentences` as details, or the only sentence itself."""
     if len(sentences) < 2:
-        return [Flag(sentence) for sentence in sentences]
-    return [Flag(words, tuple(sentences))]
+        return [Flag(sentence, link=link) for sentence in sentences]
+    return [Flag(words, tuple(sentences), link)]
 
 
 @dataclass(frozen=True)
