@@ -26,8 +26,8 @@ from flows.report.sections.lines import (
     results_of,
 )
 from flows.report.sections.overview import overview_of
+from flows.report.sections.parameters import error_against_parameters
 from flows.report.sections.regret import regret_and_bound
-from flows.report.sections.steps import error_against_step
 from flows.report.sections.windows import metrics_over_windows
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, telling
@@ -40,6 +40,8 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import AS_STORED
 
 MOST_STREAMS = 24  # most streams with plots
+MOST_BYTES = 2_600_000  # of the plots of streams with their numbers, and the best parameters
+BYTES_OF_CELL = 38
 MOST_NOT_OK = 50
 BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
@@ -85,6 +87,10 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     manifests = manifests_of(store, results)
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok"))
     found = compared_learners(store, runs, bool(rungs))
+    metrics = metrics_of(streams)
+    best = [row for stream in streams for row in best_rows(stream, metrics)]
+    room = MOST_BYTES - BYTES_OF_CELL * len(best) * (len(BEST) + len(metrics))
+    sections = sections_of(store, streams[:MOST_STREAMS], results, manifests, room)
     published = [name for name in note["figures"] if name in FIGURES]
     every_column = runs_of(store, sweep) if published else runs
     return {
@@ -94,10 +100,10 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
         "comparison": comparison_section(found) if found else None,
         "foreign_note": FOREIGN if has_foreign(runs) else "",
-        "best_columns": [*BEST, *metrics_of(streams)],
-        "best": [row for stream in streams for row in best_rows(stream, metrics_of(streams))],
-        "without_plots": [stream.title for stream in streams[MOST_STREAMS:]],
-        "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
+        "best_columns": [*BEST, *metrics],
+        "best": best,
+        "fewer_plots": fewer_plots(streams, sections),
+        "sections": sections,
         "rung_columns": RUNGS,
         "rungs": rungs,
         "not_ok_note": (
@@ -143,22 +149,58 @@ def manifest_of(stream: StreamResults, manifests: dict[str, Manifest]) -> Manife
 
 
 def sections_of(
-    store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
+    store: AnyPath,
+    streams: list[StreamResults],
+    results: Results,
+    manifests: dict[str, Manifest],
+    room: int,
 ) -> list[tuple[StreamResults, list[Figure]]]:
-    """The streams, each with the figures that can be drawn from its results."""
+    """The streams, each with the figures that can be drawn from its results.
+
+    All have their curves. The first streams have the other figures too, as long as the page has
+    `room` for them, in bytes.
+    """
     curves, styles = curves_of_best(store, streams), results.styles
-    figures = {
-        stream: (
-            error_over_rounds(stream, curves, styles),
-            metrics_over_windows(store, stream, manifest_of(stream, manifests), styles),
-            error_against_step(stream, styles),
-            cost_against_error(stream, manifest_of(stream, manifests), styles),
-            dictionary_over_rounds(stream, curves, styles),
-            regret_and_bound(store, stream, manifest_of(stream, manifests), curves, styles),
-        )
+    sections = [
+        (stream, [one for one in [error_over_rounds(stream, curves, styles)] if one])
         for stream in streams
-    }
-    return [(stream, [one for one in found if one]) for stream, found in figures.items()]
+    ]
+    room -= sum(size_of(figure) for _, found in sections for figure in found)
+    for stream, found in sections:
+        if room <= 0:
+            break
+        manifest = manifest_of(stream, manifests)
+        more = (
+            metrics_over_windows(store, stream, manifest, styles),
+            error_against_parameters(stream, styles),
+            cost_against_error(stream, manifest, styles),
+            dictionary_over_rounds(stream, curves, styles),
+            regret_and_bound(store, stream, manifest, curves, styles),
+        )
+        others = [one for one in more if one]
+        room -= sum(map(size_of, others))
+        if room > 0 or stream is streams[0]:
+            found += others
+    return sections
+
+
+def size_of(figure: Figure) -> int:
+    """About how many bytes of a page a figure is."""
+    plots = sum(len(drawing.svg) + len(drawing.narrow) for drawing in figure.drawings)
+    return plots + BYTES_OF_CELL * len(figure.rows) * len(figure.columns)
+
+
+def fewer_plots(
+    streams: Sequence[StreamResults], sections: Sequence[tuple[StreamResults, Sequence[Figure]]]
+) -> list[tuple[str, list[str]]]:
+    """What the streams that lack plots have instead, and their titles."""
+    few = [stream.title for stream, figures in sections if len(figures) < 2]
+    most = max((len(figures) for _, figures in sections), default=0)
+    found = [
+        ("only plots over the rounds", few if most > 1 else []),
+        ("no plots, only this table", [one.title for one in streams[len(sections) :]]),
+    ]
+    return [(words, titles) for words, titles in found if titles]
 
 
 def has_foreign(runs: pa.Table) -> bool:

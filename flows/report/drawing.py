@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flows.report.axes import Axis, tick_text
-from flows.report.svg import COLOURS, KEY, LINE, PART, adapted_to_page, measures, with_names
+from flows.report.axes import Axis
+from flows.report.svg import CLOUD, COLOURS, KEY, LINE, PART, adapted_to_page, measures, with_names
 from koco_stream.io.cache import private_folder
 from koco_stream.types import Array
 
@@ -38,6 +38,7 @@ PAGE_WIDTH, PAGE_HEIGHT = 960.0, 360.0  # of a plot as wide as the page
 LABEL_HEIGHT, MOST_LABEL_WIDTH = 19.0, 300.0  # of names at the ends of lines
 CHARACTER = 7.4  # approximate width of a character
 HANDLE = 60.0  # width of a legend entry without its text
+CLOUD_POINT = 5.0  # width of a small point
 MOST_MARKERS = 14  # most markers on one line
 STYLE_FILE = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
 
@@ -108,6 +109,7 @@ class Series:
     """Points of a plot by increasing x, with an optional band from `low` to `high`.
 
     `ringed` has the indices of points with a ring. `labels` names the points; a name is drawn once.
+    `cloud` has more points (x, y), which are small.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Series:
     high: Sequence[float] | None = None
     ringed: Sequence[int] = ()
     labels: Sequence[str] = ()
+    cloud: Sequence[tuple[float, float]] = ()
 
 
 def style_of(number: int) -> Style:
@@ -198,7 +201,7 @@ def plot(
             legend = picture.legend(lines, names, loc="lower left", ncols=columns)
             entries = zip(legend.legend_handles, legend.get_texts(), strict=True)
             for number, parts in enumerate(entries):
-                for part in parts:
+                for part in filter(None, parts):
                     part.set_gid(f"{KEY} {number}")
         picture.savefig(file, format="svg")
         ends = measures(axes, x, y, height)
@@ -229,6 +232,16 @@ def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) 
             linewidth=0,
             clip_on=False,
             gid=f"{PART} {number}",
+        )
+    if one.cloud:
+        axes.plot(
+            x.shown(at for at, _ in one.cloud),
+            y.shown(at for _, at in one.cloud),
+            color=colour,
+            linewidth=CLOUD_POINT,
+            alpha=0.4,
+            clip_on=False,
+            gid=f"{CLOUD} {number}",
         )
     every = math.ceil(len(xs) / MOST_MARKERS) or 1 if dash else 1
     (line,) = axes.plot(
@@ -265,9 +278,12 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool, across: float) -> None:
         ends = min(both), max(both)
         axes.plot(ends, ends, color="#000000", alpha=0.5, linewidth=1)
         axes.set(xlim=ends, ylim=ends)
+    for axis, widen in ((x, axes.set_xlim), (y, axes.set_ylim)):
+        if axis.names:
+            widen(-0.5, len(axis.names) - 0.5)
     for axis, shown, limits in ((x, axes.xaxis, axes.get_xlim()), (y, axes.yaxis, axes.get_ylim())):
         shown.set_major_locator(axis.locator(*limits))
-        shown.set_major_formatter(lambda value, _: tick_text(value))
+        shown.set_major_formatter(axis.text)
         shown.minorticks_off()
     # a fixed position, whatever the width of the ticks' labels
     axes.yaxis.set_label_coords((20 - LEFT_MARGIN) / across, 0.5)

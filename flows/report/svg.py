@@ -32,8 +32,16 @@ COLOURS = {
     "sky": "#2a84b8",
     "grey": "#767676",
 }
-# groups of a series: its line, what goes with it, and its name beside the line or in the legend
-LINE, PART, KEY = "line", "part", "key"
+# groups of a series: its line, what goes with it, its name beside the line or in the legend, and
+# its small points
+LINE, PART, KEY, CLOUD = "line", "part", "key", "cloud"
+
+
+# a group of two markers or more of one style
+MARKERS = re.compile(
+    r'<g>\n(<use [^>]* style="([^"]*)"/>\n'
+    r'(?:<use [^>]* style="\2"/>\n)+)'
+)
 
 
 class Named(Protocol):
@@ -80,7 +88,17 @@ def with_names(svg: str, series: Sequence[Named]) -> str:
         title = f"<title>{escape(one.name)}{last}</title>" if kind == LINE else ""
         return f'<g class="{kind}" data-name="{escape(one.name)}">{title}'
 
-    return re.sub(rf'<g id="({LINE}|{PART}|{KEY}) (\d+)">', named, svg)
+    svg = re.sub(
+        rf'(?s)(?<=<g id="{CLOUD} )(\d+">\n<path d=")([^"]*)(" style="[^"]*linecap: )\w+',
+        lambda found: found[1] + _as_points(found[2]) + found[3] + "round",
+        svg,
+    )
+    return re.sub(rf'<g id="({LINE}|{PART}|{KEY}|{CLOUD}) (\d+)">', named, svg)
+
+
+def _as_points(path: str) -> str:
+    """The corners of a path, each as a line of no length, which is drawn as a round point."""
+    return " ".join(f"M {x} {y} h 0" for x, y in re.findall(r"[ML] (\S+) (\S+)", path))
 
 
 def adapted_to_page(drawn: str) -> str:
@@ -89,7 +107,7 @@ def adapted_to_page(drawn: str) -> str:
         value: "currentColor" if name == "black" else f"var(--{name},{value})"
         for name, value in COLOURS.items()
     }
-    kept = rf"(?!(?:{LINE}|{PART}|{KEY}) )"  # ids of series
+    kept = rf"(?!(?:{LINE}|{PART}|{KEY}|{CLOUD}) )"  # ids of series
     text = re.sub(
         rf'<!--.*?-->\s*|(?<=<g) id="{kept}[^"]*"', "", drawn[drawn.index('<g id="figure_1">') :]
     )
@@ -97,9 +115,15 @@ def adapted_to_page(drawn: str) -> str:
     # what nobody sees would be half of a large page: indentation, turns by 0, thousandths of pixels
     text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"\n +", "\n", text))
     text = re.sub(r' (?:d|x|y)="[^"]*"', _in_hundredths, text)
+    text = MARKERS.sub(_hoisted, text)
     return re.sub(
         r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
     )
+
+
+def _hoisted(found: re.Match[str]) -> str:
+    """A group of markers with their common style."""
+    return f'<g style="{found[2]}">\n' + found[1].replace(f' style="{found[2]}"', "")
 
 
 def _in_hundredths(found: re.Match[str]) -> str:

@@ -127,7 +127,7 @@ function hideTip() {
 
 function pointAt(svg, event) {
   const here = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-  svg.points ??= [...svg.querySelectorAll("g.line")].map((group) => [group, pointsOf(group)]);
+  svg.points ??= [...svg.querySelectorAll("g.line, g.cloud")].map((group) => [group, pointsOf(group)]);
   let best = { far: NEAR };
   for (const [group, points] of svg.points) {
     if (group.classList.contains("off")) continue;
