@@ -14,7 +14,7 @@ from typing import NamedTuple
 WIDE, NARROW = 960.0, 390.0
 MARGIN, TOP, ROW, BAR_ROW = 8.0, 74.0, 25.0, 11.0
 SIZE = 15.0  # of text
-CHARACTER = 9.6  # width of a character in a wide font
+CHARACTER, CAPITAL = 9.6, 11.8  # widths of a character and of a capital in a wide font
 LEAST_AXIS = 0.3  # share of the width that long names leave for the axis
 LEAST_HEIGHT = 168.0
 GAP, LEAD = 6.0, 8.0  # between a name and its line, and the least length of that
@@ -190,7 +190,7 @@ def _levels(groups: Sequence[Sequence[int]]) -> list[int]:
 
 def _width(text: str) -> float:
     """Approximate width of a text."""
-    return CHARACTER * len(text)
+    return sum(CAPITAL if one.isupper() else CHARACTER for one in text)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, more: str) -> str:

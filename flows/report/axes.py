@@ -27,12 +27,14 @@ FACTORS = ((0.7, (1.0, 2.0, 3.0, 5.0)), (1.1, (1.0, 2.0, 5.0)), (1.7, (1.0, 3.0)
 class Axis:
     """An axis of a plot: its label, and whether it is logarithmic.
 
-    A linear vertical axis starts at `low` or below, such as 0 for errors.
+    A linear vertical axis starts at `low` or below, such as 0 for errors. With `names`, the axis
+    has these at 0, 1 and so on.
     """
 
     label: str
     log: bool = False
     low: float | None = None
+    names: tuple[str, ...] = ()
 
     def shown(self, values: Iterable[float]) -> Array:
         """The values, with NaN for those that the axis cannot show.
@@ -50,10 +52,16 @@ class Axis:
         near = np.nanmin(shown) > NEAR * np.nanmax(shown)
         return replace(self, low=None) if near else self
 
+    def text(self, value: float, _: object = None) -> str:
+        """The label of a tick, as Matplotlib asks for it."""
+        return self.names[round(value)] if self.names else tick_text(value)
+
     def locator(self, low: float, high: float) -> Locator:
         """Matplotlib locator for round ticks between `low` and `high`, few enough for labels."""
-        from matplotlib.ticker import LogLocator, MaxNLocator
+        from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
+        if self.names:
+            return FixedLocator(list(range(len(self.names))))
         decades = math.log10(high / low) if self.log else 0.0
         if decades < FACTORS[0][0]:
             return MaxNLocator(FEW_TICKS if self.log else MOST_TICKS, steps=ROUND)

@@ -2,7 +2,6 @@
 
 import gc
 import json
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.report.drawing import Figure, Flag, merged_flags
+from flows.report.drawing import Figure
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
-from flows.report.sections.comparison import comparison_of_learners
+from flows.report.sections.comparison import compared_learners, comparison_section
 from flows.report.sections.costs import cost_against_error
 from flows.report.sections.curves import curves_of_best, dictionary_over_rounds, error_over_rounds
+from flows.report.sections.edges import edges_of
 from flows.report.sections.lines import (
     READ,
     Configuration,
@@ -25,8 +25,9 @@ from flows.report.sections.lines import (
     TrivialResults,
     results_of,
 )
+from flows.report.sections.overview import overview_of
+from flows.report.sections.parameters import error_against_parameters
 from flows.report.sections.regret import regret_and_bound
-from flows.report.sections.steps import edge_flags, edges_of, error_against_step
 from flows.report.sections.windows import metrics_over_windows
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, telling
@@ -39,6 +40,8 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import AS_STORED
 
 MOST_STREAMS = 24  # most streams with plots
+MOST_BYTES = 2_600_000  # of the plots of streams with their numbers, and the best parameters
+BYTES_OF_CELL = 38
 MOST_NOT_OK = 50
 BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
@@ -82,26 +85,25 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     rungs = rung_rows(read_decisions(store, sweep))
     streams = whole_streams(results) if rungs else results.streams
     manifests = manifests_of(store, results)
-    counts = Counter(sorted(runs.column("status").to_pylist()))
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok"))
-    datasets = results.datasets
-    planned, seconds = len(note["run_ids"]), pc.sum(runs.column("seconds")).as_py() or 0.0
-    summary = f"{runs.num_rows:,} of {planned:,} runs on {len(datasets):,} datasets"
-    if counts:
-        summary += ": " + ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    found = compared_learners(store, sweep, runs)
+    metrics = metrics_of(streams)
+    best = [row for stream in streams for row in best_rows(stream, metrics)]
+    room = MOST_BYTES - BYTES_OF_CELL * len(best) * (len(BEST) + len(metrics))
+    sections = sections_of(store, streams[:MOST_STREAMS], results, manifests, room)
     published = [name for name in note["figures"] if name in FIGURES]
     every_column = runs_of(store, sweep) if published else runs
     return {
         "sweep": sweep,
-        "summary": f"{summary}. Computing took {seconds:,.1f} s in all.",
+        "overview": overview_of(sweep, note, runs, streams, found),
         "file": note["file"],
-        "flags": flags_of(streams, planned, counts),
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
-        "comparison": comparison_of_learners(store, sweep, runs),
+        "comparison": comparison_section(found) if found else None,
         "foreign_note": FOREIGN if has_foreign(runs) else "",
-        "best_columns": [*BEST, *metrics_of(streams)],
-        "best": [row for stream in streams for row in best_rows(stream, metrics_of(streams))],
-        "sections": sections_of(store, streams[:MOST_STREAMS], results, manifests),
+        "best_columns": [*BEST, *metrics],
+        "best": best,
+        "fewer_plots": fewer_plots(streams, sections),
+        "sections": sections,
         "rung_columns": RUNGS,
         "rungs": rungs,
         "not_ok_note": (
@@ -114,7 +116,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
             for row in bad.slice(0, MOST_NOT_OK).to_pylist()
         ],
         "data_columns": DATA,
-        "data": [data_row(manifests, name, hashes) for name, hashes in datasets.items()],
+        "data": [data_row(manifests, name, hashes) for name, hashes in results.datasets.items()],
         "circumstances": circumstances_of(runs),
     }
 
@@ -147,52 +149,58 @@ def manifest_of(stream: StreamResults, manifests: dict[str, Manifest]) -> Manife
 
 
 def sections_of(
-    store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
+    store: AnyPath,
+    streams: list[StreamResults],
+    results: Results,
+    manifests: dict[str, Manifest],
+    room: int,
 ) -> list[tuple[StreamResults, list[Figure]]]:
-    """The streams, each with the figures that can be drawn from its results."""
-    curves, styles = curves_of_best(store, streams), results.styles
-    figures = {
-        stream: (
-            error_over_rounds(stream, curves, styles),
-            metrics_over_windows(store, stream, manifest_of(stream, manifests), styles),
-            error_against_step(stream, styles),
-            cost_against_error(stream, manifest_of(stream, manifests), styles),
-            dictionary_over_rounds(stream, curves, styles),
-            regret_and_bound(store, stream, manifest_of(stream, manifests), curves, styles),
-        )
-        for stream in streams
-    }
-    return [(stream, [one for one in found if one]) for stream, found in figures.items()]
+    """The streams, each with the figures that can be drawn from its results.
 
-
-def flags_of(streams: list[StreamResults], planned: int, counts: dict[str, int]) -> list[Flag]:
-    """Warnings for the reader: missing or failed runs, left-out plots, learners that do not beat
-    `Constant`, a best by error that is not the best by loss, optima at a grid's edge.
+    All have their curves. The first streams have the other figures too, as long as the page has
+    `room` for them, in bytes.
     """
-    missing = planned - sum(counts.values())
-    flags = [Flag(f"{missing:,} of {planned:,} runs are not computed yet")] if missing > 0 else []
-    flags += [
-        Flag(f"{count:,} runs {status}") for status, count in counts.items() if status != "ok"
+    curves, styles = curves_of_best(store, streams), results.styles
+    sections = [
+        (stream, [one for one in [error_over_rounds(stream, curves, styles)] if one])
+        for stream in streams
     ]
-    left = [stream.title for stream in streams[MOST_STREAMS:]]
-    flags += merged_flags(
-        f"{len(left):,} streams have no plots, only a table of best parameters",
-        [f"{title} has no plots, only a table of best parameters" for title in left],
-    )
-    worse = [words for stream in streams for words in stream.not_better]
-    n_learners = sum(len({line.learner for line, _ in one.best_lines}) for one in streams)
-    flags += merged_flags(
-        f"{len(worse)} of {n_learners} times, the best configuration of a learner on a stream does"
-        " not beat Constant",
-        worse,
-    )
-    differing = [words for stream in streams if (words := stream.other_by_loss)]
-    flags += merged_flags(
-        f"On {len(differing)} of {len(streams)} streams, the best by error rate is not the best by"
-        " mean loss",
-        differing,
-    )
-    return flags + edge_flags(streams)
+    room -= sum(size_of(figure) for _, found in sections for figure in found)
+    for stream, found in sections:
+        if room <= 0:
+            break
+        manifest = manifest_of(stream, manifests)
+        more = (
+            metrics_over_windows(store, stream, manifest, styles),
+            error_against_parameters(stream, styles),
+            cost_against_error(stream, manifest, styles),
+            dictionary_over_rounds(stream, curves, styles),
+            regret_and_bound(store, stream, manifest, curves, styles),
+        )
+        others = [one for one in more if one]
+        room -= sum(map(size_of, others))
+        if room > 0 or stream is streams[0]:
+            found += others
+    return sections
+
+
+def size_of(figure: Figure) -> int:
+    """About how many bytes of a page a figure is."""
+    plots = sum(len(drawing.svg) + len(drawing.narrow) for drawing in figure.drawings)
+    return plots + BYTES_OF_CELL * len(figure.rows) * len(figure.columns)
+
+
+def fewer_plots(
+    streams: Sequence[StreamResults], sections: Sequence[tuple[StreamResults, Sequence[Figure]]]
+) -> list[tuple[str, list[str]]]:
+    """What the streams that lack plots have instead, and their titles."""
+    few = [stream.title for stream, figures in sections if len(figures) < 2]
+    most = max((len(figures) for _, figures in sections), default=0)
+    found = [
+        ("only plots over the rounds", few if most > 1 else []),
+        ("no plots, only this table", [one.title for one in streams[len(sections) :]]),
+    ]
+    return [(words, titles) for words, titles in found if titles]
 
 
 def has_foreign(runs: pa.Table) -> bool:

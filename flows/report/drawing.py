@@ -1,15 +1,12 @@
 """Plots as SVG text, and the figures of a report that contain them.
 
-Matplotlib makes them. Its SVG is changed so that text and axes take the page's colour and font, and
-series the colours of CSS variables. Plots are therefore readable on light and dark pages and on
-paper. No two plots of a page share an id.
+Matplotlib makes them, and `svg` adapts them to the page. No two plots of a page share an id.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flows.report.axes import Axis, tick_text
+from flows.report.axes import Axis
+from flows.report.svg import CLOUD, COLOURS, KEY, LINE, PART, adapted_to_page, measures, with_names
 from koco_stream.io.cache import private_folder
 from koco_stream.types import Array
 
@@ -32,19 +30,6 @@ if TYPE_CHECKING:
 # colour, marker ("" for none), dash ("" for points that are not joined)
 Style = tuple[str, str, str]
 
-# Okabe and Ito's palette, safe for colour-blind readers; markers and dashes distinguish series too.
-# On our pages, templates/style.css replaces these values by those for light and dark pages. Black
-# stands for the colour of the surrounding text.
-COLOURS = {
-    "blue": "#0072b2",
-    "vermilion": "#c04f00",
-    "green": "#00805d",
-    "black": "#000000",
-    "purple": "#b0558a",
-    "orange": "#a86f00",
-    "sky": "#2a84b8",
-    "grey": "#767676",
-}
 MARKERS = ("o", "^", "s", "v", "D", "x", "P")
 DASHES = ("-", "--", ":", "-.")
 # pixels, as all lengths here
@@ -53,6 +38,7 @@ PAGE_WIDTH, PAGE_HEIGHT = 960.0, 360.0  # of a plot as wide as the page
 LABEL_HEIGHT, MOST_LABEL_WIDTH = 19.0, 300.0  # of names at the ends of lines
 CHARACTER = 7.4  # approximate width of a character
 HANDLE = 60.0  # width of a legend entry without its text
+CLOUD_POINT = 5.0  # width of a small point
 MOST_MARKERS = 14  # most markers on one line
 STYLE_FILE = Path(__file__).parent.parent / "templates" / "plots.mplstyle"
 
@@ -70,17 +56,21 @@ class Claim(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A warning for the reader in a sentence, and what it sums up."""
+    """A warning for the reader in a sentence, and what it sums up.
+
+    `link` is the id of the page's section with more on it.
+    """
 
     words: str
     details: tuple[str, ...] = ()
+    link: str = ""
 
 
-def merged_flags(words: str, sentences: Sequence[str]) -> list[Flag]:
+def merged_flags(words: str, sentences: Sequence[str], link: str = "") -> list[Flag]:
     """Warnings as one: `words` with the `sentences` as details, or the only sentence itself."""
     if len(sentences) < 2:
-        return [Flag(sentence) for sentence in sentences]
-    return [Flag(words, tuple(sentences))]
+        return [Flag(sentence, link=link) for sentence in sentences]
+    return [Flag(words, tuple(sentences), link)]
 
 
 @dataclass(frozen=True)
@@ -119,6 +109,7 @@ class Series:
     """Points of a plot by increasing x, with an optional band from `low` to `high`.
 
     `ringed` has the indices of points with a ring. `labels` names the points; a name is drawn once.
+    `cloud` has more points (x, y), which are small.
     """
 
     name: str
@@ -128,6 +119,7 @@ class Series:
     high: Sequence[float] | None = None
     ringed: Sequence[int] = ()
     labels: Sequence[str] = ()
+    cloud: Sequence[tuple[float, float]] = ()
 
 
 def style_of(number: int) -> Style:
@@ -196,10 +188,9 @@ def plot(
         )
         axes.set(xscale="log" if x.log else "linear", yscale="log" if y.log else "linear")
         axes.set_title(title, loc="left")
-        lines = {
-            one.name: _draw(axes, one, styles[one.name], number, x, y)
-            for number, one in enumerate(series)
-        }
+        lines = [
+            _draw(axes, one, styles[one.name], number, x, y) for number, one in enumerate(series)
+        ]
         for mark in marks:
             axes.axvline(mark, color=COLOURS["grey"], linewidth=1, linestyle=":", zorder=0)
         _scale(axes, x, y, square, across)
@@ -207,12 +198,18 @@ def plot(
         if at_ends:
             _name_ends(axes, series, styles, x, y)
         else:
-            picture.legend([lines[name] for name in names], names, loc="lower left", ncols=columns)
+            legend = picture.legend(lines, names, loc="lower left", ncols=columns)
+            entries = zip(legend.legend_handles, legend.get_texts(), strict=True)
+            for number, parts in enumerate(entries):
+                for part in filter(None, parts):
+                    part.set_gid(f"{KEY} {number}")
         picture.savefig(file, format="svg")
+        ends = measures(axes, x, y, height)
     return Drawing(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img"'
         f' aria-label="{escape(alt)}" font-family="system-ui, sans-serif" fill="currentColor"'
-        f' stroke-linejoin="round">\n{_adapted_to_page(file.getvalue())}',
+        f' stroke-linejoin="round" data-axes="{escape(ends)}">\n'
+        + with_names(adapted_to_page(file.getvalue()), series),
         alt,
         plot(series, styles, x, y, alt, title, square, marks).svg if wide else "",
     )
@@ -234,6 +231,17 @@ def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) 
             alpha=0.16,
             linewidth=0,
             clip_on=False,
+            gid=f"{PART} {number}",
+        )
+    if one.cloud:
+        axes.plot(
+            x.shown(at for at, _ in one.cloud),
+            y.shown(at for _, at in one.cloud),
+            color=colour,
+            linewidth=CLOUD_POINT,
+            alpha=0.4,
+            clip_on=False,
+            gid=f"{CLOUD} {number}",
         )
     every = math.ceil(len(xs) / MOST_MARKERS) or 1 if dash else 1
     (line,) = axes.plot(
@@ -244,6 +252,7 @@ def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) 
         linestyle=dash,
         markevery=(number % every, every),
         clip_on=False,
+        gid=f"{LINE} {number}",
     )
     if ringed := list(one.ringed):
         axes.plot(
@@ -255,6 +264,7 @@ def _draw(axes: Axes, one: Series, style: Style, number: int, x: Axis, y: Axis) 
             markeredgewidth=2,
             fillstyle="none",
             clip_on=False,
+            gid=f"{PART} {number}",
         )
     return line
 
@@ -268,9 +278,12 @@ def _scale(axes: Axes, x: Axis, y: Axis, square: bool, across: float) -> None:
         ends = min(both), max(both)
         axes.plot(ends, ends, color="#000000", alpha=0.5, linewidth=1)
         axes.set(xlim=ends, ylim=ends)
+    for axis, widen in ((x, axes.set_xlim), (y, axes.set_ylim)):
+        if axis.names:
+            widen(-0.5, len(axis.names) - 0.5)
     for axis, shown, limits in ((x, axes.xaxis, axes.get_xlim()), (y, axes.yaxis, axes.get_ylim())):
         shown.set_major_locator(axis.locator(*limits))
-        shown.set_major_formatter(lambda value, _: tick_text(value))
+        shown.set_major_formatter(axis.text)
         shown.minorticks_off()
     # a fixed position, whatever the width of the ticks' labels
     axes.yaxis.set_label_coords((20 - LEFT_MARGIN) / across, 0.5)
@@ -296,7 +309,7 @@ def _name_ends(
     axes: Axes, series: Sequence[Series], styles: Mapping[str, Style], x: Axis, y: Axis
 ) -> None:
     """Put the name of each series beside its last point, in its colour."""
-    for one in series:
+    for number, one in enumerate(series):
         axes.annotate(
             one.name,
             (x.shown(one.x)[-1], y.shown(one.y)[-1]),
@@ -305,6 +318,7 @@ def _name_ends(
             va="center",
             color=COLOURS[styles[one.name][0]],
             annotation_clip=False,
+            gid=f"{KEY} {number}",
         )
 
 
@@ -348,22 +362,6 @@ def _name_points(axes: Axes, series: Sequence[Series], x: Axis, y: Axis) -> None
         box = next((box for box in inside if not box.count_overlaps(taken)), inside[0])
         taken.append(box)
         axes.text(box.x0, box.y0 + 2, name, size=size, transform=None)
-
-
-def _adapted_to_page(drawn: str) -> str:
-    """Matplotlib's SVG without its header, with the colours and font of the surrounding page."""
-    variables = {
-        value: "currentColor" if name == "black" else f"var(--{name},{value})"
-        for name, value in COLOURS.items()
-    }
-    text = re.sub(
-        r'<!--.*?-->\s*|(?<=<g) id="[^"]*"', "", drawn[drawn.index('<g id="figure_1">') :]
-    )
-    text = text.replace("; font-family: 'DejaVu Sans'", "").replace("xlink:href", "href")
-    text = re.sub(r"\n +", "\n", text)  # indentation would be a part of a large page
-    return re.sub(
-        r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
-    )
 
 
 def scatter(

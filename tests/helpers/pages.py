@@ -133,7 +133,7 @@ class _Tables(HTMLParser):
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
         if tag == "table":
-            self.rows = self.tables.setdefault(given["data-name"], [])
+            self.rows = self.tables.setdefault(given.get("data-name", given.get("class")), [])
         elif tag == "tr":
             self.rows.append([])
         elif tag in ("th", "td"):

@@ -26,8 +26,6 @@ class Compared:
 
     Attributes
     ----------
-    conclusion : str
-        What may be concluded.
     columns, rows : list
         The table of learners, the best first.
     note : str
@@ -38,7 +36,6 @@ class Compared:
         The critical-difference diagram, and time against rank where times are known.
     """
 
-    conclusion: str
     columns: list[str]
     rows: list[list[Any]]
     note: str
@@ -46,18 +43,19 @@ class Compared:
     figures: list[Figure]
 
 
-def comparison_of_learners(store: AnyPath, sweep: str, runs: pa.Table) -> Compared | None:
-    """The comparison of a sweep's runs; None if there are not two learners to compare.
+def compared_learners(store: AnyPath, sweep: str, runs: pa.Table) -> Comparison | None:
+    """Compare the learners of a sweep's runs; None if there are not two to compare.
 
     If the sweep has halved, only the longest streams count.
     """
-    found = compared_runs(store, whole_runs(store, sweep, runs), has_rungs(store, sweep))
-    if found is None:
-        return None
+    return compared_runs(store, whole_runs(store, sweep, runs), has_rungs(store, sweep))
+
+
+def comparison_section(found: Comparison) -> Compared:
+    """The section of a comparison. What it concludes stands on the first screen."""
     names, rows = summary_rows(found.summary)
     figures = [ranks_figure(found), time_against_rank(found)]
     return Compared(
-        found.conclusion,
         [HEADINGS[name] for name in names],
         rows,
         f"{found.how} {found.meaning}",

@@ -16,6 +16,7 @@ from koco_stream.io.paths import AnyPath
 
 FIRST_ROUND = 10  # earlier errors are averages over too few rounds
 MOST_LINES = 10  # most learners in a plot over the rounds
+MOST_RANGES = 5  # of so many lines at most, the table has the least and largest values too
 MOST_RUNS = 30  # most runs that a mean curve averages
 WIDE = 20.0  # values that differ by this factor are drawn on a logarithmic axis
 NEAR_BEST = 1.25  # lines that end within this factor of the least are drawn again if they touch
@@ -137,7 +138,7 @@ def _over_rounds(
     columns: dict[str, dict[float, float]] = {}
     for one in series:
         for name, values in (("", one.y), (", least", one.low), (", largest", one.high)):
-            if values is not None:
+            if values is not None and (not name or len(series) <= MOST_RANGES):
                 columns[one.name + name] = dict(zip(one.x, values, strict=True))
     rounds = sorted({t for column in columns.values() for t in column})
     rows: list[list[Any]] = [

@@ -16,8 +16,8 @@ from flows.report.document import report_of, write_report
 from flows.report.pages import cell, markdown_of
 from flows.report.rows import kernel_matrix
 from flows.report.sections.bounds import newton_bound, son_bound, why_not
+from flows.report.sections.edges import edges_of
 from flows.report.sections.lines import READ, results_of
-from flows.report.sections.steps import edges_of
 from flows.tables.tables import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
@@ -238,8 +238,9 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     other = tmp_path / "store"
     put(other, "small", [row["run_id"] for row in runs], runs[1:])
     report = report_of(other, "small")
-    assert report["flags"][0].words == f"1 of {len(runs)} runs are not computed yet"
-    assert any(flag.words.endswith("runs diverged") for flag in report["flags"])
+    warnings = report["overview"].warnings
+    assert warnings[0].words == f"1 of {len(runs)} runs are not computed yet"
+    assert any(flag.words.endswith("runs diverged") for flag in warnings)
     assert {row[1] for row in report["best"]} == {
         *("OjaSON m = 0", "OjaSON m = 3", "ONS", "FDSON", "PROSNKONS"),
         "Constant",
@@ -251,7 +252,7 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
 
 def test_report__of_no_runs_at_all_is_a_page(store, tmp_path):
     put(tmp_path / "store", "none", ["x"], [], "son-figure-1")
-    assert "0 of 1 runs on 0 datasets" in write_report(tmp_path / "store", "none").path.read_text()
+    assert "0 datasets · 0 of 1 runs" in write_report(tmp_path / "store", "none").path.read_text()
 
 
 def test_report__leaves_no_garbage_behind(tmp_path):
@@ -433,4 +434,4 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
         took = time.monotonic() - begun
     assert took < 30
     assert max(peaks.values()) < 1e9
-    assert written.stat().st_size < 6e6
+    assert written.stat().st_size < 3e6

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.report.axes import Axis
-from flows.report.document import report_of, write_report
+from flows.report.document import BEST, report_of, write_report
 from flows.report.drawing import Flag, Series, merged_flags, plot
 from flows.report.pages import cell, text_of, without_empty
 from flows.report.rows import Curve
@@ -78,7 +78,7 @@ def test_data_seeds__are_one_stream_over_all_of_which_is_averaged(report):
     constants = [row for row in found["best"] if row[1] == "Constant"]
     assert [row[0] for row in constants] == titles  # once a stream, whatever its seeds
     assert {row[0] for row in found["data"]} == set(names)
-    assert "on 9 datasets" in found["summary"]
+    assert "9 datasets" in found["overview"].facts
 
 
 def test_datasets_with_one_data_seed__keep_their_names_and_identity():
@@ -96,22 +96,22 @@ def test_best_by_error_that_is_not_the_best_by_loss__is_noted(report):
     rows = [run(0, "a", "AdaGrad", 0.5, 0.1), run(1, "a", "OGD", 0.4, 0.2)]
     found, page = report(rows)
     words = "a, shuffled: the best by error rate is AdaGrad, by mean loss OGD"
-    assert Flag(words) in found["flags"]
+    assert Flag(words, link="best") in found["overview"].warnings
     assert words in page
 
 
 def test_best_by_error_that_is_the_best_by_loss__needs_no_note(report):
     found, _ = report([run(0, "a", "AdaGrad", 0.3, 0.1), run(1, "a", "OGD", 0.4, 0.2)])
-    assert not any("by mean loss" in flag.words for flag in found["flags"])
+    assert not any("by mean loss" in flag.words for flag in found["overview"].warnings)
 
 
 def test_warnings_of_a_kind__are_one_with_its_details_folded(report):
     rows = [run(k, f"set{k}", "AdaGrad", 0.95, 0.6) for k in range(12)]
     found, page = report(rows)
-    [flag] = found["flags"]
-    assert flag.words.startswith("12 of 12 times, the best configuration")
+    [flag] = found["overview"].warnings
+    assert flag.words == "No better than Constant: AdaGrad on 12 of 12"
     assert len(flag.details) == 12
-    assert page.count("<details><summary>12 of 12 times") == 1
+    assert page.count(f"<details><summary>{flag.words}") == 1
     assert merged_flags("all", ["one"]) == [Flag("one")]
     assert merged_flags("all", []) == []
 
@@ -201,15 +201,17 @@ def test_best_values_on_edges__are_told_apart_by_the_end_of_the_grid(report):
         for loss in [0.1 + (0.01 * j if k < 2 else -0.01 * j)]
     ]
     found, _ = report(rows)
-    words = [flag.words for flag in found["flags"]]
-    assert [one.partition(" best values")[0] for one in words] == ["10 of 12", "2 of 12"]
-    assert ["largest" in one for one in words] == [True, False]
+    at = len(BEST) - 2
+    ends = [row[at] for row in found["best"] if row[1] == "AdaGrad"]
+    assert sorted(ends) == ["step_size (largest)"] * 10 + ["step_size (smallest)"] * 2
+    said = [figure.flags for _, figures in found["sections"] for figure in figures if figure.flags]
+    assert sum("largest" in flag.words for [flag] in said) == 10
 
 
 def test_markdown__has_a_line_for_each_warning_and_detail(report, tmp_path):
     found, _ = report([run(k, f"set{k}", "AdaGrad", 0.95, 0.6) for k in range(3)])
     lines = (tmp_path / "reports" / "s.md").read_text().splitlines()
-    [flag] = found["flags"]
+    [flag] = found["overview"].warnings
     at = lines.index(f"- {flag.words}:")
     assert lines[at + 1 : at + 4] == [f"  - {one}" for one in flag.details]
 

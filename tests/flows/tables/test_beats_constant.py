@@ -186,7 +186,7 @@ def test_report__has_a_row_of_constant_and_names_what_is_not_better(store):
         for title in ("noise, shuffled", "plain", "signs")
         for learner in ("OGD", "AdaGrad")
     }
-    flagged = sentences(told(report["flags"]))
+    flagged = sentences(told(report["overview"].warnings))
     assert {words[: words.index(" is")] for words in flagged} == {
         f"{learner}'s best on noise, shuffled" for learner in ("OGD", "AdaGrad")
     }
@@ -200,4 +200,4 @@ def test_report__of_a_sweep_with_constant_shows_it_once(store):
     for rows in (report_of(store, "with")["best"], best_table(best_results(store, "with"))[1]):
         shown = [row[0] for row in rows if row[1] == "Constant"]
         assert sorted(shown) == ["noise, shuffled", "plain", "signs"]
-    assert sentences(told(report_of(store, "with")["flags"])) != set()
+    assert sentences(told(report_of(store, "with")["overview"].warnings)) != set()

@@ -1,0 +1,260 @@
+"""The first screen of a report: what was compared, who won, what failed, and what to run next."""
+
+import json
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.report.document import report_of, write_report
+from flows.report.sections.suggestions import blocks_needed
+from flows.report.sections.widening import toml_text, widened
+from flows.sweeping.grids import values_of
+from flows.tables.decisions import DECISIONS, write_decisions
+from koco_stream.learners import LEARNERS
+from storage.store import open_store
+from tests.flows.report.test_report import put
+from tests.flows.report.test_report_design import run
+from tests.helpers.pages import SIZES, browser, look_at, opened
+from tests.helpers.swept import swept
+
+GRID = """
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 0.2, 0.4]
+[[learner]]
+name = "OGD"
+step_size = { powers_of_two = [-3, 0] }
+"""
+
+
+@pytest.fixture
+def overview(tmp_path):
+    """The first screen of a sweep with these results, and of which so many are missing."""
+
+    def made(rows, missing=0, file=GRID):
+        ids = [row["run_id"] for row in rows] + [f"missing {k}" for k in range(missing)]
+        put(tmp_path, "s", ids, rows)
+        note = tmp_path / "sweeps" / "s.json"
+        note.write_text(json.dumps({**json.loads(note.read_text()), "file": file}))
+        write_report(tmp_path, "s")
+        return report_of(tmp_path, "s")["overview"]
+
+    return made
+
+
+def params(step):
+    return json.dumps({"step_size": step})
+
+
+def two_learners(n_datasets):
+    """AdaGrad is better than OGD everywhere, but for the last dataset; each has two orders."""
+    for k in range(n_datasets):
+        for j, (learner, error) in enumerate((("AdaGrad", 0.1), ("OGD", 0.2))):
+            for seed in (0, 1):
+                worse = 0.15 if learner == "AdaGrad" and k == n_datasets - 1 else 0.0
+                number = 100 * k + 10 * j + seed
+                error_rate = error + worse + 0.001 * k
+                yield run(number, f"set{k}", learner, 0.3 + error_rate, error_rate, seed)
+
+
+def test_two_learners_and_many_blocks__are_told_apart_with_ranks_and_a_diagram(overview):
+    found = overview(list(two_learners(9)))
+    assert found.facts[:4] == ["2 learners", "9 datasets", "2 shuffled orders", "36 runs, all ok"]
+    assert found.conclusion.startswith("AdaGrad is better than OGD: it wins on 8 of 9 blocks")
+    assert found.columns[:3] == ["learner", "mean rank", "first on"]
+    assert [row[:3] for row in found.rows] == [
+        ["AdaGrad", pytest.approx(10 / 9), 8],
+        ["OGD", pytest.approx(17 / 9), 1],
+    ]
+    assert "to" in found.rows[1][4]
+    assert [row[-1] for row in found.rows] == ["9 of 9"] * 2
+    assert found.notes[0].endswith("; OGD on set8.")
+    assert found.picture.svg.startswith("<svg")
+    assert found.warnings == []
+    assert found.suggestions == []  # nothing was chosen, and nothing is missing
+
+
+def test_few_blocks__have_no_diagram_and_say_how_many_datasets_are_missing(overview):
+    found = overview(list(two_learners(2)))
+    assert found.conclusion.startswith("Not enough datasets for a test")
+    assert found.picture is None
+    assert [one.words[:14] for one in found.suggestions] == ["Add 4 datasets"]
+
+
+def test_one_stream__has_its_errors_instead_of_ranks(overview):
+    found = overview(list(two_learners(1)))
+    assert found.columns[1] == "error rate"
+    assert [row[:2] for row in found.rows] == [["OGD", 0.2], ["AdaGrad", pytest.approx(0.25)]]
+
+
+def test_one_learner__has_a_row_for_each_stream_and_is_told_whom_to_add(overview):
+    rows = [run(k, f"set{k}", "AdaGrad", 0.5, 0.1) for k in range(11)]
+    found = overview(rows)
+    assert found.conclusion == (
+        "AdaGrad alone was run, so there is nothing to compare. It is better than Constant on 11"
+        " of 11 streams."
+    )
+    assert found.rows[0] == ["set0, shuffled", "AdaGrad", 0.1, None, 0.5, True]
+    assert len(found.rows) == 8
+    assert found.notes == ["The table has the first 8 of 11 streams."]
+    add, repeat = found.suggestions
+    assert tomllib.loads(add.code)["learner"][0]["name"] == "OGD"
+    assert "order_seeds" in tomllib.loads(repeat.code)
+
+
+def test_failures__are_named_with_the_commands_that_repeat_them(overview, tmp_path):
+    nothing = dict.fromkeys(("mean_loss", "error_rate"))
+    rows = list(two_learners(9))
+    rows[0] |= {**nothing, "status": "failed", "error": "no memory"}
+    rows[3] |= {**nothing, "status": "diverged", "error": "round 7"}
+    found = overview(rows, missing=2)
+    assert "36 of 38 runs: 1 diverged, 1 failed, 34 ok" in found.facts
+    assert [(flag.words, flag.link) for flag in found.warnings[:3]] == [
+        ("2 of 38 runs are not computed yet", ""),
+        ("1 run diverged", "not-ok"),
+        ("1 run failed", "not-ok"),
+    ]
+    assert [one.code for one in found.suggestions[:2]] == [
+        "koco sweep s.toml",
+        "koco sweep s.toml --retry-failed",
+    ]
+    page = (tmp_path / "reports" / "s.html").read_text()
+    assert '<a href="#not-ok">1 run failed</a>' in page
+    assert 'id="not-ok"' in page
+
+
+def test_nothing_better_than_constant__is_the_first_thing_said(overview):
+    rows = [run(k, f"set{k}", name, 0.95, 0.6) for k, name in enumerate(("AdaGrad", "OGD"))]
+    found = overview([*rows, *(run(9 - k, f"set{k}", "OGD", 1.0, 0.7) for k in (0,))])
+    assert found.conclusion.startswith("No learner is better than Constant on any stream.")
+    assert found.warnings[0].words == "No better than Constant: OGD on 2 of 2, AdaGrad on 1 of 1"
+    assert any("scale of the features" in one.words for one in found.suggestions)
+
+
+def test_no_runs__are_a_first_screen_too(overview):
+    found = overview([], missing=3)
+    assert found.conclusion == "No run has ended well yet."
+    assert [one.code for one in found.suggestions] == ["koco sweep s.toml"]
+
+
+def test_best_at_an_edge__is_widened_as_its_file_has_it(overview, tmp_path):
+    rows = [
+        run(10 * k + j, "set", learner, 0.5, 0.2 + sign * 0.01 * j, params=params(step))
+        for k, (learner, sign, steps) in enumerate(
+            (("AdaGrad", -1, (0.1, 0.2, 0.4)), ("OGD", 1, (0.125, 0.25, 0.5, 1.0)))
+        )
+        for j, step in enumerate(steps)
+    ]
+    (widen,) = [one for one in overview(rows).suggestions if one.words.startswith("Widen")]
+    assert widen.code.splitlines() == [
+        "step_size = [0.1, 0.2, 0.4, 0.8, 1.6]  # AdaGrad",
+        "step_size = { powers_of_two = [-5, 0] }  # OGD",
+    ]
+    markdown = (tmp_path / "reports" / "s.md").read_text()
+    assert f"```\n{widen.code}\n```" in markdown
+
+
+@given(
+    st.one_of(
+        st.lists(st.floats(1e-6, 1e6), min_size=3, max_size=8, unique=True),
+        st.lists(st.integers(1, 10**6), min_size=3, max_size=8, unique=True),
+        st.tuples(st.integers(-20, 0), st.integers(0, 20)).map(
+            lambda ends: {"powers_of_two": [*ends]}
+        ),
+    ),
+    st.sampled_from([{"largest"}, {"smallest"}, {"largest", "smallest"}]),
+)
+def test_widened_grid__has_all_values_and_more_beyond_the_edge_alone(value, ends):
+    wide = widened("AdaGrad", "step_size", value, ends)
+    if wide is None:  # the learner allows none beyond
+        return
+    assert tomllib.loads(f"x = {toml_text(wide)}")
+    before, after = values_of(value), values_of(wide)
+    assert set(before) <= set(after)
+    more = set(after) - set(before)
+    assert more
+    assert all(one > max(before) or one < min(before) for one in more)
+    assert "largest" in ends or max(after) == max(before)
+    assert "smallest" in ends or min(after) == min(before)
+    declared = {one.name: one for one in LEARNERS["AdaGrad"].parameters}["step_size"]
+    assert [declared.check(one) for one in more]
+
+
+@pytest.mark.parametrize(
+    ("learner", "name", "value", "ends", "wide"),
+    [
+        ("OjaSON", "alpha", {"log_uniform": [1e-3, 10.0]}, {"largest"}, [1e-3, 100.0]),
+        ("OjaSON", "sketch_size", {"integer": [0, 10]}, {"largest"}, [0, 20]),
+        ("OjaSON", "sketch_size", {"integer": [0, 10]}, {"smallest"}, None),
+        ("OjaSON", "sketch_start", {"choice": ["random"]}, {"largest"}, None),
+        ("theirs.py:Mine", "rate", {"uniform": [1.0, 2.0]}, {"smallest"}, [0.0, 2.0]),
+        ("OjaSON", "alpha", 1.0, {"largest"}, None),
+    ],
+)
+def test_widened_range__ends_where_the_learner_does(learner, name, value, ends, wide):
+    found = widened(learner, name, value, ends)
+    assert (found if wide is None else next(iter(found.values()))) == wide
+
+
+@pytest.mark.parametrize(("n_learners", "needed"), [(2, 6), (3, 7), (5, 9)])
+def test_blocks_needed__are_those_with_which_a_pair_can_be_told_apart(n_learners, needed):
+    n_pairs = n_learners * (n_learners - 1) // 2
+    assert blocks_needed(n_pairs, 0.05) == needed
+    assert n_pairs * 2.0 ** (1 - needed) <= 0.05 < n_pairs * 2.0 ** (2 - needed)
+
+
+def test_halving__is_told_from_its_last_rung_alone(overview, tmp_path):
+    rows = [
+        run(100 * k + 10 * j + rung, f"set{k}", learner, loss, loss, max_rows=rows)
+        for k in range(2)
+        for j, learner in enumerate(("AdaGrad", "OGD"))
+        for rung, (rows, loss) in enumerate(((5, 0.4 - 0.1 * j), (None, 0.1 + 0.1 * j)))
+    ]
+    open_store(tmp_path)
+    decided = {name: None for name in DECISIONS.names}
+    decided |= {"rung": 1, "rounds": 5, "dataset": "set0", "order": "shuffled", "rank": 1}
+    decided |= {"learner": "AdaGrad", "params": "{}", "n_runs": 1, "goes_on": True}
+    (tmp_path / "results" / "halving").mkdir(parents=True)
+    write_decisions(tmp_path, "s", [decided])
+    found = overview(rows)
+    assert [row[:3] for row in found.rows] == [["AdaGrad", 1.0, 2], ["OGD", 2.0, 0]]
+    assert found.notes == ["Best on each: AdaGrad on set0 and set1."]
+
+
+@pytest.mark.system
+def test_first_screen__is_seen_without_scrolling_and_readable_for_everybody(tmp_path):
+    rows = list(two_learners(9))
+    rows[0] |= {"status": "failed", "error": "no memory", "mean_loss": None, "error_rate": None}
+    put(tmp_path, "s", [row["run_id"] for row in rows], rows)
+    page = write_report(tmp_path, "s").path
+    look_at([page], SIZES)
+    with browser() as started, opened(started, page) as (shown, complaints):
+        for what in ("h1", ".facts", "#overview", ".plain", ".first svg", ".first .flags", ".next"):
+            box = shown.locator(what).first.bounding_box()
+            assert box["y"] >= 0, what
+            assert box["y"] + box["height"] <= 800, what
+        assert complaints == []
+
+
+def test_search__has_the_same_first_screen(tmp_path):
+    text = """
+[search]
+method = "sobol"
+samples = 8
+[[dataset]]
+name = "ill-conditioned"
+n_rows = 60
+[[learner]]
+name = "OjaSON"
+alpha = { log_uniform = [1e-2, 1e2] }
+[[learner]]
+name = "AdaGrad"
+step_size = { log_uniform = [1e-2, 1e2] }
+"""
+    swept(tmp_path, text)
+    found = report_of(tmp_path / "store", "tiny")["overview"]
+    assert found.facts[:2] == ["2 learners", "1 dataset"]
+    assert len(found.rows) == 2
+    assert "Not enough datasets for a test: 1 block" in found.conclusion
