@@ -20,7 +20,7 @@ from flows.tables.text import number_text
 from koco_stream.streams.orders import AS_STORED
 
 MOST_ROWS = 8  # most learners or streams in the table
-MOST_NAMED = 12  # most streams whose best learner is named
+MOST_NAMED = 8  # most streams whose best learner is named
 
 
 @dataclass(frozen=True)
@@ -188,6 +188,8 @@ def _winners(blocks: Sequence[Mapping[str, Any]]) -> list[str]:
         block: [row["learner"] for row in found if row["rank"] == min(one["rank"] for one in found)]
         for block, found in grouped(blocks, lambda row: str(row["block"])).items()
     }
+    if len(winners := {listed(one) for one in best.values()}) == 1:
+        return [f"{winners.pop()} is the best on all {len(best)}."]
     if len(best) > MOST_NAMED:
         return []
     endings = {block.partition(", ")[2] for block in best}

@@ -14,7 +14,8 @@ from flows.report.sections.lines import StreamResults
 from flows.report.sections.widening import toml_text, widened
 from flows.tables.tables import CONSTANT
 
-MOST_GRIDS = 5  # most grids that are widened in one suggestion
+MOST = 3  # most suggestions; the others come when these are done
+MOST_GRIDS = 4  # most grids that are widened in one suggestion
 STEP = 'name = "{}"\nstep_size = {{ powers_of_ten = [-3, 1] }}'
 
 
@@ -40,10 +41,11 @@ def suggestions_for(
     is the comparison of its learners, if there is one.
     """
     made, command = [], f"koco sweep {sweep}.toml"
-    if missing:
-        made.append(Suggestion("Compute the missing runs.", command))
     if failed:
-        made.append(Suggestion("Repeat the failed runs.", f"{command} --retry-failed"))
+        what = "Repeat the failed runs" + (", and compute the missing ones." if missing else ".")
+        made.append(Suggestion(what, f"{command} --retry-failed"))
+    elif missing:
+        made.append(Suggestion("Compute the missing runs.", command))
     learners = {line.learner for stream in streams for line, _ in stream.best_lines}
     if len(learners - {CONSTANT}) == 1:
         other = "OGD" if "AdaGrad" in learners else "AdaGrad"
@@ -54,7 +56,8 @@ def suggestions_for(
     if worse and not any(one.beats_constant for s in streams for _, one in s.best_lines):
         words = "Check the labels and the scale of the features: nothing was learnt from them."
         made.append(Suggestion(words))
-    return made + more_data(streams, found) + _other_choice(sweep, streams, found)
+    made += more_data(streams, found) + _other_choice(sweep, streams, found)
+    return made[:MOST]
 
 
 def wider_grids(file: str, streams: Sequence[StreamResults]) -> list[Suggestion]:

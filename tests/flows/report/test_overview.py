@@ -60,17 +60,17 @@ def two_learners(n_datasets):
 
 
 def test_two_learners_and_many_blocks__are_told_apart_with_ranks_and_a_diagram(overview):
-    found = overview(list(two_learners(9)))
-    assert found.facts[:4] == ["2 learners", "9 datasets", "2 shuffled orders", "36 runs, all ok"]
-    assert found.conclusion.startswith("AdaGrad is better than OGD: it wins on 8 of 9 blocks")
+    found = overview(list(two_learners(8)))
+    assert found.facts[:4] == ["2 learners", "8 datasets", "2 shuffled orders", "32 runs, all ok"]
+    assert found.conclusion.startswith("AdaGrad is better than OGD: it wins on 7 of 8 blocks")
     assert found.columns[:3] == ["learner", "mean rank", "first on"]
     assert [row[:3] for row in found.rows] == [
-        ["AdaGrad", pytest.approx(10 / 9), 8],
-        ["OGD", pytest.approx(17 / 9), 1],
+        ["AdaGrad", pytest.approx(9 / 8), 7],
+        ["OGD", pytest.approx(15 / 8), 1],
     ]
     assert "to" in found.rows[1][4]
-    assert [row[-1] for row in found.rows] == ["9 of 9"] * 2
-    assert found.notes[0].endswith("; OGD on set8.")
+    assert [row[-1] for row in found.rows] == ["8 of 8"] * 2
+    assert found.notes[0].endswith("; OGD on set7.")
     assert found.picture.svg.startswith("<svg")
     assert found.warnings == []
     assert found.suggestions == []  # nothing was chosen, and nothing is missing
@@ -116,10 +116,7 @@ def test_failures__are_named_with_the_commands_that_repeat_them(overview, tmp_pa
         ("1 run diverged", "not-ok"),
         ("1 run failed", "not-ok"),
     ]
-    assert [one.code for one in found.suggestions[:2]] == [
-        "koco sweep s.toml",
-        "koco sweep s.toml --retry-failed",
-    ]
+    assert found.suggestions[0].code == "koco sweep s.toml --retry-failed"
     page = (tmp_path / "reports" / "s.html").read_text()
     assert '<a href="#not-ok">1 run failed</a>' in page
     assert 'id="not-ok"' in page
@@ -220,7 +217,7 @@ def test_halving__is_told_from_its_last_rung_alone(overview, tmp_path):
     write_decisions(tmp_path, "s", [decided])
     found = overview(rows)
     assert [row[:3] for row in found.rows] == [["AdaGrad", 1.0, 2], ["OGD", 2.0, 0]]
-    assert found.notes == ["Best on each: AdaGrad on set0 and set1."]
+    assert found.notes == ["AdaGrad is the best on all 2."]
 
 
 @pytest.mark.system
