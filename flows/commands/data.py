@@ -158,7 +158,7 @@ def prepare(
     click.echo(
         f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
         f" {manifest.n_values / manifest.n_rows:.2f} values a row ({manifest.layout},"
-        f" {manifest.value_type}), {labels_of(manifest.classes)}; {len(manifest.shards)} shard(s),"
+        f" {manifest.value_type})\n  {labels_of(manifest.classes)}; {len(manifest.shards)} shard(s),"
         f" identity {manifest.dataset_hash[:12]}"
     )
 

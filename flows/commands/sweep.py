@@ -1,10 +1,12 @@
 """The commands `koco sweep` and `koco status`."""
 
 import json
+import sys
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
+from flows.runtime.console import wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest
 
@@ -57,7 +59,9 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
         click.echo(
             json.dumps(planned)
             if as_json
-            else "\n".join(f"{name}: {in_words(value)}" for name, value in planned.items())
+            else "\n".join(
+                wrapped(f"{name}: {in_words(value)}", sys.stdout) for name, value in planned.items()
+            )
         )
         return
     from flows.sweeping.launch import launch
@@ -114,4 +118,10 @@ def status(store: str, as_json: bool) -> None:
         "dashboard",
         "updated",
     )
-    show(map(vars, statuses(existing_store(store))), COLUMNS if as_json else short, as_json)
+    rows = list(map(vars, statuses(existing_store(store))))
+    if as_json:
+        show(rows, COLUMNS, True)
+    else:  # the time in UTC, to the second, fits the line
+        when = (str(row["updated"])[:19].replace("T", " ") for row in rows)
+        shorter = [{**row, "updated": text} for row, text in zip(rows, when, strict=True)]
+        show(shorter, short, False)

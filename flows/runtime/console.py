@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from textwrap import TextWrapper
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -29,10 +30,11 @@ def say(message: str) -> None:
     note(message)
 
 
-def wrapped(message: str) -> str:
+def wrapped(message: str, stream: TextIO | None = None) -> str:
     """The message in lines of at most `WIDTH` columns, further lines of a sentence indented.
 
-    In a log, which is searched, the first line stays one; those after it are a list.
+    In a log, which is searched, the first line stays one; those after it are a list. `stream` is
+    where it goes, by default stderr.
     """
     indented = len(message) - len(message.lstrip())
     wrap = TextWrapper(
@@ -42,7 +44,7 @@ def wrapped(message: str) -> str:
         subsequent_indent=" " * (indented + 4),
     )
     first, *lines = message.split("\n")
-    kept = [first] if not sys.stderr.isatty() else wrap.wrap(first) or [first]
+    kept = [first] if not (stream or sys.stderr).isatty() else wrap.wrap(first) or [first]
     return "\n".join([*kept, *("\n".join(wrap.wrap(line)) for line in lines)])
 
 
