@@ -155,11 +155,11 @@ def prepare(
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
+    values = f"{manifest.n_values / manifest.n_rows:.2f} values a row"
     click.echo(
-        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
-        f" {manifest.n_values / manifest.n_rows:.2f} values a row ({manifest.layout},"
-        f" {manifest.value_type})\n  {labels_of(manifest.classes)}; {len(manifest.shards)} shard(s),"
-        f" identity {manifest.dataset_hash[:12]}"
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {values}"
+        f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest.classes)};"
+        f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
 
 
