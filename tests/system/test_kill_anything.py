@@ -182,7 +182,7 @@ def check_end(blow, status, said, store):
         return
     assert status == 1, said
     last = said.splitlines()[-1]
-    wanted = ["finished work is kept", "To go on", "koco sweep"]
+    wanted = ["finished work is kept", "To continue", "koco sweep"]
     if blow.kind == "scheduler":
         wanted += ["the scheduler is gone|does not answer", "start"]
     else:
