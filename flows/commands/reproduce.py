@@ -41,7 +41,7 @@ def reproduce(
     """Reproduce a published figure, table or claim.
 
     TARGET is son-figure-1, son-figure-2, son-figure-3, sketch-start, pros-n-kons-table,
-    section-6-adversary or sampling-floor.
+    section-6-adversary, sampling-floor or benchmark.
 
     Prepares the data, runs the sweeps, writes a page, and prints a line for each of the paper's
     claims: whether it is reproduced, the criterion, and the outcome. Datasets that are not

@@ -1,17 +1,28 @@
 """Reproduction of a published figure or table: prepare data, run sweeps, judge the claims."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from flows.comparing.blocks import Blocks
+from flows.comparing.comparison import Comparison
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.drawing import Claim, Figure, Flag
 from flows.report.pages import claim_rows, write_pages
 from flows.report.papers.figures import FIGURES
+from flows.reproduce.benchmark import (
+    PARTS,
+    blocks_of_part,
+    comparison_of_part,
+    kept_table,
+    table_of,
+)
+from flows.reproduce.benchmark_figure import part_figures
+from flows.reproduce.findings import findings
 from flows.reproduce.targets import (
     QUICK_GENERATED,
     QUICK_ROWS,
@@ -28,8 +39,10 @@ from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from flows.tables.tables import runs_of
 from koco_stream.errors import WrongInput
+from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
+from storage.results import write_tables
 
 SETS = ("dataset", "rows in the paper", "rows here", "state")
 QUICK = (
@@ -46,7 +59,7 @@ class Reproduction:
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
     sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs.
+    number of failed runs. `findings` are sentences on what came out, for the first screen.
     """
 
     target: Target
@@ -56,6 +69,12 @@ class Reproduction:
     figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
     failed: int
+    findings: list[str] = field(default_factory=list)
+
+    @property
+    def sweeps(self) -> list[str]:
+        """The names of the sweeps that were run."""
+        return list(dict.fromkeys(sweep for sweep, _ in self.figures + self.searches))
 
     @property
     def name(self) -> str:
@@ -84,6 +103,7 @@ class Reproduction:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         lines = [
+            *self.findings,
             *(
                 f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
                 f" | came out: {one.came_out}"
@@ -92,7 +112,7 @@ class Reproduction:
             *(
                 f"not tested: {figure.title} ({sweep})"
                 for sweep, figure in self.figures
-                if not figure.claims
+                if not figure.claims and not self.findings
             ),
             f"{self.target.name}: {self.summary}",
         ]
@@ -139,7 +159,7 @@ def reproduce(
     sets = datasets_of(target, store, data, workers)
     at_hand = [one.name for one in sets if one.manifest]
     figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
-    failed = 0
+    failed, parts, compared = 0, dict[str, Blocks](), dict[str, Comparison]()
     stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
     for sweep in (*target.sweeps, *stand_ins, *target.searches):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
@@ -150,6 +170,13 @@ def reproduce(
             say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
+        if sweep in PARTS:
+            parts[sweep] = blocks_of_part(store, outcome["sweep"])
+            compared[sweep] = comparison_of_part(parts[sweep])
+            kept = None if quick else kept_table()
+            drawn = part_figures(PARTS[sweep], parts[sweep], compared[sweep], kept)
+            figures += [(outcome["sweep"], one) for one in drawn]
+            continue
         runs = runs_of(store, outcome["sweep"])
         figure = (
             stand_in_figure(runs, outcome["sweep"], *stand_ins[sweep])
@@ -167,9 +194,11 @@ def reproduce(
         ]
         for sweep, dataset, what in target.stand_ins
     ]
-    done = Reproduction(
-        target, quick, flags_of(target, sets, quick, failed), rows, figures, searches, failed
-    )
+    found = findings(compared)
+    flags = flags_of(target, sets, quick, failed)
+    done = Reproduction(target, quick, flags, rows, figures, searches, failed, found)
+    if parts:
+        write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
     return done, str(write_pages(store, done.name, "reproduction", done=done, set_columns=SETS))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import tomli_w
 
 from flows.sweeping.grids import values_of
+from flows.sweeping.search import is_drawn
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text
@@ -23,6 +24,7 @@ SWEEPS = Path(__file__).parents[1] / "sweeps"
 QUICK_ROWS = 1_000  # most rows of a prepared dataset; for generated ones see QUICK_GENERATED
 QUICK_GENERATED = 1_500
 QUICK_SEEDS = 2
+QUICK_SAMPLES = 2  # of a search
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,12 @@ TARGETS = {
             "Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary of one point",
             ("adversary",),
             "kons-adversary",
+        ),
+        Target(
+            "benchmark",
+            "The benchmark: all learners, with equal budgets, on all datasets at hand",
+            ("benchmark", "benchmark-whole", "benchmark-text", "benchmark-raw"),
+            "benchmark",
         ),
         Target(
             "sampling-floor",
@@ -207,6 +215,8 @@ def _shorten(content: dict[str, Any]) -> None:
     The first and last value of a dataset's grid are kept, and of a learner's also the middle one.
     """
     content["learner_seeds"] = _fewer_seeds(content.get("learner_seeds", 1))
+    if "search" in content:
+        content["search"]["samples"] = QUICK_SAMPLES
     for table in content["dataset"]:
         if "order_seeds" in table:
             table["order_seeds"] = _fewer_seeds(table["order_seeds"])
@@ -223,7 +233,7 @@ def _shorten(content: dict[str, Any]) -> None:
         )
     for table in content["learner"]:
         for key in set(table) - {"name"}:
-            values = values_of(table[key])
+            values = [] if is_drawn(table[key]) else values_of(table[key])
             if len(values) > 3:
                 table[key] = [values[0], values[len(values) // 2], values[-1]]
 

@@ -1,0 +1,154 @@
+"""The benchmark: its parts, and the table of its numbers that is kept with the package.
+
+The documentation's page and `koco reproduce benchmark` show the same comparison, one of the kept
+table and one of the runs that have just been computed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.comparing.blocks import Block, Blocks, blocks_of
+from flows.comparing.comparison import Comparison, comparison_of
+from flows.comparing.counted import FIRST_HALF, runs_to_compare
+from koco_stream.io.paths import AnyPath
+
+KEPT = Path(__file__).with_name("benchmark.parquet")
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("part", "title", "source", "metric", "learner")),
+        *(("params", pa.string()), ("scores", pa.list_(pa.float64())), ("failed", pa.bool_())),
+        *(("seconds", pa.float64()), ("losses", pa.list_(pa.string())), ("choices", pa.int64())),
+    ]
+)
+NUMBERS = ("params", "scores", "failed")  # the same on every machine; seconds are not
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the benchmark: the name of its sweep, a title, and what is compared in it."""
+
+    sweep: str
+    title: str
+    about: str
+
+
+PARTS = {
+    part.sweep: part
+    for part in (
+        Part(
+            "benchmark",
+            "All learners, 1,000 rounds",
+            "Every learner that predicts, on 1,000 shuffled rows of each dataset, with features and"
+            " real targets scaled to [0, 1]. Exact kernel learners would need hours on whole"
+            " streams.",
+        ),
+        Part(
+            "benchmark-whole",
+            "Whole streams",
+            "The learners whose round has a bounded cost, on all rows of the same datasets.",
+        ),
+        Part(
+            "benchmark-text",
+            "Sparse texts",
+            "All rows of the datasets of words, each row scaled to norm 1, in all of their classes."
+            " Learners whose state would have more than a thousand million numbers are left out.",
+        ),
+        Part(
+            "benchmark-raw",
+            "Features as the files have them",
+            "Linear learners on the classification datasets of the part before the last, without"
+            " any scaling.",
+        ),
+    )
+}
+
+
+def blocks_of_part(store: AnyPath, sweep: str) -> Blocks:
+    """What each learner of a sweep comes to on each dataset, chosen by the first half."""
+    return blocks_of(store, runs_to_compare(store, [sweep]), FIRST_HALF, None)
+
+
+def comparison_of_part(found: Blocks) -> Comparison:
+    """The comparison of a part's blocks."""
+    return comparison_of(found, FIRST_HALF, halved=True)
+
+
+def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
+    """The table that is kept: a row for each part, block and learner.
+
+    `scores` has a number for each repeat; infinity stands for a failed run.
+    """
+    rows = [
+        {
+            **{name: value for name, value in asdict(block).items() if name in SCHEMA.names},
+            "part": part,
+            "learner": learner,
+            "params": block.params[k],
+            "scores": block.scores[:, k].tolist(),
+            "failed": block.failed[k],
+            "seconds": block.seconds[k],
+        }
+        for part, found in parts.items()
+        for block in found.blocks
+        for k, learner in enumerate(found.learners)
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def parts_of(table: pa.Table) -> dict[str, Blocks]:
+    """The blocks of each part, from the table that is kept."""
+    parts: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in table.to_pylist():
+        parts.setdefault(row["part"], {}).setdefault(row["title"], []).append(row)
+    return {
+        part: Blocks(
+            [row["learner"] for row in next(iter(blocks.values()))],
+            [_block(rows) for rows in blocks.values()],
+            [],
+        )
+        for part, blocks in parts.items()
+    }
+
+
+def _block(rows: list[dict[str, Any]]) -> Block:
+    """The block of its learners' rows."""
+    first = rows[0]
+    return Block(
+        first["title"],
+        first["source"],
+        first["metric"],
+        np.array([row["scores"] for row in rows]).T,
+        [row["params"] for row in rows],
+        [row["failed"] for row in rows],
+        [row["seconds"] for row in rows],
+        [None for _ in rows],
+        first["losses"],
+        first["choices"],
+    )
+
+
+def kept_table() -> pa.Table:
+    """The table that is kept with the package."""
+    return pq.read_table(KEPT, schema=SCHEMA)
+
+
+def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
+    """Which numbers of a part differ from those kept, to the last bit: `learner on title`."""
+    mine, theirs = (
+        {(row["title"], row["learner"]): [row[name] for name in NUMBERS] for row in rows}
+        for rows in (
+            table_of({sweep: found}).to_pylist(),
+            [row for row in kept.to_pylist() if row["part"] == sweep],
+        )
+    )
+    return [
+        f"{learner} on {title}"
+        for title, learner in sorted({*mine, *theirs})
+        if mine.get((title, learner)) != theirs.get((title, learner))
+    ]

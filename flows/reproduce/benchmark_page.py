@@ -1,0 +1,132 @@
+"""The documentation's page on the benchmark, made from the table that is kept with the package."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from flows.comparing.comparison import Comparison
+from flows.comparing.shown import HEADINGS, summary_rows
+from flows.report.pages import markdown_of
+from flows.reproduce.benchmark import PARTS, comparison_of_part, kept_table, parts_of
+from flows.reproduce.benchmark_figure import scores_table
+from flows.reproduce.findings import findings
+from flows.reproduce.targets import SWEEPS
+from flows.sweeping.search import is_drawn
+from flows.tables.text import number_text
+
+INTRODUCTION = """\
+# The benchmark
+
+All learners of this project, tuned with equal budgets, on all real datasets at hand. These
+commands compute it again, in less than an hour on two cores, and compare every number with
+this page to the last bit:
+
+```sh
+koco reproduce benchmark --data FOLDER --store store
+```
+
+FOLDER has the datasets' files ([Data](data.md)). The page that the command writes has the same
+tables, and `koco explore` shows each of the runs."""
+
+HOW = """\
+## How it was made
+
+- **Parts.** Each part is a packaged sweep. Datasets that are larger elsewhere are here in the
+  part that this project has a copy of; `koco datasets` says which. w1a is a part of w8a, and
+  a9a and adult describe the same people in two ways, so that not all blocks are independent.
+- **Budget.** Each learner has 16 configurations on each dataset, drawn by a scrambled Sobol
+  sequence from the ranges below ([Search](search.md)). Halving keeps a quarter of them at each
+  rung, by their mean loss. Learners with more parameters get no more configurations.
+- **Repeats.** Three orders, and two seeds of learners that draw random numbers.
+- **Selection.** A configuration is chosen by the first half of the stream, and compared on the
+  second half ([Compare learners](compare.md)). Errors are progressive: each row is predicted
+  before it is learnt.
+- **Loss.** The squared loss for all, since all learners have it. Several classes are learnt each
+  against the rest. Labels are −1 and 1, and predictions are within [−1, 1].
+- **Times** are of the scan only, with both cores of a machine at work. They are the only numbers
+  here that another machine does not repeat."""
+
+
+def benchmark_page() -> str:
+    """The page as Markdown."""
+    parts = {part: comparison_of_part(one) for part, one in parts_of(kept_table()).items()}
+    says = "\n".join(f"{k}. {markdown_of(text)}" for k, text in enumerate(findings(parts), 1))
+    sections = [
+        INTRODUCTION,
+        f"## What it says\n\n{says}",
+        *(_section(part, one) for part, one in parts.items()),
+        HOW,
+        _ranges(),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _section(part: str, one: Comparison) -> str:
+    """A part: its diagram, the table of learners, and the scores on each dataset."""
+    names, rows = summary_rows(one.summary)
+    columns, scores = scores_table(one)
+    notes = "".join(f"\n- {markdown_of(note)}" for note in one.notes)
+    return "\n\n".join(
+        [
+            f"## {PARTS[part].title}",
+            f"{PARTS[part].about} `koco sweep {part}` computes it.",
+            f'<div class="diagram">{one.diagram.narrow}</div>',
+            markdown_of(one.conclusion),
+            _table([HEADINGS[name] for name in names], rows),
+            markdown_of(f"{one.how} {one.meaning}") + (f"\n{notes}" if notes else ""),
+            "Error rate, or mean loss where labels are real numbers; the best in bold:",
+            _table(columns, scores, best=True),
+        ]
+    )
+
+
+def _table(columns: list[str], rows: list[list[Any]], best: bool = False) -> str:
+    """A table in Markdown; with `best`, the least number of each row is bold."""
+    lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    for row in rows:
+        numbers = [value for value in row if isinstance(value, float)]
+        least = min(numbers) if best and numbers else None
+        cells = [
+            f"**{_cell(value)}**" if value is not None and value == least else _cell(value)
+            for value in row
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number_text(value, 3) if isinstance(value, float) else markdown_of(value)
+
+
+def _ranges() -> str:
+    """From what each learner's parameters are drawn, and what is fixed, in each part."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for part in PARTS:
+        content = tomllib.loads((SWEEPS / f"{part}.toml").read_text(encoding="utf-8"))
+        for table in content["learner"]:
+            key = table["name"], _parameters(table)
+            rows.setdefault(key, []).append(PARTS[part].title.lower())
+    body = [[name, text, "; ".join(where)] for (name, text), where in sorted(rows.items())]
+    return "Parameters:\n\n" + _table(["learner", "parameters", "parts"], body)
+
+
+def _parameters(table: Mapping[str, Any]) -> str:
+    """The parameters of a learner's table in words."""
+    return ", ".join(
+        f"{name} {_drawn(value)}" if is_drawn(value) else f"{name} = {value}".replace("True", "yes")
+        for name, value in table.items()
+        if name != "name"
+    )
+
+
+def _drawn(value: Mapping[str, Any]) -> str:
+    """From what a parameter is drawn, in words."""
+    ((kind, given),) = value.items()
+    values = [str(one).lower() if isinstance(one, bool) else f"{one}" for one in given]
+    if kind == "choice":
+        return f"one of {', '.join(values)}"
+    return f"from {values[0]} to {values[1]} ({kind.replace('_', '-')})"

@@ -1,0 +1,118 @@
+"""What the benchmark says, in about ten sentences, from the comparisons of its parts."""
+
+import math
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+from flows.comparing.comparison import Comparison
+from flows.comparing.conclusion import listed
+from flows.reproduce.benchmark import PARTS
+from flows.tables.tables import CONSTANT, rows_of
+from flows.tables.text import number_text
+
+FIRST_ORDER = ("OGD", "AdaGrad", "NORMA", "FOGD", "NOGD", "DualSGD")
+TEXT = "benchmark-text"
+Row = dict[str, Any]
+
+
+def findings(parts: Mapping[str, Comparison]) -> list[str]:
+    """Sentences on which learner is best where, how sure that is, and what it costs."""
+    if not parts:
+        return []
+    found = [f"{PARTS[part].title}: {one.conclusion}" for part, one in parts.items()]
+    if TEXT in parts:
+        found.append(f"{PARTS[TEXT].title}, one by one: {_best_on_each(parts[TEXT])}.")
+    found += [
+        f"{PARTS[part].title}: {_first_order(one)}" for part, one in parts.items() if part != TEXT
+    ]
+    found.append(f"Time a round: {'; '.join(_times(part, one) for part, one in parts.items())}.")
+    found.append(_beaten_by_constant(parts))
+    return found
+
+
+def by_block(one: Comparison) -> list[list[Row]]:
+    """The rows of a comparison's blocks, each with the learners by mean rank."""
+    rows = groupby(rows_of(one.blocks), lambda row: row["block"])
+    return [list(found) for _, found in rows]
+
+
+def dataset_of(row: Row) -> str:
+    """The dataset of a block, without how it is read and scaled."""
+    return str(row["block"]).split(",")[0].split(":")[0]
+
+
+def best_of(rows: list[Row]) -> Row:
+    """The row of the best learner on a block; of equal ones, the one with the least mean rank."""
+    return min(rows, key=lambda row: row["rank"])
+
+
+def _best_on_each(one: Comparison) -> str:
+    """On each block, who is best and the runner-up, with their numbers."""
+    sentences = []
+    for rows in by_block(one):
+        first, second = sorted(rows, key=lambda row: row["rank"])[:2]
+        sentences.append(f"on {dataset_of(first)} {_with_score(first)}, then {_with_score(second)}")
+    return "; ".join(sentences)
+
+
+def _with_score(row: Row) -> str:
+    return f"{row['learner']} ({_number(row['score'])})"
+
+
+def _first_order(one: Comparison) -> str:
+    """Where a first-order learner is best."""
+    best = [best_of(rows) for rows in by_block(one)]
+    won = [f"{dataset_of(row)} ({row['learner']})" for row in best if row["learner"] in FIRST_ORDER]
+    where = f": {listed(won)}" if won else ""
+    return f"first-order learners are best on {len(won)} of {len(best)} datasets{where}."
+
+
+def _times(part: str, one: Comparison) -> str:
+    """The cheapest and the dearest learner of a part, and those on the Pareto front."""
+    rows = [row for row in rows_of(one.summary) if row["microseconds"] is not None]
+    rows = sorted((row for row in rows if row["learner"] != CONSTANT), key=_microseconds)
+    if not rows:
+        return f"{PARTS[part].title.lower()}, not known"
+    best = next(row for row in rows if row["learner"] == _first(one))
+    ends = [rows[0], best, rows[-1]]
+    words = [
+        f"{row['learner']} {_number(row['microseconds'])} µs"
+        for k, row in enumerate(ends)
+        if row not in ends[:k]
+    ]
+    return f"{PARTS[part].title.lower()}, {listed(words)}"
+
+
+def _first(one: Comparison) -> str:
+    return next(name for name in one.learners if name != CONSTANT)
+
+
+def _microseconds(row: Row) -> float:
+    return float(row["microseconds"])
+
+
+def _beaten_by_constant(parts: Mapping[str, Comparison]) -> str:
+    """How often the best of the learners is no better than `Constant`, and which learners are."""
+    nobody, often = list[str](), dict[str, int]()
+    blocks = [(part, rows) for part, one in parts.items() for rows in by_block(one)]
+    for part, rows in blocks:
+        scores = {
+            row["learner"]: math.inf if row["score"] is None else row["score"] for row in rows
+        }
+        limit = scores.pop(CONSTANT)
+        worse = [name for name, score in scores.items() if not score < limit]
+        often = {**often, **{name: often.get(name, 0) + 1 for name in worse}}
+        if len(worse) == len(scores):
+            nobody.append(f"{dataset_of(rows[0])} ({PARTS[part].title.lower()})")
+    ranked = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:3]
+    most = listed([f"{name} on {count}" for name, count in ranked])
+    return (
+        f"No better than {CONSTANT}, which learns nothing of the features: of {len(blocks)}"
+        f" comparisons on a dataset, all learners on {len(nobody)}"
+        f"{f': {listed(nobody)}' if nobody else ''}{f'; most often {most}' if most else ''}."
+    )
+
+
+def _number(value: float | None) -> str:
+    return "failed" if value is None else number_text(value, 3)

@@ -1,0 +1,191 @@
+"""The benchmark: the page of the documentation says what the kept table has, which is of the sweeps
+that are packaged, and what the sentences say is so.
+"""
+
+import json
+import re
+import tomllib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import rankdata
+
+from flows.reproduce.benchmark import (
+    KEPT,
+    PARTS,
+    blocks_of_part,
+    comparison_of_part,
+    differing,
+    kept_table,
+    parts_of,
+    table_of,
+)
+from flows.reproduce.benchmark_figure import part_figures
+from flows.reproduce.benchmark_page import benchmark_page
+from flows.reproduce.findings import FIRST_ORDER, findings
+from flows.reproduce.targets import SWEEPS, prepared_datasets
+from flows.sweeping.search import is_drawn
+from storage.results import read_runs
+
+SMALL = """
+name = "benchmark"
+learner_seeds = 2
+halving = { factor = 2, first = 100 }
+[search]
+method = "sobol"
+samples = 4
+[[dataset]]
+name = "ill-conditioned"
+n_rows = 400
+condition_number = [1.0, 100.0]
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "AdaGrad"
+step_size = { log_uniform = [1e-3, 1.0] }
+[[learner]]
+name = "RPSON"
+sketch_size = 2
+alpha = { log_uniform = [1e-2, 10.0] }
+[[learner]]
+name = "Constant"
+"""
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """The rows of the kept table, by part, title and learner."""
+    rows = {}
+    for row in pq.read_table(KEPT).to_pylist():
+        rows.setdefault(row["part"], {}).setdefault(row["title"], {})[row["learner"]] = row
+    return rows
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The sections of the page with their tables, as rows of texts without marks of bold."""
+    sections = re.split(r"^## ", benchmark_page(), flags=re.MULTILINE)
+    return {section.partition("\n")[0]: tables_in(section) for section in sections[1:]}
+
+
+def tables_in(section):
+    """The tables of a section in Markdown: lists of rows, the first of which has the columns."""
+    found = re.findall(r"(?:^\|.*\|$\n?)+", section, flags=re.MULTILINE)
+    rows = [
+        [
+            [cell.strip().strip("*") for cell in line.strip("|").split("|")]
+            for line in one.split("\n")
+        ]
+        for one in map(str.strip, found)
+    ]
+    return [[table[0], *table[2:]] for table in rows]
+
+
+def test_page__has_ranks_and_scores_of_the_kept_table(kept, page):
+    """Ranks and means are computed here again, by SciPy and NumPy."""
+    assert list(kept) == list(PARTS)
+    for part, blocks in kept.items():
+        learners_shown, scores_shown = page[PARTS[part].title][:2]
+        means = {
+            title.split(",")[0].split(":")[0]: {
+                name: np.mean(row["scores"]) for name, row in rows.items()
+            }
+            for title, rows in blocks.items()
+        }
+        names = list(next(iter(means.values())))
+        ranks = np.mean([rankdata([one[name] for name in names]) for one in means.values()], axis=0)
+        assert [row[0] for row in learners_shown[1:]] == scores_shown[0][2:]
+        shown = {row[0]: float(row[1]) for row in learners_shown[1:]}
+        assert shown.keys() == set(names)
+        for name, rank in zip(names, ranks, strict=True):
+            assert shown[name] == pytest.approx(rank, rel=5e-3)
+        assert [row[0] for row in scores_shown[1:]] == list(means)
+        for dataset, _, *cells in scores_shown[1:]:
+            for name, cell in zip(scores_shown[0][2:], cells, strict=True):
+                score = means[dataset][name]
+                assert cell == "–" if np.isinf(score) else float(cell) == pytest.approx(score, 5e-3)
+
+
+def test_kept_table__is_of_the_sweeps_as_they_are_packaged(kept):
+    """Another range, learner or dataset in a sweep file needs the benchmark to be run again."""
+    for part, blocks in kept.items():
+        content = tomllib.loads((SWEEPS / f"{part}.toml").read_text())
+        assert {rows["Constant"]["source"] for rows in blocks.values()} == {
+            name.split(",")[0] for name in prepared_datasets(part)
+        }
+        tables = {table["name"]: table for table in content["learner"]}
+        orders = {table["order_seeds"] for table in content["dataset"]}
+        for rows in blocks.values():
+            assert rows.keys() == tables.keys()
+            for name, row in rows.items():
+                assert len(row["scores"]) == content["learner_seeds"] * orders.copy().pop()
+                for key, value in tables[name].items():
+                    if key != "name":
+                        is_allowed(json.loads(row["params"]).get(key), value)
+
+
+def is_allowed(chosen, value):
+    """The chosen value is the fixed one, or in the range that it is drawn from."""
+    if not is_drawn(value):
+        assert chosen == value
+        return
+    ((kind, given),) = value.items()
+    assert chosen in given if kind == "choice" else given[0] <= chosen <= given[1]
+
+
+def test_sentences__say_what_the_table_has(kept):
+    """On how many datasets first-order learners are best, and where nothing beats `Constant`."""
+    said = findings({part: comparison_of_part(one) for part, one in parts_of(kept_table()).items()})
+    nobody = 0
+    for part, blocks in kept.items():
+        means = [
+            {name: np.mean(row["scores"]) for name, row in rows.items()} for rows in blocks.values()
+        ]
+        nobody += sum(min(one.values()) == one["Constant"] for one in means)
+        least = [{name for name in one if one[name] == min(one.values())} for one in means]
+        if any(len(one) > 1 for one in least):
+            continue  # a tie goes to the learner with the least mean rank
+        won = sum(bool(one & set(FIRST_ORDER)) for one in least)
+        found = [one for one in said if one.startswith(PARTS[part].title) and "-order" in one]
+        if part == "benchmark-text":
+            assert found == []
+        else:
+            assert f"first-order learners are best on {won} of {len(blocks)} datasets" in found[0]
+    total = sum(len(blocks) for blocks in kept.values())
+    assert f"of {total} comparisons on a dataset, all learners on {nobody}" in said[-1]
+    assert len(said) <= 11
+
+
+def test_kept_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():
+    table = kept_table()
+    parts = parts_of(table)
+    assert table_of(parts).equals(table)
+    for part, found in parts.items():
+        assert differing(found, part, table) == []
+    rows = table.to_pylist()
+    rows[3]["scores"][1] = float(np.nextafter(rows[3]["scores"][1], 1.0))
+    changed = pa.Table.from_pylist(rows, table.schema)
+    part, title, learner = (rows[3][name] for name in ("part", "title", "learner"))
+    assert differing(parts[part], part, changed) == [f"{learner} on {title}"]
+
+
+def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
+    (tmp_path / "small.toml").write_text(SMALL)
+    store = tmp_path / "store"
+    koco("sweep", tmp_path / "small.toml", "--store", store, "--workers", 0, status=0)
+    found = blocks_of_part(store, "benchmark")
+    one = comparison_of_part(found)
+    ranks, scores = part_figures(PARTS["benchmark"], found, one, kept_table())
+    assert [claim.holds for claim in ranks.claims] == [False]
+    assert len(scores.rows) == len(found.blocks) == 2
+    whole = {
+        (row["learner"], row["params"])
+        for row in read_runs(store).to_pylist()
+        if row["max_rows"] is None
+    }
+    for block in found.blocks:
+        assert set(zip(found.learners, block.params, strict=True)) <= whole
+        assert block.scores.shape == (4, 3)
+    assert "first-order learners are best on" in " ".join(findings({"benchmark": one}))
