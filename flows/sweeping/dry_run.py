@@ -70,7 +70,7 @@ def staged_plans(
 ) -> list[Plan]:
     """Plan the stages one after the other: each may go on from the states of the one before."""
     request = checked.request
-    limits = limits_of(request.cluster, request.workers)
+    limits = limits_of(request.store, request.cluster, request.workers)
     factors = cost_factors(request.store, sizes)
     plans: list[Plan] = []
     kept: dict[str, Kept] = {}
@@ -106,7 +106,8 @@ def halving_note(checked: CheckedSweep, plans: Sequence[Plan]) -> dict[str, str]
         names = ", ".join(sorted(again))
         note += (
             f"; {names} may begin again at a rung: a learner of another library cannot be"
-            " continued, and a large state takes longer to write than to compute"
+            " continued, and large states may have no room on disk, or take longer to write than to"
+            " compute"
         )
     return {"halving": note}
 

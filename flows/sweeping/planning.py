@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
+from koco_stream.io.fingerprint import free_bytes
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
@@ -23,6 +25,7 @@ from koco_stream.runs.dictionary_sample import with_growths
 from koco_stream.runs.planner import Limits, plan
 from storage.results import read_runs
 
+ROOM_SHARE = 4  # states for longer runs take at most a quarter of the disk's free space
 SAMPLE = 200  # largest number of timings per learner
 PREDICTED = (
     "workers",
@@ -51,23 +54,26 @@ TIMED = (
 )
 
 
-def limits_of(cluster: str, workers: int, client: Client | None = None) -> Limits:
-    """Number of workers and memory per worker for the plan of a sweep.
+def limits_of(store: AnyPath, cluster: str, workers: int, client: Client | None = None) -> Limits:
+    """Number of workers, memory per worker and room on disk for the plan of a sweep.
 
-    They come from the site, from the cluster that `client` is connected to, or, for the local
-    cluster, from `workers` (0 means only this process) and this machine's memory. Waits for the
-    first workers of a site or of a scheduler's address.
+    Kept states have a share of what is free on the store's disk; in a bucket, no limit is known.
+    Workers and memory come from the site, from the cluster that `client` is connected to, or, for
+    the local cluster, from `workers` (0 means only this process) and this machine's memory. Waits
+    for the first workers of a site or of a scheduler's address.
     """
+    free = None if "://" in str(store) else free_bytes(Path(str(store)))
+    room = None if free is None else free // ROOM_SHARE
     if site := site_named(cluster):
         if client is not None and not wait_for(client, site.workers.min, site.patience_seconds):
             raise LostCluster(
                 f"fewer than {site.workers.min} worker(s) connected within {site.patience}, the"
                 " site's patience"
             )
-        return Limits(site.workers.max, site.worker_bytes)
+        return Limits(site.workers.max, site.worker_bytes, kept_bytes=room)
     if cluster != LOCAL and client is not None:
-        return Limits(*capacity(client))
-    return Limits(max(workers, 1), worker_bytes(max(workers, 1)))
+        return Limits(*capacity(client), kept_bytes=room)
+    return Limits(max(workers, 1), worker_bytes(max(workers, 1)), kept_bytes=room)
 
 
 def cost_factors(

@@ -82,7 +82,7 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
         say(f"  warning: {warning}")
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
-        limits = limits_of(request.cluster, request.workers, engine.client)
+        limits = limits_of(request.store, request.cluster, request.workers, engine.client)
         rungs = checked.rungs(checked.missing, kept_states(request.store))
         planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors, rungs)
     except MemoryError as error:

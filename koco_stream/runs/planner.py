@@ -22,6 +22,7 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
+from koco_stream.runs.kept_states import States, to_keep
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.rungs import NO_RUNGS, Rungs
 from koco_stream.streams.stream import Stream
@@ -39,9 +40,6 @@ LAST_PIECES = 3  # the most pieces of a worker's last cohort: a half and two qua
 # they share.
 OUTWEIGHS = 8
 SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
-# States from which longer runs go on are kept if they are small, a run's, or if writing them takes
-# less time than the rounds that they save.
-SMALL_STATE = 64 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,8 @@ class Limits:
         The most work, in seconds, that an interrupted cohort may lose.
     cohort_runs : int
         The maximum number of runs in a cohort.
+    kept_bytes : int or None
+        The room on disk for states from which longer runs go on; None if it is not limited.
     """
 
     workers: int
@@ -67,6 +67,7 @@ class Limits:
     cohort_seconds: float = 20.0
     checkpoint_seconds: float = 60.0
     cohort_runs: int = 4096
+    kept_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -131,29 +132,31 @@ class UnfinishedCohort:
         self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
-    def finished(self, limits: Limits) -> Cohort:
-        """The finished cohort.
+    @property
+    def states(self) -> States:
+        """What keeping its states costs and saves."""
+        reading = self.costs.reading(self.stream, self.begun)
+        return States(self.bytes, len(self.runs), self.seconds + reading)
+
+    def finished(self, limits: Limits, keeps: bool) -> Cohort:
+        """The finished cohort; `keeps` says whether longer runs may go on from its states.
 
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
         takes a small share of its time.
         """
-        seconds = self.seconds + self.costs.reading(self.stream, self.begun)
+        seconds = self.states.seconds
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream) - self.begun
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
         left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
         rungs = self.costs.rungs
-        worth = (
-            self.bytes <= SMALL_STATE * len(self.runs)
-            or self.bytes / SAVED_BYTES_PER_SECOND <= seconds
-        )
         cohort = Cohort(
             self.stream,
             tuple(self.runs),
             seconds,
             every,
             left,
-            rungs.later.get(self.stream, ()) if worth else (),
+            rungs.later.get(self.stream, ()) if keeps else (),
             tuple(rungs.kept[run.run_id] for run in self.runs) if self.begun else (),
         )
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0, later=())
@@ -223,8 +226,9 @@ def plan(
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
+    kept = to_keep([cohort.states for cohort in planned], limits.kept_bytes)
     cohorts = sorted(
-        (cohort.finished(limits) for cohort in planned),
+        (cohort.finished(limits, keeps) for cohort, keeps in zip(planned, kept, strict=True)),
         key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
     )
     return Plan(tuple(early_results(cohorts)), memory, costs)

@@ -239,8 +239,8 @@ def test_interface__that_is_not_here_is_named(site):
         cluster_named(site(JOB.replace("interface: lo", "interface: ib7")), 0, 0)
 
 
-def test_plan__is_made_for_what_the_site_asks_for(site):
-    limits = limits_of(site(JOB), 99)
+def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):
+    limits = limits_of(tmp_path, site(JOB), 99)
     assert (limits.workers, limits.worker_bytes) == (4, 2 << 30)
     assert (patience_of(site(JOB)), patience_of("local")) == (86400, 60)
 

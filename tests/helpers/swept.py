@@ -60,7 +60,7 @@ def swept(tmp_path, text, name="tiny"):
     store = open_store(tmp_path / "store")
     sweep = checked(tmp_path / f"{name}.toml", store)
     prepare_datasets(sweep)
-    run_here(store, plan(sweep.runs, sweep.sizes, limits_of("local", 1)).cohorts, name)
+    run_here(store, plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts, name)
     collect(store)
     remember(str(store), sweep.sweep, sweep.runs)
     return runs_of(store, name)

@@ -23,15 +23,8 @@ from koco_stream.runs.cost_model import (
     factors_of,
     pass_bytes,
 )
-from koco_stream.runs.planner import (
-    OUTWEIGHS,
-    PASSES,
-    SAVING_SHARE,
-    SHORTEST,
-    SMALL_STATE,
-    Limits,
-    plan,
-)
+from koco_stream.runs.kept_states import SMALL_STATE, States, to_keep
+from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
 from koco_stream.runs.run import Cohort, Kept, Run
 from koco_stream.runs.rungs import Rungs
 from koco_stream.runs.schemas import curve_points
@@ -311,3 +304,31 @@ def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
         found, expected = todo.costs.of(run), whole.of(run)
         assert found.seconds == pytest.approx(rest * expected.seconds)
         assert (found.bytes, found.key) == (expected.bytes, expected.key)
+
+
+@given(
+    st.lists(st.builds(States, st.integers(0, 10**12), st.integers(1, 9), st.floats(0, 1e4))),
+    st.none() | st.integers(0, 10**12),
+)
+def test_kept_states__have_room_and_none_is_left_out_for_one_that_saves_less(states, room):
+    """A full disk would end the sweep, so states never take more than their room."""
+    kept = to_keep(states, room)
+    taken = sum(one.bytes for one, keeps in zip(states, kept, strict=True) if keeps)
+    assert room is None or taken <= room
+    for one, keeps in zip(states, kept, strict=True):
+        assert not keeps or one.worth_keeping
+        if one.worth_keeping and not keeps:
+            better = [
+                other.bytes
+                for other, also in zip(states, kept, strict=True)
+                if also and other.seconds * max(one.bytes, 1) >= one.seconds * max(other.bytes, 1)
+            ]
+            assert sum(better) + one.bytes > room
+
+
+def test_plan__without_room_keeps_no_state():
+    runs, sizes = runs_of(STREAM, "OGD", 40), USUAL
+    later = {run.stream: (40_000,) for run in runs}
+    for room, keeps in ((None, True), (0, False)):
+        todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
+        assert all(bool(cohort.later) == keeps for cohort in todo.cohorts)

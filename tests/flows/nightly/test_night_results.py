@@ -34,7 +34,7 @@ def store(tmp_path_factory):
     night, _ = opened_night(store, read_sweep(spec))
     sweep = checked(spec, night)
     prepare_datasets(sweep)
-    run_here(night, plan(sweep.runs, sweep.sizes, limits_of("local", 1)).cohorts, "small")
+    run_here(night, plan(sweep.runs, sweep.sizes, limits_of(night, "local", 1)).cohorts, "small")
     collect(night)
     remember(str(night), sweep.sweep, sweep.runs)
     return store
