@@ -1,5 +1,5 @@
-# make sweep | test | test-python | test-system | soak | check | docs | bench: each creates the virtual environment and installs when needed, and
-# nothing when not. With PYTHON=python3.13, another Python has an environment of its own.
+# make sweep | test | test-python | test-system | soak | check | docs | bench: each creates the virtual environment and installs when
+# needed, and nothing when not. With PYTHON=python3.13, another Python has an environment of its own.
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 # the interpreter by its path; pyenv knows versions that are installed but not chosen

@@ -99,8 +99,8 @@ def violations(page):
         "axe_playwright_python.sync_playwright",
         reason="needs axe-playwright-python: pip install -e '.[dev]'",
     ).Axe()
-    # Preloading, which reads style sheets again, is not allowed from disk. Of what passes, no list is
-    # made: that takes as long as the rest.
+    # Preloading, which reads style sheets again, is not allowed from disk. A list of what passes
+    # would take as long again.
     found = axe.run(page, options={"preload": False, "resultTypes": ["violations"]})
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found.response["violations"]]
 
