@@ -20,11 +20,44 @@ if "KOCO_CACHE" in os.environ:  # a worker of pytest-xdist has that of the sessi
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 os.environ["KOCO_NO_PREFECT"] = "1"  # but for the tests of what Prefect records
+# NumPy's BLAS would take as many threads as there are cores in each of pytest's workers. On small
+# matrices they wait for each other: the oracles take eight times the processor time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # So shells start what goes to the background: it and all that it starts is deaf to Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if not WORKER:  # ended so, the session leaves nothing behind either
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
+# The files that take longest, begun first: begun last, one of them would keep one worker of
+# pytest-xdist busy while the other has nothing left to do. Of the learners' files, the first
+# compiles what the others find in the cache.
+LONGEST = (
+    "tests/system/test_container.py",
+    "tests/docs/test_docs.py",
+    "tests/system/test_release.py",
+    "tests/system/test_clusters.py",
+    "tests/system/test_slurm.py",
+    "tests/system/test_any_learner.py",
+    "tests/system/test_kill_anything.py",
+    "tests/system/test_prefect_gone.py",
+    "tests/system/test_flow_record.py",
+    "tests/flows/nightly/test_nightly.py",
+    "tests/flows/report/test_report.py",
+    "tests/learners/test_predicting.py",
+    "tests/storage/test_crafted_stores.py",
+    "tests/flows/tables/test_querying.py",
+    "tests/flows/sweeping/test_sweep.py",
+    "tests/learners/foreign/test_models.py",
+    "tests/learners/test_contract.py",
+    "tests/learners/linear/test_literal_linear.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {str(ROOT / file): place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(str(item.path), len(places)))
 
 
 def pytest_unconfigure(config):
@@ -44,6 +77,7 @@ from hypothesis import settings  # noqa: E402  (after the environment is set)
 from hypothesis.internal.conjecture import providers  # noqa: E402
 
 from tests.helpers.in_process import koco  # noqa: E402, F401  (a fixture of all tests)
+from tests.helpers.project import ROOT  # noqa: E402
 
 # No deadline: a first example may wait for an import.
 settings.register_profile("same-every-time", derandomize=True, deadline=None)

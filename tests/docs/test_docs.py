@@ -109,6 +109,7 @@ def test_export__gives_mlflow_the_runs_of_the_store(tmp_path):
     }
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize(
     "without",
     [pytest.param(None, marks=pytest.mark.soak), "pytest"],
@@ -174,6 +175,7 @@ FETCHES = {
 }
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("kind", FETCHES)
 def test_site__fetches_nothing(kind, built):
     files = list(built.rglob(kind))
@@ -185,6 +187,7 @@ def test_site__fetches_nothing(kind, built):
 ALL_PAGES = pytest.param("*.html", marks=pytest.mark.system, id="all")
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("pages", ["c*s*.html", ALL_PAGES])
 def test_site__is_readable_in_a_browser(pages, built):
     """From disk, wide and narrow, light and dark: nothing asked for elsewhere, no message, no page
@@ -200,6 +203,7 @@ def test_site__is_readable_in_a_browser(pages, built):
                 assert complaints == [], file
 
 
+@pytest.mark.one_python
 def test_search__finds_from_disk_while_one_types(built):
     with browser() as started, opened(started, built / "index.html", site=True) as (page, wrong):
         page.keyboard.press("s")

@@ -2,11 +2,16 @@
 which they were recorded.
 """
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 import koco_stream
 from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, changes, environment, input_hashes, numbers_of, recorded
+from tests.helpers import project
 
 RECORDED = recorded()
 HERE = environment()
@@ -80,3 +85,22 @@ def test_numbers__of_the_learner_are_those_recorded(name):
             ),
         ]
     )
+
+
+NUMBERS_OF = """
+import json, sys
+from tests.golden.cases import numbers_of
+print(json.dumps({name: numbers_of(name) for name in sys.argv[1:]}))
+"""
+
+
+def test_numbers__do_not_depend_on_the_threads_of_blas():
+    """Here it has one: see tests/conftest.py."""
+    names = sorted(WITH_NUMBERS)
+    done = subprocess.run(
+        [sys.executable, "-c", NUMBERS_OF, *names],
+        env=project.environment(OPENBLAS_NUM_THREADS="4"),
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    assert json.loads(done.stdout) == {name: numbers_of(name) for name in names}

@@ -33,10 +33,13 @@ from tests.oracles.sketched_newton import (
     sketched_newton,
 )
 
-pytestmark = pytest.mark.skipif(
-    np.finfo(np.longdouble).eps > 1e-18,
-    reason="this machine's long double has no more digits than a double",
-)
+pytestmark = [
+    pytest.mark.one_python,
+    pytest.mark.skipif(
+        np.finfo(np.longdouble).eps > 1e-18,
+        reason="this machine's long double has no more digits than a double",
+    ),
+]
 LD = np.longdouble
 SMALL = 1e-6  # of the clip
 TABLES, ROWS = 40, 60

@@ -21,6 +21,8 @@ from koco_stream import KORS
 from koco_stream.theory import projection_error, proposition_3_error, theorem_2_beta, theorem_2_size
 from tests.oracles.kernel import gram
 
+pytestmark = pytest.mark.one_python
+
 T, DELTA = 20_000, 0.1
 CASES = (
     (0.5, "sphere", 2, 300.0),

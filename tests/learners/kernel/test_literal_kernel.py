@@ -35,8 +35,10 @@ from tests.oracles.kernel_learners import (
 )
 from tests.oracles.losses import curvatures, slopes
 
-# Labels beyond a small clip are among the cases.
-pytestmark = pytest.mark.filterwarnings("ignore:a label")
+pytestmark = [
+    pytest.mark.one_python,
+    pytest.mark.filterwarnings("ignore:a label"),  # labels beyond a small clip are among the cases
+]
 
 HELD_OUT = 12
 # By learner: options and rare events of the comparisons made so far.

@@ -31,9 +31,10 @@ from tests.oracles.sketched_newton import (
     sketched_newton,
 )
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:a label"
-)  # labels beyond the clip are among the cases
+pytestmark = [
+    pytest.mark.one_python,
+    pytest.mark.filterwarnings("ignore:a label"),  # labels beyond the clip are among the cases
+]
 
 SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
 MULTIPLE = 10  # of the error of references in double, on other streams
