@@ -56,9 +56,9 @@ PARTS = {
         Part(
             "benchmark-text",
             "Sparse texts",
-            "Linear learners on all rows of the datasets of words, each row scaled to norm 1, in all"
-            " of their classes. The matrix of ONS would have 10 thousand million numbers, and kernel"
-            " learners take milliseconds a round over 105 classes.",
+            "Linear learners on all rows of the datasets of words, each row scaled to norm 1, in"
+            " all of their classes. The matrix of ONS would have 10 thousand million numbers, and"
+            " kernel learners take milliseconds a round over 105 classes.",
         ),
         Part(
             "benchmark-raw",
