@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.io.array_file import read_arrays, read_header, write_arrays
+from koco_stream.io.array_file import forget_pages, read_arrays, read_header, write_arrays
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
@@ -116,15 +116,17 @@ def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequenc
         saved = files[kept.cohort_id]
         if saved is not None:
             saved.restore(saved.header["runs"].index(kept.run_id), run_state, mine)
+            forget_pages(saved.content)
     return cohort.begun
 
 
 class Saved(NamedTuple):
     """A checkpoint that was read, with the histories that its states have shared so far.
 
-    `started` are the numbers of the runs that have a state.
+    `content` is the mapped file, and `started` are the numbers of the runs that have a state.
     """
 
+    content: mmap.mmap
     header: dict[str, Any]
     arrays: dict[str, Array]
     started: set[int]
@@ -133,12 +135,17 @@ class Saved(NamedTuple):
     @staticmethod
     def read(where: StorePath) -> "Saved | None":
         """Read a checkpoint; None if it is missing, damaged, or was written by other code."""
-        header, arrays = read_checkpoint(where)
+        try:
+            with where.local() as path, path.open("rb") as handle:
+                content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+            header, arrays = read_arrays(content, FORMAT)
+        except (FileNotFoundError, ValueError):
+            return None
         if header.get("code") != code_hash():
             return None
         arrays |= {name: arrays[first] for name, first in header["shared"].items()}
         started = {int(name.partition(".")[0]) for name in arrays if ".state." in name}
-        return Saved(header, arrays, started, {})
+        return Saved(content, header, arrays, started, {})
 
     def restore(self, k: int, run_state: RunState, points: Array | None = None) -> None:
         """Load run k into a new run: with the whole curve, or with the marked `points` of it."""
@@ -178,16 +185,13 @@ def _prefixes(k: int, run_state: RunState) -> list[str]:
     return [f"{k}.state.{c}." for c in range(len(run_state.states))]
 
 
-def read_checkpoint(
-    where: StorePath, verified: bool = True
-) -> tuple[dict[str, Any], dict[str, Array]]:
-    """A checkpoint's header, and its arrays if `verified`; empty if missing, damaged or newer."""
+def header_of(where: StorePath) -> dict[str, Any]:
+    """A checkpoint's header; empty if it is missing or cannot be read."""
     try:
         with where.local() as path, path.open("rb") as handle:
-            content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-            return read_arrays(content, FORMAT) if verified else (read_header(content)[0], {})
+            return read_header(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))[0]
     except (FileNotFoundError, ValueError):
-        return {}, {}
+        return {}
 
 
 def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
@@ -244,7 +248,7 @@ class Checkpoint(NamedTuple):
 def checkpoints(store: AnyPath) -> list[Checkpoint]:
     """The readable checkpoints of a store."""
     files = checkpoints_folder(store).files(".koco")
-    headers = [(path, read_checkpoint(path, verified=False)[0]) for path in files]
+    headers = [(path, header_of(path)) for path in files]
     return [
         Checkpoint(
             path,

@@ -19,6 +19,7 @@ from koco_stream.io.files import canonical_json
 from koco_stream.types import Array
 
 MAGIC = b"KOCO\n"
+PIECE = 64 << 20  # bytes that are read at a time for the checksum; whole pages
 # what a header with values of other types than ours leads to
 MALFORMED = (
     TypeError,
@@ -76,7 +77,7 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
     Raises `Unreadable` also if its format is above `newest`.
     """
     header, start = read_header(data)
-    if hashlib.sha256(memoryview(data)[:-32]).digest() != data[-32:]:
+    if _checksum(data) != data[-32:]:
         raise Unreadable(
             "its checksum does not match: it was cut short or altered; use another copy"
         )
@@ -99,6 +100,25 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
             f"its header does not fit its arrays ({error}); use another copy"
         ) from None
     return header, arrays
+
+
+def forget_pages(data: bytes | mmap.mmap, start: int = 0, length: int | None = None) -> None:
+    """Give back the memory of pages of a mapped file that have been read; they can be read again.
+
+    Otherwise a process seems to hold the whole file, and may be ended for it.
+    """
+    if isinstance(data, mmap.mmap):
+        data.madvise(mmap.MADV_DONTNEED, start, len(data) - start if length is None else length)
+
+
+def _checksum(data: bytes | mmap.mmap) -> bytes:
+    """The checksum that belongs at the end of an array file."""
+    digest, view = hashlib.sha256(), memoryview(data)[:-32]
+    for start in range(0, len(view), PIECE):
+        piece = view[start : start + PIECE]
+        digest.update(piece)
+        forget_pages(data, start, len(piece))
+    return digest.digest()
 
 
 def _plain(value: Any) -> Any:

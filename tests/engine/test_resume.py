@@ -8,7 +8,7 @@ import pytest
 from distributed import Client
 
 from cluster.executors import DaskExecutor, run_on_dask
-from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, read_checkpoint
+from koco_stream.engine.checkpoint import Saved, checkpoint_of, checkpoints_folder, header_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.learners import LEARNERS
@@ -27,7 +27,7 @@ def preempted_after(monkeypatch, store, cohort, looks, block_rows):
         patched.setattr(requested, "is_set", lambda: next(found))
         with pytest.raises(Preempted):
             run_cohort(str(store), "try", cohort, block_rows)
-    return read_checkpoint(checkpoint_of(store, cohort))[0].get("rounds")
+    return header_of(checkpoint_of(store, cohort)).get("rounds")
 
 
 @pytest.mark.parametrize("every", [0, 120])
@@ -78,7 +78,7 @@ def test_sigterm__hands_the_cohort_over(words, tmp_path, monkeypatch):
             if not handed_over and checkpoint.is_file():
                 first.terminate()
                 assert first.wait(30) == 0, started.log("first")
-                handed_over.append(read_checkpoint(checkpoint, verified=False)[0]["rounds"])
+                handed_over.append(header_of(checkpoint)["rounds"])
                 started.worker("second", address)
 
         monkeypatch.setattr(DaskExecutor, "_poll", poll_after)
@@ -103,10 +103,11 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
     whole = undisturbed(small_store, cohort)
     assert "diverged" in {row["status"] for row in whole}
     die_after(monkeypatch, small_store, cohort, 3)
-    header, arrays = read_checkpoint(checkpoint_of(small_store, cohort))
-    assert header["rounds"] == 300
+    saved = Saved.read(checkpoint_of(small_store, cohort))
+    assert saved.header["rounds"] == 300
     # the rows seen are there once
-    assert sum(name.endswith("history.values") for name in arrays) == 1
+    mine = set(saved.arrays) - set(saved.header["shared"])
+    assert sum(name.endswith("history.values") for name in mine) == 1
     assert run_cohort(str(small_store), "try", cohort).rounds == 3 * (500 - 300)
     assert results_of(small_store, cohort) == whole
 

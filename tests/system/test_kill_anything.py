@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from koco_stream.engine.checkpoint import checkpoints_folder, read_checkpoint
+from koco_stream.engine.checkpoint import checkpoints_folder, header_of
 from koco_stream.runs.planner import Limits
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
@@ -240,7 +240,7 @@ def test_long_run_killed__goes_on_from_its_last_checkpoint(tmp_path):
     assert sweep.process.wait(PATIENCE) == -9
     sweep.wait_for_its_processes()
     (checkpoint,) = checkpoints_folder(store).files(".koco")
-    saved, age = read_checkpoint(checkpoint)[0]["rounds"], killed - checkpoint.path.stat().st_mtime
+    saved, age = header_of(checkpoint)["rounds"], killed - checkpoint.path.stat().st_mtime
     done, _ = ended(begun("store", n_rows))
     print(f"\n{n_rows:,} rounds in {seconds:.0f} s; killed at {saved:,}, {age:.1f} s after saving")
     assert done == n_rows - saved
