@@ -18,6 +18,7 @@ KEPT = 200  # planned times of a schedule in the record
 WINDOWS = (timedelta(hours=2), timedelta(days=2), timedelta(days=70), timedelta(days=1500))
 MOST = 500  # planned times that one call to Prefect returns
 RULE = ("cron", "timezone", "since")  # texts of a schedule's record
+AHEAD = timedelta(days=1)  # planned times that are further in the future do not count
 TRIES = 3  # a planned time is given up after so many interrupted runs
 
 
@@ -86,8 +87,8 @@ class Times:
             return f"the run of {_key(planned)} has ended already: {result}"
         if (last := self.due(now)) is not None and last > planned:
             return f"skipped: {_key(last)}, which was scheduled later, is due too"
-        # Times that are still to come were noted while the clock was ahead.
-        begun = max((time for time in self.done() if time <= _key(now)), default="")
+        # Times that are far in the future were noted while the clock was ahead.
+        begun = max((time for time in self.done() if time <= _key(now + AHEAD)), default="")
         if begun > _key(planned):
             return f"skipped: the run of {begun}, which was scheduled later, has begun already"
         return None
