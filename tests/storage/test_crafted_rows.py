@@ -3,6 +3,7 @@ and with what to do.
 """
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -121,6 +122,24 @@ def test_sweep__of_which_no_run_is_there__is_shown_as_such(store, koco):
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "run_ids": ["none"]}))
     said = koco("results", "--sweep", "first", "--best", "--store", store, status=0).stderr
     assert "no run has finished" in said
+
+
+EVIL = "<script>alert(1)</script>\"'><img src=x>\x07\x1b[31m\u202e=1+1 {{7*7}} </style>"
+
+
+def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(store, koco):
+    for name in ("learner", "dataset", "error", "host", "sweep"):
+        altered(store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
+    altered(store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
+    for words in (*COMMANDS, ("results", "--csv", "--runs"), ("status",), ("list",)):
+        done = koco(*words, "--store", store)
+        assert done.exit_code in (0, 2)
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.output), words
+    for ending in ("html", "md"):
+        page = (store / "reports" / f"first.{ending}").read_text()
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
 
 
 def refused(text):
