@@ -135,7 +135,7 @@ def _write_csv(table: Any) -> None:
     """Print a table as CSV.
 
     Texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe before
-    them. Control and format characters, on which a terminal would act, become spaces.
+    them. Characters on which a terminal would act become spaces.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -145,7 +145,9 @@ def _write_csv(table: Any) -> None:
         if pa.types.is_string(field.type):
             texts = table.column(place)
             marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
-            plain = pc.replace_substring_regex(marked, r"[\p{Cc}\p{Cf}]", " ")
+            plain = pc.replace_substring_regex(
+                marked, r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]", " "
+            )
             table = table.set_column(place, field, plain)
     pyarrow.csv.write_csv(table, sys.stdout.buffer)
 

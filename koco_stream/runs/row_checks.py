@@ -1,12 +1,18 @@
 """What every row of the table `runs` has, whoever wrote it: its readers count on it."""
 
 import json
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 # The last two are those of the other tables.
 NEEDED = ("run_id", "dataset", "order", "learner", "params", "status", "t", "first")
+# In microseconds, a day inside of the calendar's ends because of time zones.
+FIRST_TIME, LAST_TIME = (
+    pa.scalar(time, pa.timestamp("us")).value
+    for time in (datetime(1, 1, 2), datetime(9999, 12, 30))
+)
 STATUSES = ("ok", "diverged", "failed")
 # JSON objects of numbers, plain texts and words, as nearly all `params` are. Python would take ten
 # times as long to read them.
@@ -20,7 +26,7 @@ def check_rows(table: pa.Table, names: set[str]) -> None:
     """Raise `pa.ArrowInvalid` with the column if the rows of a table lack something.
 
     Those of `NEEDED` that are among `names` are there in each row; `params` are an object in JSON;
-    `status` is one of `STATUSES`; texts are UTF-8.
+    `status` is one of `STATUSES`; texts are UTF-8; times are in the calendar.
     """
     for name in NEEDED:
         if name in names and (name not in table.column_names or table.column(name).null_count):
@@ -28,6 +34,8 @@ def check_rows(table: pa.Table, names: set[str]) -> None:
     for name in names.intersection(table.column_names):
         if pa.types.is_string(table.column(name).type):
             _check_utf8(table.column(name), name)
+        if pa.types.is_timestamp(table.column(name).type):
+            _check_times(table.column(name), name)
     if "params" in names:
         _check_objects(_texts(table, "params"))
     if "status" in names:
@@ -50,6 +58,14 @@ def _check_utf8(column: pa.ChunkedArray, name: str) -> None:
         column.validate(full=True)
     except pa.ArrowException as error:
         raise pa.ArrowInvalid(f"column {name} has a text that is not UTF-8") from error
+
+
+def _check_times(column: pa.ChunkedArray, name: str) -> None:
+    """Raise `pa.ArrowInvalid` for a time that Python's calendar does not have."""
+    times = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    ends = pc.min_max(times).as_py()
+    if ends["min"] is not None and not FIRST_TIME <= ends["min"] <= ends["max"] <= LAST_TIME:
+        raise pa.ArrowInvalid(f"column {name} has a time outside the years 1 to 9999")
 
 
 def _check_objects(params: pa.ChunkedArray) -> None:

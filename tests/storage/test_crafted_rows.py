@@ -96,6 +96,11 @@ def test_row__that_lacks_a_text__is_refused_by_every_reader(name, made, store, k
         ("params", pa.array([1, 2]), "column params is int64, and string is needed"),
         ("status", pa.array(["ok", "fine"]), "a row has status 'fine'"),
         ("dataset", not_utf8(2), "column dataset has a text that is not UTF-8"),
+        (
+            "finished_at",
+            pa.array([0, 2**62]).cast(pa.timestamp("us", "UTC")),
+            "column finished_at has a time outside the years 1 to 9999",
+        ),
         ("error", not_utf8(2), "column error has a text that is not UTF-8"),
         ("mean_loss", pa.array(["x", "y"]), "column mean_loss: Failed to parse string"),
         ("rounds", pa.array([[1], [2]]), "column rounds: Unsupported cast"),
