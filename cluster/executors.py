@@ -276,9 +276,7 @@ class DaskExecutor:
         A single run is tried once more with no other cohort running, and then fails.
         """
         if len(cohort.runs) > 1:
-            middle, seconds = len(cohort.runs) // 2, cohort.seconds / 2
-            for runs in (cohort.runs[:middle], cohort.runs[middle:]):
-                self.waiting.append(replace(cohort, runs=runs, seconds=seconds))
+            self.waiting += cohort.halves
         elif not key.startswith(SUSPECT):
             self.suspects.append(cohort)
         else:

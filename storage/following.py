@@ -8,7 +8,7 @@ import pyarrow as pa
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
-from storage.results import among, conformed, first_of_each, read_columns, repeated
+from storage.results import among, conformed, first_of_each, named, read_columns, repeated
 
 Version = tuple[StorePath, int, int]  # a file, and what `StorePath.versions` says of it
 FILE = pa.field("file", pa.int64())
@@ -81,9 +81,11 @@ class Followed:
             for version in state:
                 file = version[0]
                 if str(file).startswith(folder):
-                    kept[version] = (
-                        self._kept[version] if version in self._kept else _rows(read(file))
-                    )
+                    if version in self._kept:
+                        kept[version] = self._kept[version]
+                        continue
+                    with named(file):
+                        kept[version] = _rows(read(file))
         self._kept = kept
         tables = [
             table.append_column(FILE, pa.repeat(pa.scalar(number, FILE.type), table.num_rows))

@@ -20,6 +20,7 @@ from koco_stream.runs.run import configuration_of
 from koco_stream.runs.schemas import CURVES, RUNS, schema
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from koco_stream.streams.orders import AS_STORED
+from storage.notes import read_note
 from storage.results import file_name, finished_runs, ids_of, without, write_tables
 from storage.store import LOCK, open_store
 
@@ -51,15 +52,15 @@ def import_results(store: AnyPath, file: Path, name: str) -> tuple[int, int]:
     ------
     WrongInput
         For a file, column or value that cannot be; the message names the row. Nothing is imported
-        then. Also if a sweep of that name has run.
+        then. Also if a sweep of that name has run, or if the entry of that name is damaged.
     """
     if not NAME.match(name):
         raise WrongInput(f"{name!r} cannot be a sweep's name; give another one with --sweep")
     root = open_store(store)
     note = root / "sweeps" / f"{name}.json"
-    known: dict[str, Any] = (
-        json.loads(note.read_text()) if note.is_file() else {"run_ids": [], IMPORTED: True}
-    )
+    known: dict[str, Any] = {"run_ids": [], IMPORTED: True}
+    if note.is_file():
+        known = read_note(note)
     if not known.get(IMPORTED):
         raise WrongInput(f"{root} already has a sweep {name!r}; choose another name with --sweep")
     hashes = {one: load_manifest(root, one).dataset_hash for one in prepared_names(root)}

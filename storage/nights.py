@@ -14,7 +14,7 @@ import pyarrow as pa
 from koco_stream.io.files import content_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, Column, schema
-from storage.results import conformed, read_curves, read_runs, write_tables
+from storage.results import conformed, named, read_curves, read_runs, write_tables
 
 IDENTITY = (
     "dataset",
@@ -122,11 +122,15 @@ def night_names(store: AnyPath) -> list[str]:
 
 
 def read_nights(store: AnyPath, sweep: str) -> pa.Table:
-    """History of a sweep's nightly runs, oldest first; empty if there are none."""
+    """History of a sweep's nightly runs, oldest first; empty if there are none.
+
+    Raises `WrongInput` if the table is damaged.
+    """
     file = _file(store, "history", sweep)
-    return (
-        conformed(HISTORY, file.read_table()) if file.is_file() else schema(HISTORY).empty_table()
-    )
+    if not file.is_file():
+        return schema(HISTORY).empty_table()
+    with named(file, "move it away, and the next nightly run begins a new history"):
+        return conformed(HISTORY, file.read_table())
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
@@ -153,9 +157,13 @@ def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
     """The accepted numbers of a sweep's runs, which its nightly runs must reproduce bit for bit.
 
     The table has the columns `NUMBERS`. None if no nightly run of the sweep has been accepted.
+    Raises `WrongInput` if the table is damaged.
     """
     file = _file(store, "accepted", sweep)
-    return conformed(NUMBERS, file.read_table()) if file.is_file() else None
+    if not file.is_file():
+        return None
+    with named(file, f"accept a night whose numbers are right: koco nightly accept {sweep}"):
+        return conformed(NUMBERS, file.read_table())
 
 
 def numbers_of(store: AnyPath) -> pa.Table:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
 
 ATTEMPTS = 20
@@ -165,16 +166,16 @@ def read_columns(file: StorePath, names: Sequence[str] | None = None) -> pa.Tabl
 
 
 @contextmanager
-def named(file: StorePath) -> Iterator[None]:
+def named(
+    file: StorePath, remedy: str = "remove it, and the sweeps will repeat its runs"
+) -> Iterator[None]:
     """Context in which a file of a table is read. Raises `WrongInput` if it is damaged."""
     try:
         yield
     except (FileNotFoundError, StoreUnavailable):
         raise
     except (pa.ArrowException, OSError) as error:
-        raise WrongInput(
-            f"{file} cannot be read ({error}); remove it, and the sweeps will repeat its runs"
-        ) from error
+        raise WrongInput(f"{file} cannot be read ({error}); {remedy}") from error
 
 
 def rows_in(file: StorePath, columns: tuple[Column, ...]) -> pa.Table:
@@ -186,17 +187,20 @@ def rows_in(file: StorePath, columns: tuple[Column, ...]) -> pa.Table:
 def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     """Table with exactly these columns, in their current types.
 
-    Columns that an older version did not write are null. Raises `pa.ArrowException` for a column of
-    another kind, and if one of `KEYS` is missing or has a null.
+    Columns that an older version did not write are null. Raises `pa.ArrowException` with the column
+    if one is of another kind, or if a row lacks something (see `koco_stream.runs.row_checks`).
     """
-    asked = {column.name for column in columns}
-    for name in sorted(asked.intersection(key.name for key in KEYS)):
-        if name not in table.column_names or table.column(name).null_count:
-            raise pa.ArrowInvalid(f"a row has no {name}")
+    check_rows(table, {column.name for column in columns})
+    made = []
     for column in columns:
         if column.name not in table.column_names:
-            table = table.append_column(column.name, pa.nulls(table.num_rows, column.type))
-    return table.select([column.name for column in columns]).cast(schema(columns))
+            made.append(pa.nulls(table.num_rows, column.type))
+            continue
+        try:
+            made.append(table.column(column.name).cast(column.type))
+        except (pa.ArrowException, ValueError) as error:
+            raise pa.ArrowInvalid(f"column {column.name}: {error}") from error
+    return pa.Table.from_arrays(made, schema=schema(columns))
 
 
 def ids_of(table: pa.Table) -> set[str]:

@@ -7,13 +7,14 @@ import pyarrow as pa
 from koco_stream.engine.result_file import read_result
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
+from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of
-from storage.results import file_name, result_files, table_files
+from storage.results import KEYS, conformed, file_name, result_files, table_files
 from storage.sources.source import Piece, concatenated
 
-TABLES = ("curves", "windows", "predictions", "runs")
+TABLES = {"curves": CURVES, "windows": WINDOWS, "predictions": PREDICTIONS, "runs": RUNS}
 # first manifest format whose identity hash is that of `storage.preparing.shards`
 IDENTITY_SINCE = 2
 
@@ -90,7 +91,7 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
 def result_problems(store: AnyPath) -> list[str]:
     """Describe what is wrong with the result tables, one line per problem.
 
-    Checks page checksums, names of runs files (hashes of their runs) and their curves files.
+    Checks page checksums, columns, names of runs files (hashes of their runs), and their curves.
     """
     problems = []
     curves = {path.name for path in table_files(store, "curves")}
@@ -100,9 +101,9 @@ def result_problems(store: AnyPath) -> list[str]:
         again = "remove it and the file of runs of its name" if folder == "curves" else "remove it"
         try:
             table = path.read_table()
-            table.column("run_id")
             if folder == "parts" and read_result(path) is None:
                 raise pa.ArrowInvalid("it has not the columns of a result file")
+            conformed(TABLES.get(folder, KEYS), table)
         except FileNotFoundError:  # another process has collected the file
             continue
         except (OSError, KeyError, pa.ArrowInvalid) as error:

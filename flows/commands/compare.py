@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from flows.commands.shared import JSON, STORE, example
-from flows.tables.text import laid_out, line_width
+from flows.tables.text import laid_out, line_width, printable
 
 DIGITS = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
 # in a terminal, columns that matter least, which stand last where there may be no room
@@ -86,4 +86,4 @@ def in_terminal(found: Any, width: int) -> list[str]:
 
 
 def _filled(text: str, width: int) -> str:
-    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(printable(text), width, break_long_words=False, break_on_hyphens=False)

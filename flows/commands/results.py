@@ -77,7 +77,8 @@ def results(
     The table fits the terminal. It shows the parameters that vary, and leaves out columns that are
     empty or the same in all rows; values that are the same everywhere stand below the table.
     --json, --csv and --arrow have all columns and all digits. In CSV, a text that a
-    spreadsheet would take for a formula has an apostrophe before it.
+    spreadsheet would take for a formula has an apostrophe before it, and control characters
+    are spaces.
 
     Conditions use the columns of single runs (--runs --json shows them all); the value none stands
     for a missing value. --diff joins the rows of two sweeps that are equal in both; the column
@@ -134,7 +135,7 @@ def _write_csv(table: Any) -> None:
     """Print a table as CSV.
 
     Texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe before
-    them.
+    them. Characters on which a terminal would act become spaces.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -144,7 +145,10 @@ def _write_csv(table: Any) -> None:
         if pa.types.is_string(field.type):
             texts = table.column(place)
             marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
-            table = table.set_column(place, field, marked)
+            plain = pc.replace_substring_regex(
+                marked, r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]", " "
+            )
+            table = table.set_column(place, field, plain)
     pyarrow.csv.write_csv(table, sys.stdout.buffer)
 
 

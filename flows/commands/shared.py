@@ -1,5 +1,6 @@
 """Shared by all subcommands: common options, error handling, and tables on the terminal."""
 
+import errno
 import json
 import re
 import sys
@@ -26,6 +27,7 @@ STORE = click.option(
         "The store: a folder, or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX; KOCO_STORE sets it too."
     ),
 )
+NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
 KEPT = "finished work is kept. To continue:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
@@ -118,8 +120,16 @@ class Usage(click.Group):
             raise
         except (OSError, MemoryError, RuntimeError) as error:
             kept = f"; {KEPT} {again}" if ctx.invoked_subcommand in ("sweep", "nightly") else ""
-            click.echo(wrapped(f"koco: {type(error).__name__}: {error}{kept}"), err=True)
+            click.echo(wrapped(f"koco: {reason_of(error)}{kept}"), err=True)
             ctx.exit(1)
+
+
+def reason_of(error: Exception) -> str:
+    """An error as a part of a message, with the remedy if this user may not write to a file."""
+    if isinstance(error, OSError) and error.errno in NO_PERMISSION:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return f"{what}; change its permissions, or choose another --store"
+    return f"{type(error).__name__}: {error}"
 
 
 def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:

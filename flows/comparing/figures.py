@@ -107,7 +107,7 @@ def summary_table(
 def _time(blocks: Sequence[Block], learner: int) -> float | None:
     """Microseconds a round of a learner, the geometric mean over blocks; None if not known."""
     known = [block.seconds[learner] for block in blocks]
-    logs = [math.log(one) for one in known if one]
+    logs = [math.log(one) for one in known if one and 0.0 < one < math.inf]
     return 1e6 * math.exp(sum(logs) / len(logs)) if len(logs) == len(known) else None
 
 

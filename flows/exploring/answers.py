@@ -1,6 +1,5 @@
 """What the page asks of a store's runs, and the answers, as what JSON can have."""
 
-import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from storage.following import Followed, Snapshot
+from storage.notes import read_note
 from storage.results import repeated
 
 MOST_LINES = 2000  # in parallel coordinates
@@ -56,7 +56,10 @@ class Explorer:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what is new in the store. Raises `WrongInput` for a damaged table."""
+        """Read what is new in the store.
+
+        Raises `WrongInput` for a damaged table, and for the damaged entry of a sweep.
+        """
         snapshot = self._followed.snapshot()
         times = snapshot.runs.schema.get_field_index("finished_at")
         finished = snapshot.runs.column("finished_at").cast(pa.timestamp("us"))
@@ -71,8 +74,8 @@ class Explorer:
         """Which runs each sweep asked for; of a sweep without a note, those that it computed."""
         noted: dict[str, list[str]] = {}
         for note in (self.store / "sweeps").files(".json"):
-            with suppress(FileNotFoundError, ValueError, KeyError):
-                noted[note.name.removesuffix(".json")] = json.loads(note.read_text())["run_ids"]
+            with suppress(FileNotFoundError):
+                noted[note.name.removesuffix(".json")] = read_note(note)["run_ids"]
         tables = [
             pa.table({"sweep": pa.repeat(name, len(ids)), "run_id": pa.array(ids, pa.string())})
             for name, ids in noted.items()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 # the note on a nightly run: its start, its code, its sweep file's hash, whether it has ended
 NOTE = "night.json"
+TEXTS = ("night", "code", "file")  # texts in that note
 # columns of the history on a speed, with the attribute of `Speed`; None if it was not timed
 SPEED_COLUMNS = {
     "probe": "probe",
@@ -67,9 +68,9 @@ def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
     emptied.
     """
     night = night_path(store, sweep.name)
-    note = read_json(night / NOTE)
+    note = read_json(night / NOTE, TEXTS)
     wanted = {"code": code(), "file": text_hash(sweep.text)}
-    if note and not note["ended"] and {key: note[key] for key in wanted} == wanted:
+    if note and not note.get("ended") and {key: note[key] for key in wanted} == wanted:
         return night, note["night"]
     night.remove_tree()
     open_store(night)
@@ -81,7 +82,7 @@ def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
 
 def end_night(night: StorePath) -> None:
     """Mark a nightly run as ended, so that the next one starts with an empty store."""
-    (night / NOTE).write_text(json.dumps({**read_json(night / NOTE), "ended": True}) + "\n")
+    (night / NOTE).write_text(json.dumps({**read_json(night / NOTE, TEXTS), "ended": True}) + "\n")
 
 
 def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
@@ -90,13 +91,13 @@ def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
     Raises `WrongInput` if there is none, or if it has not ended.
     """
     night = night_path(store, sweep)
-    note = read_json(night / NOTE)
+    note = read_json(night / NOTE, TEXTS)
     if not note:
         raise WrongInput(
             f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"
             " nightly"
         )
-    if not note["ended"]:
+    if not note.get("ended"):
         raise WrongInput(
             f"the nightly run of {sweep!r} that began at {note['night']} has not ended; wait"
             " for it, or start it again"

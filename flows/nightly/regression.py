@@ -1,5 +1,6 @@
 """Comparison of a nightly run's numbers and speeds with accepted ones, without access to files."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -193,7 +194,7 @@ def earlier_ratios(
         if pair_of(row) == pair
         and (row["probe"], row["probe_rows"], row["host"], row["calibration"])
         == (probe, rows, host, calibration)
-        and row["ratio"] is not None
+        and 0.0 < (row["ratio"] or 0.0) < math.inf
     ]
     last = max((k for k, row in enumerate(same) if row["accepted"]), default=0)
     counted = [

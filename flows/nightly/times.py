@@ -7,14 +7,18 @@ has ended. Whoever runs it holds the lock for nightly runs meanwhile.
 
 import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 KEPT = 200  # planned times of a schedule in the record
 WINDOWS = (timedelta(hours=2), timedelta(days=2), timedelta(days=70), timedelta(days=1500))
 MOST = 500  # planned times that one call to Prefect returns
+RULE = ("cron", "timezone", "since")  # texts of a schedule's record
+AHEAD = timedelta(days=1)  # planned times that are further in the future do not count
 TRIES = 3  # a planned time is given up after so many interrupted runs
 
 
@@ -54,22 +58,23 @@ class Times:
         self.rule, self.times = folder / f"{name}.json", folder / f"{name}.times.json"
 
     def begin(self, cron: str, timezone: str, now: datetime) -> datetime:
-        """Time since which the schedule has its cron expression: `now` if it is new or changed."""
-        noted, rule = read_json(self.rule), {"cron": cron, "timezone": timezone}
-        if not rule.items() <= noted.items():
+        """Time since which the schedule has its cron expression: `now` if it is new or changed.
+
+        Also `now` if the clock was ahead when that time was noted.
+        """
+        noted, rule = read_json(self.rule, RULE), {"cron": cron, "timezone": timezone}
+        if not rule.items() <= noted.items() or _time(noted["since"], self.rule) > now:
             noted = {**rule, "since": now.isoformat()}
             self.rule.write_text(json.dumps(noted) + "\n")
-        return datetime.fromisoformat(noted["since"])
+        return _time(noted["since"], self.rule)
 
     def due(self, now: datetime) -> datetime | None:
         """The last planned time, if its run has not ended; None if nothing is due."""
-        if not (noted := read_json(self.rule)):
+        if not (noted := read_json(self.rule, RULE)):
             return None
         last = last_planned(noted["cron"], noted["timezone"], now)
-        is_due = (
-            last and last >= datetime.fromisoformat(noted["since"]) and not self.has_ended(last)
-        )
-        return last if is_due else None
+        since = _time(noted["since"], self.rule)
+        return last if last and last >= since and not self.has_ended(last) else None
 
     def has_ended(self, planned: datetime) -> bool:
         """Whether the run of a planned time has ended, with any result."""
@@ -82,7 +87,8 @@ class Times:
             return f"the run of {_key(planned)} has ended already: {result}"
         if (last := self.due(now)) is not None and last > planned:
             return f"skipped: {_key(last)}, which was scheduled later, is due too"
-        begun = max(self.done(), default="")
+        # Times that are far in the future were noted while the clock was ahead.
+        begun = max((time for time in self.done() if time <= _key(now + AHEAD)), default="")
         if begun > _key(planned):
             return f"skipped: the run of {begun}, which was scheduled later, has begun already"
         return None
@@ -99,23 +105,54 @@ class Times:
 
     def done(self) -> dict[str, dict[str, Any]]:
         """The record by planned time: when its run began (each time) and ended, and the result."""
-        return read_json(self.times)
+        found = read_json(self.times)
+        for planned, run in found.items():
+            begun = run.get("begun") if isinstance(run, dict) else None
+            if not isinstance(begun, list) or not all(isinstance(one, str) for one in begun):
+                raise _damaged(self.times)
+            if "ended" in run and not isinstance(run.get("result"), str):
+                raise _damaged(self.times)
+            _time(planned, self.times)
+        return found
 
     def _note(self, planned: datetime, **more: Any) -> None:
-        every = {_key(planned): {"begun": []}, **self.done()}
-        every[_key(planned)] |= more
-        self.times.write_text(
-            json.dumps({key: every[key] for key in sorted(every)[-KEPT:]}, indent=1) + "\n"
-        )
+        every = self.done()
+        # The last one noted stands last, so that it is kept whatever the clock said before.
+        every[_key(planned)] = every.pop(_key(planned), {"begun": []}) | more
+        kept = list(every)[-KEPT:]
+        self.times.write_text(json.dumps({key: every[key] for key in kept}, indent=1) + "\n")
 
 
 def _key(planned: datetime) -> str:
     return planned.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def read_json(file: StorePath) -> dict[str, Any]:
-    """Content of a JSON file; empty if there is none."""
+def read_json(file: StorePath, texts: Sequence[str] = ()) -> dict[str, Any]:
+    """Content of a JSON file; empty if there is none.
+
+    Raises `WrongInput` if it is not an object, or if one of its `texts` is missing.
+    """
     try:
-        return json.loads(file.read_text())  # type: ignore[no-any-return]
+        found = json.loads(file.read_text())
     except FileNotFoundError:
         return {}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in texts):
+        raise _damaged(file)
+    return found
+
+
+def _time(text: str, file: StorePath) -> datetime:
+    """A time with its zone. Raises `WrongInput` with the file if the text is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise _damaged(file) from None
+    if time.tzinfo is None:
+        raise _damaged(file)
+    return time
+
+
+def _damaged(file: StorePath) -> WrongInput:
+    return WrongInput(f"{file} is damaged; remove it, and it is written anew")

@@ -15,6 +15,9 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 MISSING = "–"
 CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
+# Control characters, on which a terminal acts that shows the Markdown, and those that turn the
+# direction in which a text is read.
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LONG = 40  # longer cells get a minimum width, because tables scroll on narrow screens
 
 
@@ -27,7 +30,8 @@ def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> Sto
     """
     folder, content = store_path(store) / "reports", {"version": koco_stream.__version__, **content}
     markdown = _environment(False).get_template(f"{template}.md").render(**content)
-    (folder / f"{name}.md").write_text(re.sub(r"\n{3,}", "\n\n", markdown).strip() + "\n")
+    markdown = re.sub(r"\n{3,}", "\n\n", UNSEEN.sub(" ", markdown))
+    (folder / f"{name}.md").write_text(markdown.strip() + "\n")
     environment = _environment(True)
     style, script = (environment.get_template(file).render() for file in ("style.css", "script.js"))
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -35,7 +39,7 @@ def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> Sto
         style=style, script=script, script_hash=script_hash, **content
     )
     written = folder / f"{name}.html"
-    written.write_text(page)
+    written.write_text(UNSEEN.sub(" ", page))
     return written
 
 

@@ -35,7 +35,10 @@ def wrapped(message: str, stream: TextIO | None = None) -> str:
 
     In a log, which is searched, the first line stays one; those after it are a list. `stream` is
     where it goes, by default stderr.
+
+    Control characters, such as a file's name may have, become spaces: a terminal acts on them.
     """
+    message = "".join(one if one.isprintable() or one == "\n" else " " for one in message)
     indented = len(message) - len(message.lstrip())
     wrap = TextWrapper(
         WIDTH,

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.tables.notes import read_note
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 from storage.nights import night_names, night_path
+from storage.notes import read_note
 from storage.results import read_runs
 
 Key = TypeVar("Key")
@@ -146,7 +146,7 @@ def best_table(table: pa.Table) -> pa.Table:
         .group_by(BEST_OF)
         .aggregate([("rank", "min")])
     )
-    return table.take(sorted(first.column("rank_min").to_pylist()))
+    return table.take(pa.array(sorted(first.column("rank_min").to_pylist()), pa.int64()))
 
 
 def summary_table(runs: pa.Table) -> pa.Table:

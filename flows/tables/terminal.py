@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flows.tables.parameters import params_text, shown_params, telling, varied
 from flows.tables.querying import Answer, Query
 from flows.tables.tables import grouped, rows_of
-from flows.tables.text import laid_out
+from flows.tables.text import laid_out, printable
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
@@ -112,5 +112,9 @@ def _params_in_words(configurations: pa.Table) -> tuple[dict[str | None, str], l
 def _folded(words: str, width: int) -> str:
     """A remark in lines that fit, the later ones indented."""
     return textwrap.fill(
-        words, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        printable(words),
+        width,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -22,6 +22,7 @@ from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import recorded
 from koco_stream.learners.spec import Value
 from koco_stream.metrics import METRICS
+from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.run import Cohort, RunState
 from koco_stream.runs.schemas import (
     PREDICTIONS,
@@ -160,7 +161,8 @@ def read_result(file: StorePath) -> pa.Table | None:
         table = file.read_table()  # reading all columns verifies every page's checksum
         known = [field for field in result_schema() if field.name in table.column_names]
         table.select([field.name for field in known]).cast(pa.schema(known))
-        whole = all(table.column(name).null_count == 0 for name in ("run_id", "status", "curve"))
+        check_rows(table, {field.name for field in result_schema()})
+        whole = table.column("curve").null_count == 0
     except (FileNotFoundError, StoreUnavailable):
         raise
     except (OSError, KeyError, pa.ArrowException):

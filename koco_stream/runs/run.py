@@ -276,6 +276,16 @@ class Cohort:
         return self.kept[0].rounds if self.kept else 0
 
     @property
+    def halves(self) -> "tuple[Cohort, Cohort]":
+        """Its runs in two cohorts, each with the states from which its own runs go on."""
+        middle, seconds = len(self.runs) // 2, self.seconds / 2
+        first, second = (
+            replace(self, runs=self.runs[part], kept=self.kept[part], seconds=seconds)
+            for part in (slice(middle), slice(middle, None))
+        )
+        return first, second
+
+    @property
     def resumable(self) -> bool:
         """Whether its states can be saved: those of foreign learners cannot."""
         return all(run.learner_class.numbers == "own" for run in self.runs)

@@ -6,7 +6,8 @@ Its temporary file is removed by the next process that makes this copy or needs 
 
 `KOCO_CACHE_BYTES` limits the total size of the copies. The default is half of what the disk would
 have free without them, so the limit does not change as the cache fills. Room is made by removing
-copies, least recently used first, but never one that is being made. A removed copy stays readable
+copies, least recently used first, but never one that is being made. Copies from the future, which
+were used while the clock was ahead, come before all others. A removed copy stays readable
 where it is mapped: POSIX systems keep its bytes until the last map is gone. A copy larger than the
 limit is still made, after all others are removed.
 
@@ -219,9 +220,14 @@ def _removed(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
-    """Yield each copy, finished or not: the time of its last use, its path, and its bytes."""
+    """Yield each copy, finished or not: the time of its last use, its path, and its bytes.
+
+    The time is 0 if it is in the future, because the clock was ahead then.
+    """
+    now = time.time_ns()
     for path in root.glob("*/*"):
         if path.suffix in (".arrow", ".part"):
             with suppress(FileNotFoundError):
                 state = path.stat()
-                yield state.st_mtime_ns, path, state.st_size
+                used = state.st_mtime_ns
+                yield used if used <= now else 0, path, state.st_size

@@ -44,3 +44,11 @@ def test_message__in_a_log_is_one_line_and_its_list_is_wrapped(words):
     assert first == text
     assert " ".join(lines).split() == words
     assert all(len(line) <= WIDTH or len(line.split()) == 1 for line in lines)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@given(text=st.text())
+def test_message__has_no_character_that_a_terminal_acts_on(terminal, text):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.stderr", Stream(terminal))
+        assert all(one.isprintable() for one in wrapped(text).replace("\n", ""))

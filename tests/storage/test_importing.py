@@ -94,3 +94,15 @@ def test_name_of_a_sweep_that_has_run__is_refused(written, tmp_path):
     (tmp_path / "theirs.parquet").write_text("x")
     with pytest.raises(WrongInput, match="cannot be read as Parquet"):
         import_results(tmp_path / "store", tmp_path / "theirs.parquet", "theirs")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"imported": true}', '{"run_ids": 5}'])
+def test_damaged_entry_of_the_sweep__is_named_and_nothing_imported(text, written, tmp_path, koco):
+    entry = tmp_path / "store" / "sweeps" / "theirs.json"
+    open_store(tmp_path / "store")
+    entry.parent.mkdir(exist_ok=True)
+    entry.write_text(text)
+    words = ("results", "--store", tmp_path / "store", "--import", written(ROWS[:1]))
+    assert f"{entry} is damaged" in " ".join(koco(*words, status=2).stderr.split())
+    assert finished_runs(tmp_path / "store") == set()
+    assert entry.read_text() == text

@@ -49,7 +49,9 @@ def put_result_file(store, name, runs):
         {
             "run_id": f"{run:032x}",
             "dataset": f"d{run % 2}",
+            "order": "as-stored",
             "learner": "OGD",
+            "params": "{}",
             "status": status,
             "rounds": 9,
             "curve": [

@@ -2,10 +2,12 @@
 whole, and within the cache's limit.
 """
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +256,27 @@ def test_room__is_made_by_removing_the_least_recently_used_copies(cache, tmp_pat
         read(tmp_path, stream_of(manifests[k]))
     kept = {manifests[k].dataset_hash[:32] for k in (0, 2, 3)}
     assert {path.parent.name for path in copies(cache)} == kept
+
+
+def test_room__is_made_by_copies_of_the_future_first__and_what_is_mapped_stays_readable(
+    cache, tmp_path, monkeypatch
+):
+    """They were used while the clock was ahead; otherwise they would stay for as long as that."""
+    manifests = [published(tmp_path, name, 1000 + k, 1) for k, name in enumerate("abcd")]
+    one = max(copy_bytes(m, m.shards[0]) for m in manifests)
+    monkeypatch.setenv("KOCO_CACHE_BYTES", str(3 * one))
+    mapped = StreamReader(tmp_path, stream_of(manifests[0])).blocks(10)
+    next(mapped)
+    for k in (1, 2):
+        read(tmp_path, stream_of(manifests[k]))
+    later = time.time() + 1e9
+    for path in copies(cache):
+        if path.parent.name == manifests[0].dataset_hash[:32]:
+            os.utime(path, (later, later))
+    read(tmp_path, stream_of(manifests[3]))
+    kept = {manifests[k].dataset_hash[:32] for k in (1, 2, 3)}
+    assert {path.parent.name for path in copies(cache)} == kept
+    assert [labels.size for _, labels in mapped] == [10] * 99
 
 
 def test_removed_copy__is_still_read_by_who_has_it_mapped(cache, tmp_path):

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,7 +22,16 @@ from koco_stream.engine.checkpoint import checkpoints_folder, header_of
 from koco_stream.runs.planner import Limits
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from tests.helpers.disturbed import ENDING, FILES, Disk, DisturbedSweep, OwnCluster, drawn, finished
+from tests.helpers.disturbed import (
+    ENDING,
+    FILES,
+    Blow,
+    Disk,
+    DisturbedSweep,
+    OwnCluster,
+    drawn,
+    finished,
+)
 from tests.helpers.project import PATIENCE, wait_until
 from tests.helpers.sweeps import tables
 
@@ -188,6 +199,31 @@ def check_end(blow, status, said, store):
     else:
         wanted += [re.escape(str(store)), "no disk space", "free some space"]
     assert [words for words in wanted if not re.search(words, last)] == [], last
+
+
+@pytest.mark.parametrize(
+    "seed", [seed if seed < 2 else pytest.param(seed, marks=pytest.mark.soak) for seed in range(8)]
+)
+def test_nanny_killed__its_worker_ends_and_the_sweep_has_the_same_tables(seed, sweeps, tmp_path):
+    """The parent of a worker: in a cluster of its own it is a process, `dask worker`."""
+    store, draw = shutil.copytree(sweeps.empty, tmp_path / "store"), random.Random(seed)
+    blow = replace(Blow.drawn(draw, "nanny", FILES // 2), phase="computing")
+    cluster = OwnCluster(tmp_path / "cluster")
+    with ExitStack() as stack:
+        stack.callback(cluster.close)
+        cluster.begin()
+        sweep = sweeps.sweep(tmp_path, store, cluster=cluster)
+        stack.callback(sweep.process.kill)
+        assert sweep.reaches(blow), sweep.said()
+        nanny = cluster.running[f"worker-{blow.choice}"]
+        children = psutil.Process(nanny.pid).children(recursive=True)
+        assert children
+        nanny.kill()
+        assert sweep.process.wait(PATIENCE) == 0, sweep.said()
+        assert "Traceback" not in sweep.said()
+        wait_until(lambda: psutil.wait_procs(children, 0.1)[1] == [], "its worker is left", 30.0)
+        sweep.wait_for_its_processes()
+    sweeps.check(store)
 
 
 def test_two_sweeps_at_once__share_a_store(sweeps, tmp_path):

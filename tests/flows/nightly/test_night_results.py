@@ -3,15 +3,22 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from flows.nightly.night import opened_night
+from flows.nightly.night import NOTE, opened_night
+from flows.nightly.regression import earlier_ratios
 from flows.sweeping.file import read_sweep
 from flows.sweeping.planning import limits_of
 from flows.sweeping.steps import prepare_datasets, remember
+from koco_stream.errors import WrongInput
 from koco_stream.runs.planner import plan
+from koco_stream.runs.schemas import schema
 from storage.collecting import collect
+from storage.nights import HISTORY, NUMBERS, read_accepted, read_nights
 from storage.results import read_runs
+from storage.store import open_store
 from tests.helpers.sweeps import checked, run_here
 from tests.helpers.swept import prepared, swept
 
@@ -80,3 +87,45 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
     assert len(json.loads(night)) == 2
     kinds = [row["kind"] for row in json.loads(koco("list", "--store", store, "--json").stdout)]
     assert kinds == ["sweep", "nightly run"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "another", "null"])
+@pytest.mark.parametrize(
+    ("table", "remedy"),
+    [
+        ("history", "move it away, and the next nightly run begins a new history"),
+        ("accepted", "accept a night whose numbers are right: koco nightly accept s"),
+    ],
+)
+def test_table_of_nights__that_is_damaged__is_named_with_what_to_do(
+    table, remedy, damage, tmp_path
+):
+    columns = HISTORY if table == "history" else NUMBERS
+    file = tmp_path / table / "s.parquet"
+    file.parent.mkdir()
+    if damage == "cut":
+        file.write_bytes(b"PAR1")
+    elif damage == "another":
+        pq.write_table(pa.table({"learner": [[1]], "dataset": ["a"]}), file)
+    else:
+        pq.write_table(pa.Table.from_pylist([{"runs": 1}], schema(columns)), file)
+    with pytest.raises(WrongInput, match=f"{file} cannot be read .*; {remedy}"):
+        (read_nights if table == "history" else read_accepted)(tmp_path, "s")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"night": 1, "code": "", "file": ""}'])
+def test_note_of_a_night__that_is_damaged__is_named(text, tmp_path, koco):
+    open_store(tmp_path / "store")
+    (tmp_path / "store" / "nights" / "s").mkdir(parents=True)
+    (tmp_path / "store" / "nights" / "s" / NOTE).write_text(text)
+    said = koco("nightly accept", "s", "--store", tmp_path / "store", status=2).stderr
+    wrong = f"{tmp_path}/store/nights/s/{NOTE} is damaged; remove it"
+    assert wrong in " ".join(said.split()) or (text == "{}" and "has no nightly run" in said)
+
+
+def test_ratios__that_are_no_ratios__are_not_compared_with():
+    row = {"dataset": "a", "learner": "b", "probe": "p", "probe_rows": 5, "host": "h"}
+    row |= {"calibration": 1, "accepted": False, "speed": "same"}
+    odd = (None, 0.0, -1.0, float("nan"), float("inf"), 2.0)
+    history = [{**row, "ratio": ratio} for ratio in odd]
+    assert earlier_ratios(history, ("a", "b"), "p", 5, "h", 1) == [2.0]

@@ -141,6 +141,40 @@ def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path
     assert len(times.done()) == KEPT
 
 
+def test_times__noted_while_the_clock_was_ahead__stop_no_later_run(tmp_path):
+    times, hour = Times(tmp_path, "hour"), timedelta(hours=1)
+    ahead = NOON + timedelta(days=900)
+    times.begin("0 * * * *", "UTC", ahead)
+    for k in range(KEPT + 5):
+        times.note_ended(ahead + k * hour, ahead + k * hour, "Same numbers")
+    # the clock is right again
+    assert times.begin("0 * * * *", "UTC", NOON) == NOON
+    for k in range(1, 5):
+        planned = NOON + k * hour
+        assert times.due(planned) == planned
+        assert times.why_not(planned, planned) is None
+        assert times.note_begun(planned, planned) == 1
+        times.note_ended(planned, planned, "Same numbers")
+        assert times.due(planned) is None
+    # and set back once more: what has ended is not done twice
+    assert "has ended already" in times.why_not(NOON + hour, NOON + hour)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"x"', '{"2026-01-01T00:00:00+00:00": 1}', '{"x": {}}']
+)
+def test_times__in_a_damaged_file__are_refused_with_the_file(text, tmp_path):
+    times = Times(tmp_path, "minute")
+    times.begin("* * * * *", "UTC", NOON)
+    times.times.write_text(text)
+    with pytest.raises(WrongInput, match=f"{times.times} is damaged; remove it"):
+        times.due(NOON + timedelta(minutes=2))
+    times.rule.write_text(text)
+    for work in (times.due, lambda now: times.begin("* * * * *", "UTC", now)):
+        with pytest.raises(WrongInput, match=f"{times.rule} is damaged; remove it"):
+            work(NOON)
+
+
 def test_alone__a_second_one_is_refused_until_the_first_lets_go(tmp_path):
     serving = partial(locked, tmp_path, "serve", None)
     for _ in range(2):

@@ -1,0 +1,82 @@
+"""What every row of the table `runs` has, whoever wrote it: its readers count on it."""
+
+import json
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# The last two are those of the other tables.
+NEEDED = ("run_id", "dataset", "order", "learner", "params", "status", "t", "first")
+# In microseconds, a day inside of the calendar's ends because of time zones.
+FIRST_TIME, LAST_TIME = (
+    pa.scalar(time, pa.timestamp("us")).value
+    for time in (datetime(1, 1, 2), datetime(9999, 12, 30))
+)
+STATUSES = ("ok", "diverged", "failed")
+# JSON objects of numbers, plain texts and words, as nearly all `params` are. Python would take ten
+# times as long to read them.
+_TEXT = r'"[^"\\\x00-\x1f]*"'
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+_VALUE = rf"(?:{_TEXT}|{_NUMBER}|true|false|null)"
+PLAIN_OBJECT = rf"\A\{{(?:{_TEXT}: ?{_VALUE}(?:, ?{_TEXT}: ?{_VALUE})*)?\}}\z"
+
+
+def check_rows(table: pa.Table, names: set[str]) -> None:
+    """Raise `pa.ArrowInvalid` with the column if the rows of a table lack something.
+
+    Those of `NEEDED` that are among `names` are there in each row; `params` are an object in JSON;
+    `status` is one of `STATUSES`; texts are UTF-8; times are in the calendar.
+    """
+    for name in NEEDED:
+        if name in names and (name not in table.column_names or table.column(name).null_count):
+            raise pa.ArrowInvalid(f"a row has no {name}")
+    for name in names.intersection(table.column_names):
+        if pa.types.is_string(table.column(name).type):
+            _check_utf8(table.column(name), name)
+        if pa.types.is_timestamp(table.column(name).type):
+            _check_times(table.column(name), name)
+    if "params" in names:
+        _check_objects(_texts(table, "params"))
+    if "status" in names:
+        statuses = pc.unique(_texts(table, "status")).to_pylist()
+        if other := set(statuses).difference(STATUSES):
+            raise pa.ArrowInvalid(f"a row has status {min(other)!r}")
+
+
+def _texts(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column as texts. Raises `pa.ArrowInvalid` if it has another type."""
+    column = table.column(name)
+    if column.type not in (pa.string(), pa.large_string(), pa.string_view()):
+        if not pa.types.is_dictionary(column.type):
+            raise pa.ArrowInvalid(f"column {name} is {column.type}, and string is needed")
+    return column.cast(pa.string())
+
+
+def _check_utf8(column: pa.ChunkedArray, name: str) -> None:
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise pa.ArrowInvalid(f"column {name} has a text that is not UTF-8") from error
+
+
+def _check_times(column: pa.ChunkedArray, name: str) -> None:
+    """Raise `pa.ArrowInvalid` for a time that Python's calendar does not have."""
+    times = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    ends = pc.min_max(times).as_py()
+    if ends["min"] is not None and not FIRST_TIME <= ends["min"] <= ends["max"] <= LAST_TIME:
+        raise pa.ArrowInvalid(f"column {name} has a time outside the years 1 to 9999")
+
+
+def _check_objects(params: pa.ChunkedArray) -> None:
+    """Raise `pa.ArrowInvalid` for a text that is not an object in JSON."""
+    plain = pc.match_substring_regex(params, PLAIN_OBJECT)
+    if pc.all(plain).as_py() is not False:
+        return  # filters would import pandas, which takes a third of a second
+    for text in params.filter(pc.invert(plain)).to_pylist():
+        try:
+            fits = isinstance(json.loads(text), dict)
+        except (ValueError, RecursionError):
+            fits = False
+        if not fits:
+            raise pa.ArrowInvalid(f"params of a row are not an object in JSON: {text[:60]!r}")
