@@ -10,7 +10,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 from distributed import CancelledError, Client, Future
 from distributed.comm import CommClosedError

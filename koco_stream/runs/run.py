@@ -1,7 +1,7 @@
 """Runs, cohorts and runs in progress. The identity of a run or cohort is a hash of its content."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 

@@ -151,3 +151,23 @@ def test_failed_run__leaves_no_state(small_store, monkeypatch):
         patched.setattr(LEARNERS["AdaGrad"], "init", staticmethod(broken))
         at_rung(small_store, runs, 0)
     assert kept_states(small_store).keys() == {runs[0].run_id}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_cohort_that_is_split__goes_on_from_the_states_of_its_own_runs(times, small_store):
+    """As when the workers that computed it have died: each part has other runs than the whole."""
+    learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2), ("AdaGrad", {}, None), ("OGD", {}, None)]
+    runs = runs_on(small_store, learners, RUNGS[0], positive_class=1.0)
+    at_rung(small_store, runs, 0)
+    longer = runs_on(small_store, learners, RUNGS[1], positive_class=1.0)
+    sources = tuple(kept_states(small_store)[run.run_id] for run in runs)
+    parts = [Cohort(longer[0].stream, longer, 4.0, later=RUNGS[2:], kept=sources)]
+    for _ in range(times):
+        parts = [half for part in parts for half in part.halves]
+    found = {}
+    for part in parts:
+        receipt = run_cohort(str(small_store), "try", part)
+        assert receipt.rounds == len(part.runs) * (RUNGS[1] - RUNGS[0])
+        found |= rows_of(small_store, part)
+    assert found == from_the_first_row(small_store, longer)
+    assert sum(part.seconds for part in parts) == 4.0
