@@ -13,8 +13,9 @@ def read_note(file: StorePath) -> dict[str, Any]:
         note = json.loads(file.read_text())
         # older versions stored a single name of a figure
         figures = note.get("figures", [note["figure"]] if note.get("figure") else [])
-        known = {"file": "", **note, "figures": figures}
-        texts = [known["file"], *known["figures"], *known["run_ids"]]
+        known = {"file": "", "datasets": {}, **note, "figures": figures}
+        names = [*known["datasets"], *known["datasets"].values()]
+        texts = [known["file"], *known["figures"], *known["run_ids"], *names]
         fits = isinstance(known["run_ids"], list) and all(isinstance(one, str) for one in texts)
     except (ValueError, KeyError, TypeError, AttributeError):
         fits = False

@@ -86,7 +86,7 @@ def results(
     finish. Nightly runs have results of their own (--night).
     """
     from flows.tables.querying import Query, answer
-    from flows.tables.tables import night_of
+    from flows.tables.sweep_runs import night_of
     from storage.nights import night_names
     from storage.store import existing_store
 

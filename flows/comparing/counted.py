@@ -6,14 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.tables.rungs import whole_runs
-from flows.tables.tables import (
-    CONSTANT,
-    NOT_JUDGED,
-    STREAM_AND_CONFIGURATION,
-    of_newest_code,
-    runs_of,
-    sweep_note,
-)
+from flows.tables.sweep_runs import of_sweep, runs_of, sweep_note
+from flows.tables.tables import CONSTANT, NOT_JUDGED, STREAM_AND_CONFIGURATION, of_newest_code
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
@@ -52,13 +46,16 @@ def runs_to_compare(
     `learners` are those that are compared; all, if none are named. Raises `WrongInput` for an
     unknown sweep or learner.
     """
-    runs, counted = runs_of(store, None, COLUMNS), set[str]()
+    names = dict[str, str]()  # of datasets: those of the first sweep that has them
+    every, tables, counted = runs_of(store, None, COLUMNS), list[pa.Table](), set[str]()
     for sweep in dict.fromkeys(sweeps):
-        ids = pa.array(sweep_note(store, sweep)["run_ids"], pa.string())
-        of_sweep = runs.filter(pc.is_in(runs.column("run_id"), ids))
-        of_sweep = whole_runs(store, sweep, of_sweep)
-        counted |= set(of_sweep.column("run_id").to_pylist())
-    found = runs.filter(pc.is_in(runs.column("run_id"), pa.array(sorted(counted), pa.string())))
+        note = sweep_note(store, sweep)
+        names = {**note["datasets"], **names}
+        runs = whole_runs(store, sweep, of_sweep(every, {**note, "datasets": names}))
+        ids = runs.column("run_id").to_pylist()
+        tables.append(runs.filter(pa.array([one not in counted for one in ids], pa.bool_())))
+        counted.update(ids)
+    found = pa.concat_tables(tables)
     there = sorted(set(found.column("learner").to_pylist()) - WITHOUT_PREDICTIONS)
     for name in learners:
         if name not in there:

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flows.tables.tables import rows_of, sweep_names, sweep_note
+from flows.tables.sweep_runs import sweep_names, sweep_note
+from flows.tables.tables import rows_of
 from koco_stream.io.paths import StorePath
 from storage.nights import night_names, night_path
 from storage.removing import result_bytes

@@ -13,7 +13,8 @@ from functools import partial
 from flows.housekeeping.listing import files_of
 from flows.runtime.processes import locked
 from flows.sweeping.progress import CLAIM, refuse_running
-from flows.tables.tables import rows_of, sweep_names, sweep_note
+from flows.tables.sweep_runs import sweep_names, sweep_note
+from flows.tables.tables import rows_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import dataset_path, load_manifest

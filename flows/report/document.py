@@ -31,7 +31,8 @@ from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.windows import metrics_over_windows
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, telling
-from flows.tables.tables import CONSTANT, dataset_text, grouped, runs_of, sweep_note
+from flows.tables.sweep_runs import runs_of, sweep_note
+from flows.tables.tables import CONSTANT, dataset_text, grouped
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.learners import LEARNERS

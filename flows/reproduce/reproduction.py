@@ -37,7 +37,7 @@ from flows.reproduce.targets import (
 from flows.runtime.console import say
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
-from flows.tables.tables import runs_of
+from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import Manifest, load_manifest

@@ -26,7 +26,8 @@ from flows.sweeping.checks import CheckedSweep, all_runs
 from flows.sweeping.file import Sweep
 from flows.sweeping.progress import SweepProgress
 from flows.tables.decisions import write_decisions
-from flows.tables.tables import rows_of, runs_of, sweep_note
+from flows.tables.sweep_runs import runs_of, sweep_note
+from flows.tables.tables import rows_of
 from flows.tables.text import printable
 from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished
 from koco_stream.engine.cohort import Receipt
@@ -194,6 +195,7 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
         "file": sweep.text,
         "figures": sweep.figures,
         "run_ids": [run.run_id for run in runs],
+        "datasets": {run.stream.dataset_hash: run.stream.dataset for run in runs},
     }
     (store_path(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(note) + "\n")
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from flows.tables.differences import differences, differences_of_best, differences_of_configurations
 from flows.tables.filters import found
 from flows.tables.rungs import whole_runs
+from flows.tables.sweep_runs import of_sweep, runs_of, sweep_note
 from flows.tables.tables import (
     BEST,
     SUMMARY,
@@ -19,10 +20,8 @@ from flows.tables.tables import (
     groups_of,
     not_better,
     rows_of,
-    runs_of,
     summary_of,
     summary_table,
-    sweep_note,
 )
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import StorePath
@@ -163,13 +162,12 @@ def _runs_of_both(store: StorePath, query: Query) -> pa.Table:
     """The runs of the sweep, and of the one that it is compared with."""
     if query.other is None:
         return runs_of(store, query.sweep)
-    return _of_sweeps(store, runs_of(store, None), [str(query.sweep), query.other])
-
-
-def _of_sweeps(store: StorePath, runs: pa.Table, sweeps: Sequence[str]) -> pa.Table:
-    """Those of `runs` that belong to one of the sweeps."""
-    ids = [run_id for name in sweeps for run_id in sweep_note(store, name)["run_ids"]]
-    return runs.filter(pc.is_in(runs.column("run_id"), pa.array(ids, pa.string())))
+    notes = [sweep_note(store, name) for name in (query.other, str(query.sweep))]
+    both = {
+        "run_ids": [run_id for note in notes for run_id in note["run_ids"]],
+        "datasets": {key: name for note in notes for key, name in note["datasets"].items()},
+    }
+    return of_sweep(runs_of(store, None), both)
 
 
 def _answered(
@@ -179,7 +177,8 @@ def _answered(
     if query.single:
         return runs, [column.name for column in RUNS], []
     if query.other is not None:
-        mine, others = (_of_sweeps(store, runs, [name]) for name in (str(query.sweep), query.other))
+        notes = (sweep_note(store, name) for name in (str(query.sweep), query.other))
+        mine, others = (of_sweep(runs, {**note, "datasets": {}}) for note in notes)
         table = _as_table(_side_by_side(query, mine, others))
         return table, table.column_names, []
     if query.group:

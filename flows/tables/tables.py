@@ -7,14 +7,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
-from storage.nights import night_names, night_path
-from storage.notes import read_note
-from storage.results import read_runs
 
 Key = TypeVar("Key")
 T = TypeVar("T")
@@ -67,51 +65,6 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     for item in items:
         groups[key(item)].append(item)
     return groups
-
-
-def sweep_names(store: AnyPath) -> list[str]:
-    """The sweeps that have run on a store, sorted."""
-    notes = (store_path(store) / "sweeps").files(".json")
-    return [note.name.removesuffix(".json") for note in notes]
-
-
-def night_of(store: AnyPath, sweep: str) -> StorePath:
-    """Path of the store of a sweep's latest nightly run. Raises `WrongInput` if there is none."""
-    there = night_names(store)
-    if sweep not in there:
-        raise WrongInput(
-            f"{store} has no nightly run of a sweep {sweep!r}"
-            + (nearest(sweep, there) if there else "; start one with koco nightly")
-        )
-    return night_path(store, sweep)
-
-
-def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
-    """What the store has recorded of a sweep: its file, its run_ids and its figures.
-
-    Raises `WrongInput` with the nearest name if no such sweep has run, or if the entry is damaged.
-    """
-    notes = store_path(store) / "sweeps"
-    note = notes / f"{name}.json"
-    if "/" in name or not note.is_file():
-        there = sweep_names(store)
-        if name in night_names(store):
-            raise WrongInput(
-                f"{store} has no sweep {name!r}, only a nightly run of it: koco results --night"
-                f" {name}"
-            )
-        raise WrongInput(f"{store} has no sweep {name!r}" + (nearest(name, there) if there else ""))
-    return read_note(note)
-
-
-def runs_of(store: AnyPath, sweep: str | None, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows of the table `runs` that belong to a sweep, or all; with all columns or only some."""
-    table = read_runs(store, columns)
-    if sweep is None:
-        return table
-    return table.filter(
-        pc.is_in(table.column("run_id"), pa.array(sweep_note(store, sweep)["run_ids"], pa.string()))
-    )
 
 
 def summary_of(runs: pa.Table) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ import shutil
 import pytest
 
 import koco_stream
-from flows.tables.tables import runs_of, summary_of
+from flows.tables.sweep_runs import runs_of
+from flows.tables.tables import summary_of
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import load_manifest, prepared_names

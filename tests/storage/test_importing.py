@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.report.document import write_report
-from flows.tables.tables import best_of, runs_of
+from flows.tables.sweep_runs import runs_of
+from flows.tables.tables import best_of
 from koco_stream import WrongInput
 from storage.importing import import_results
 from storage.results import finished_runs

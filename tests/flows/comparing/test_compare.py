@@ -15,7 +15,7 @@ import flows
 from flows.comparing.comparison import compare, comparison_of
 from flows.comparing.conclusion import MIN_BLOCKS
 from flows.report.document import report_of, write_report
-from flows.tables.tables import runs_of
+from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
 from storage.results import read_curves, table_files
 from tests.helpers import demsar

@@ -13,7 +13,7 @@ import pytest
 from flows.housekeeping.removal import dataset_removal, sweep_removal
 from flows.runtime.processes import locked
 from flows.sweeping.progress import Status
-from flows.tables.tables import sweep_note
+from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.local import StorePath
 from koco_stream.streams.manifest import load_manifest

@@ -20,7 +20,7 @@ from flows.report.sections.parameters import (
     error_against_parameters,
     kept_points,
 )
-from flows.tables.tables import runs_of
+from flows.tables.sweep_runs import runs_of
 from tests.flows.report.test_report import put
 from tests.flows.report.test_report_design import run
 from tests.helpers.pages import look_at

@@ -18,7 +18,7 @@ from flows.report.rows import kernel_matrix
 from flows.report.sections.bounds import newton_bound, son_bound, why_not
 from flows.report.sections.edges import edges_of
 from flows.report.sections.lines import READ, results_of
-from flows.tables.tables import runs_of
+from flows.tables.sweep_runs import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import CURVES, RUNS, schema

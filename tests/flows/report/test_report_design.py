@@ -20,7 +20,7 @@ from flows.report.sections.curves import longest_curves, touching_ends
 from flows.report.sections.lines import READ, results_of
 from flows.tables.data_seeds import data_seeds_together
 from flows.tables.parameters import sort_key
-from flows.tables.tables import runs_of
+from flows.tables.sweep_runs import runs_of
 from koco_stream.runs.schemas import RUNS, schema
 from tests.flows.report.test_report import put
 

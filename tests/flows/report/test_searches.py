@@ -7,7 +7,7 @@ import pytest
 from flows.report.document import write_report
 from flows.report.sections.lines import MOST_SIZES, READ, results_of
 from flows.report.sections.parameters import is_scattered
-from flows.tables.tables import runs_of
+from flows.tables.sweep_runs import runs_of
 from tests.helpers.swept import swept
 
 SEARCH = """

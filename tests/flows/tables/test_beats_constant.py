@@ -14,7 +14,8 @@ import pytest
 from flows.report.document import BEST, report_of, write_report
 from flows.report.notebook import best_results, best_table
 from flows.report.sections.lines import READ, results_of
-from flows.tables.tables import beats_constant, runs_of, summary_of
+from flows.tables.sweep_runs import runs_of
+from flows.tables.tables import beats_constant, summary_of
 from tests.helpers.swept import prepared, swept
 
 SPEC = """
