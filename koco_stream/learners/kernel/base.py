@@ -84,7 +84,7 @@ def dictionary_nanoseconds(growth: Growth, s: float, matrices: int) -> float:
 
     def reading(points: Array) -> Array:
         bytes_read = 4.0 * matrices * points * points
-        each = np.interp(bytes_read, [2e5, 2e6, 1.5e7, 4e7], [0.04, 0.08, 0.1, 0.25])
+        each = np.interp(bytes_read, [2e6, 1.5e7, 4e7], [0.09, 0.14, 0.35])
         return (
             150.0 + points * (1.5 + 0.8 * (matrices - 1) + 0.05 * s) + matrices * each * points**2
         )
