@@ -84,13 +84,13 @@ def dictionary_nanoseconds(growth: Growth, s: float, matrices: int) -> float:
 
     def reading(points: Array) -> Array:
         bytes_read = 4.0 * matrices * points * points
-        each = np.interp(bytes_read, [2e6, 1.5e7, 4e7], [0.09, 0.14, 0.35])
+        each = np.interp(bytes_read, [2e6, 1.5e7, 4e7], [0.09, 0.14, 0.5])
         return (
             150.0 + points * (1.5 + 0.8 * (matrices - 1) + 0.05 * s) + matrices * each * points**2
         )
 
     def joining(points: Array) -> Array:
-        each = np.interp(points, [800.0, 1000.0, 1300.0, 1700.0], [0.35, 0.45, 0.9, 1.25])
+        each = np.interp(points, [800.0, 1000.0, 1300.0, 1700.0], [0.4, 0.6, 1.5, 2.0])
         return 2000.0 + matrices * each * points**2
 
     return growth.a_round(reading) + growth.a_join(joining)
