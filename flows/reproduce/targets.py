@@ -38,7 +38,8 @@ class Target:
     sweeps : tuple of str
         Sweeps whose results are held against the paper's claims.
     figure : str
-        Name of the figure that is drawn from each sweep.
+        Name of the figure that is drawn from each sweep; empty for the parts of the benchmark,
+        whose figures are comparisons.
     searches : tuple of str
         Sweeps over what the paper does not state; their claims do not count.
     datasets : tuple of str
@@ -118,7 +119,7 @@ TARGETS = {
             "benchmark",
             "The benchmark: all learners, with equal budgets, on all datasets at hand",
             ("benchmark", "benchmark-whole", "benchmark-text", "benchmark-raw"),
-            "benchmark",
+            "",
         ),
         Target(
             "sampling-floor",
