@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from flows.runtime.engine import Engine, Start
 
 SHOWN = 20  # failed runs in a summary
+MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
 MANY_RUNS = 20_000  # a report of more runs is written by a process of its own
 MANY_FILES = 500  # number of new result files after which they are collected into tables
 
@@ -79,8 +80,12 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
 
     request = checked.request
     sizes = with_growths(request.store, checked.sizes, checked.missing)
-    for warning in large_dictionaries(checked.missing, sizes):
+    warnings = large_dictionaries(checked.missing, sizes)
+    for warning in warnings[:MOST_WARNINGS]:
         say(f"  warning: {warning}")
+    if len(warnings) > MOST_WARNINGS:
+        more = len(warnings) - MOST_WARNINGS
+        say(f"  and {more} more warnings of large dictionaries; koco sweep --dry-run has all")
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
         limits = limits_of(request.store, request.cluster, request.workers, engine.client)

@@ -23,6 +23,7 @@ from scipy.sparse import csr_array
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import Growth, Sampling
+from koco_stream.learners.spec import real
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import Run
 from koco_stream.streams.reader import StreamReader
@@ -235,6 +236,8 @@ def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[
             remedy = (
                 f"two rows are {distance:.3g} apart (median), so give a bandwidth of that size, or"
                 " scale the features"
+                if real(public, "bandwidth") < distance
+                else f"a larger {'ridge' if 'ridge' in public else 'alpha'} makes it smaller"
             )
         else:
             given, remedy = f" with the {public['kernel']} kernel", "scale the features"

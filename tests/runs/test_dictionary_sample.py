@@ -142,6 +142,10 @@ def test_large_dictionary__is_named_with_its_remedy(store, monkeypatch):
     assert f"two rows are {distance:.3g} apart" in warning
     assert "BKONS" in warning
     assert large_dictionaries(runs[1:], sizes) == []
+    monkeypatch.setattr("koco_stream.runs.dictionary_sample.LARGE_POINTS", 0)
+    monkeypatch.setattr("koco_stream.runs.dictionary_sample.LARGE_SHARE", 0.0)
+    (warning,) = large_dictionaries(runs[1:], sizes)
+    assert "a larger ridge makes it smaller" in warning  # its bandwidth is not what is too small
 
 
 def test_unprepared_dataset__is_planned_without_an_estimate(small_store):
