@@ -1,6 +1,7 @@
 """The command `koco reproduce`."""
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -49,6 +50,7 @@ def reproduce(
     """
     from flows.reproduce.reproduction import SETS
     from flows.reproduce.reproduction import reproduce as reproduce_target
+    from flows.runtime.console import wrapped
 
     done, page = reproduce_target(target, store, data, quick, workers, cluster)
     if as_json:
@@ -64,6 +66,7 @@ def reproduce(
             )
         )
     else:
-        click.echo("\n".join([*done.lines, f"report: {page}"]))
+        for line in [*done.lines, f"report: {page}"]:
+            click.echo(wrapped(line, sys.stdout))
     if done.failed:
         raise SystemExit(1)

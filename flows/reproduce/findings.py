@@ -6,13 +6,14 @@ from itertools import groupby
 from typing import Any
 
 from flows.comparing.comparison import Comparison
-from flows.comparing.conclusion import listed
+from flows.comparing.conclusion import is_better, listed
 from flows.reproduce.benchmark import PARTS
 from flows.tables.tables import CONSTANT, rows_of
 from flows.tables.text import number_text
 
 FIRST_ORDER = ("OGD", "AdaGrad", "NORMA", "FOGD", "NOGD", "DualSGD")
 TEXT = "benchmark-text"
+GLANCE = ["part", "best", "is the difference real?", "time a round"]
 Row = dict[str, Any]
 
 
@@ -29,6 +30,50 @@ def findings(parts: Mapping[str, Comparison]) -> list[str]:
     found.append(f"Time a round: {'; '.join(_times(part, one) for part, one in parts.items())}.")
     found.append(_beaten_by_constant(parts))
     return found
+
+
+def at_a_glance(parts: Mapping[str, Comparison]) -> list[list[Any]]:
+    """Rows with the columns `GLANCE`: who is best in each part, how sure that is, what it costs."""
+    return [
+        [PARTS[part].title, _best_learners(part, one), _how_sure(one), _cost(one)]
+        for part, one in parts.items()
+    ]
+
+
+def _best_learners(part: str, one: Comparison) -> str:
+    """The learner with the least mean rank; of texts, the best one on each dataset too."""
+    first = f"{one.learners[0]} (mean rank {_number(one.ranks[one.learners[0]])})"
+    if part != TEXT:
+        return first
+    each = [f"{row['learner']} on {dataset_of(row)}" for row in map(best_of, by_block(one))]
+    return f"{first}: {', '.join(each)}"
+
+
+def _how_sure(one: Comparison) -> str:
+    """From which learners the best one cannot be told apart by any test."""
+    if one.critical_difference is None:
+        return f"no test: {one.n_datasets} datasets are too few"
+    best = one.learners[0]
+    signs = [row["other"] for row in rows_of(one.pairs) if row["learner"] == best]
+    better = {
+        row["other"]
+        for row in rows_of(one.pairs)
+        if row["learner"] == best and is_better(row, one.alpha)
+    }
+    close = [
+        name
+        for name in signs
+        if name not in better and one.ranks[name] - one.ranks[best] < one.critical_difference
+    ]
+    others = f"; not told apart from {listed(close)}" if close else ""
+    return f"better than {len(signs) - len(close)} of {len(signs)} others{others}"
+
+
+def _cost(one: Comparison) -> str:
+    """Time a round of the best learner."""
+    times = {row["learner"]: row["microseconds"] for row in rows_of(one.summary)}
+    known = times[one.learners[0]]
+    return "not known" if known is None else f"{_number(known)} µs"
 
 
 def by_block(one: Comparison) -> list[list[Row]]:

@@ -22,7 +22,7 @@ from flows.reproduce.benchmark import (
     table_of,
 )
 from flows.reproduce.benchmark_figure import part_figures
-from flows.reproduce.findings import findings
+from flows.reproduce.findings import GLANCE, at_a_glance, findings
 from flows.reproduce.targets import (
     QUICK_GENERATED,
     QUICK_ROWS,
@@ -59,7 +59,8 @@ class Reproduction:
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
     sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs. `findings` are sentences on what came out, for the first screen.
+    number of failed runs. `glance` is a table with the columns `GLANCE` and `findings` are
+    sentences on what came out, for the first screen.
     """
 
     target: Target
@@ -69,6 +70,7 @@ class Reproduction:
     figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
     failed: int
+    glance: list[list[Any]] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
     @property
@@ -194,12 +196,14 @@ def reproduce(
         ]
         for sweep, dataset, what in target.stand_ins
     ]
-    found = findings(compared)
+    found = at_a_glance(compared), findings(compared)
     flags = flags_of(target, sets, quick, failed)
-    done = Reproduction(target, quick, flags, rows, figures, searches, failed, found)
+    done = Reproduction(target, quick, flags, rows, figures, searches, failed, *found)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
-    return done, str(write_pages(store, done.name, "reproduction", done=done, set_columns=SETS))
+    return done, str(
+        write_pages(store, done.name, "reproduction", done=done, set_columns=SETS, glance=GLANCE)
+    )
 
 
 def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
