@@ -9,7 +9,7 @@ from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.pages import markdown_of
 from flows.reproduce.benchmark import PARTS, comparison_of_part, kept_table, parts_of
 from flows.reproduce.benchmark_figure import scores_table
-from flows.reproduce.findings import GLANCE, at_a_glance, findings
+from flows.reproduce.findings import at_a_glance, findings
 from flows.reproduce.targets import SWEEPS
 from flows.sweeping.search import is_drawn
 from flows.tables.text import number_text
@@ -50,7 +50,7 @@ HOW = """\
 def benchmark_page() -> str:
     """The page as Markdown."""
     parts = {part: comparison_of_part(one) for part, one in parts_of(kept_table()).items()}
-    glance = _table(GLANCE, at_a_glance(parts))
+    glance = "\n".join(f"- **{title}**: {markdown_of(one)}" for title, one in at_a_glance(parts))
     says = "\n".join(f"{k}. {markdown_of(text)}" for k, text in enumerate(findings(parts), 1))
     sections = [
         INTRODUCTION,

@@ -13,7 +13,6 @@ from flows.tables.text import number_text
 
 FIRST_ORDER = ("OGD", "AdaGrad", "NORMA", "FOGD", "NOGD", "DualSGD")
 TEXT = "benchmark-text"
-GLANCE = ["part", "best", "is the difference real?", "time a round"]
 Row = dict[str, Any]
 
 
@@ -32,10 +31,10 @@ def findings(parts: Mapping[str, Comparison]) -> list[str]:
     return found
 
 
-def at_a_glance(parts: Mapping[str, Comparison]) -> list[list[Any]]:
-    """Rows with the columns `GLANCE`: who is best in each part, how sure that is, what it costs."""
+def at_a_glance(parts: Mapping[str, Comparison]) -> list[tuple[str, str]]:
+    """Each part's title, and in a line who is best, how sure that is, and what it costs."""
     return [
-        [PARTS[part].title, _best_learners(part, one), _how_sure(one), _cost(one)]
+        (PARTS[part].title, f"{_best_learners(part, one)}; {_how_sure(one)}; {_cost(one)} a round.")
         for part, one in parts.items()
     ]
 
@@ -46,7 +45,7 @@ def _best_learners(part: str, one: Comparison) -> str:
     if part != TEXT:
         return first
     each = [f"{row['learner']} on {dataset_of(row)}" for row in map(best_of, by_block(one))]
-    return f"{first}: {', '.join(each)}"
+    return f"{first}; {', '.join(each)}"
 
 
 def _how_sure(one: Comparison) -> str:
@@ -73,7 +72,7 @@ def _cost(one: Comparison) -> str:
     """Time a round of the best learner."""
     times = {row["learner"]: row["microseconds"] for row in rows_of(one.summary)}
     known = times[one.learners[0]]
-    return "not known" if known is None else f"{_number(known)} µs"
+    return "an unknown time" if known is None else f"{_number(known)} µs"
 
 
 def by_block(one: Comparison) -> list[list[Row]]:

@@ -22,7 +22,7 @@ from flows.reproduce.benchmark import (
     table_of,
 )
 from flows.reproduce.benchmark_figure import part_figures
-from flows.reproduce.findings import GLANCE, at_a_glance, findings
+from flows.reproduce.findings import at_a_glance, findings
 from flows.reproduce.targets import (
     QUICK_GENERATED,
     QUICK_ROWS,
@@ -59,8 +59,8 @@ class Reproduction:
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
     sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs. `glance` is a table with the columns `GLANCE` and `findings` are
-    sentences on what came out, for the first screen.
+    number of failed runs. `glance` has titles with a line each, and `findings` are
+    sentences on what came out; both are for the first screen.
     """
 
     target: Target
@@ -70,7 +70,7 @@ class Reproduction:
     figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
     failed: int
-    glance: list[list[Any]] = field(default_factory=list)
+    glance: list[tuple[str, str]] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
     @property
@@ -201,9 +201,7 @@ def reproduce(
     done = Reproduction(target, quick, flags, rows, figures, searches, failed, *found)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
-    return done, str(
-        write_pages(store, done.name, "reproduction", done=done, set_columns=SETS, glance=GLANCE)
-    )
+    return done, str(write_pages(store, done.name, "reproduction", done=done, set_columns=SETS))
 
 
 def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
