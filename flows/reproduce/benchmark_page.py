@@ -54,7 +54,7 @@ def benchmark_page() -> str:
     says = "\n".join(f"{k}. {markdown_of(text)}" for k, text in enumerate(findings(parts), 1))
     sections = [
         INTRODUCTION,
-        f"## What it says\n\n{glance}\n\n{says}",
+        f"## What it says\n\n{glance}\n\nIn sentences:\n\n{says}",
         *(_section(part, one) for part, one in parts.items()),
         HOW,
         _ranges(),
