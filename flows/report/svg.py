@@ -112,9 +112,9 @@ def adapted_to_page(drawn: str) -> str:
         rf'<!--.*?-->\s*|(?<=<g) id="{kept}[^"]*"', "", drawn[drawn.index('<g id="figure_1">') :]
     )
     text = text.replace("; font-family: 'DejaVu Sans'", "").replace("xlink:href", "href")
-    # what nobody sees would be half of a large page: indentation, turns by 0, thousandths of pixels
+    # what nobody sees would be half of a large page: indentation, turns by 0, hundredths of pixels
     text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"\n +", "\n", text))
-    text = re.sub(r' (?:d|x|y)="[^"]*"', _in_hundredths, text)
+    text = re.sub(r' (?:d|x|y)="[^"]*"', _rounded, text)
     text = MARKERS.sub(_hoisted, text)
     return re.sub(
         r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
@@ -126,8 +126,11 @@ def _hoisted(found: re.Match[str]) -> str:
     return f'<g style="{found[2]}">\n' + found[1].replace(f' style="{found[2]}"', "")
 
 
-def _in_hundredths(found: re.Match[str]) -> str:
-    """An attribute with coordinates, in hundredths of pixels."""
+def _rounded(found: re.Match[str]) -> str:
+    """An attribute with coordinates in tenths of pixels, and in hundredths if it draws circles."""
+    digits = 2 if "C" in found[0] else 1
     return re.sub(
-        r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), found[0]
+        r"-?\d+\.\d+",
+        lambda number: f"{float(number[0]):.{digits}f}".rstrip("0").rstrip("."),
+        found[0],
     ).replace(" \n", "\n")
