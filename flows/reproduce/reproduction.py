@@ -173,6 +173,7 @@ def reproduce(
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
         if sweep in PARTS:
+            say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
             compared[sweep] = comparison_of_part(parts[sweep])
             kept = None if quick else kept_table()

@@ -177,6 +177,7 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
     page, mark = reports / f"{name}.html", reports / f"{name}.made.json"
     made = json.dumps({"of": content_hash(made_of), "report": str(page)}) + "\n"
     if not (page.is_file() and mark.is_file() and mark.read_text() == made):
+        say("  the report is being written")
         write(store, name)
         mark.write_text(made)
     return str(page)

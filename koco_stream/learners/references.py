@@ -21,8 +21,8 @@ from koco_stream.learners.files import imported, kept_copy
 GROUP = "koco_stream.learners"  # of entry points
 VW = "vw"
 FORMS = (
-    ". A learner in a file is named 'file.py:Class', one of an installed package"
-    " 'package.module:Class', and Vowpal Wabbit 'vw'"
+    " (a learner in a file is named 'file.py:Class', one of an installed package"
+    " 'package.module:Class', and Vowpal Wabbit 'vw')"
 )
 
 

@@ -150,7 +150,7 @@ def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
         ("l.py:A", "class A: pass", "learn_one"),
         ("l.py:A", "class A: pass", "partial_fit"),
         ("nothing_of_this_name.x:A", "", "is not installed; pip install nothing_of_this_name"),
-        ("AdaGard", "", "did you mean 'AdaGrad'.. A learner in a file is named 'file.py:Class'"),
+        ("AdaGard", "", r"did you mean 'AdaGrad'\? \(a learner in a file is named 'file.py:Class'"),
     ],
 )
 def test_wrong_name__is_refused_with_its_line_and_the_remedy(tmp_path, name, text, said):
