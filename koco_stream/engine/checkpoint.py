@@ -136,8 +136,7 @@ class Saved(NamedTuple):
     def read(where: StorePath) -> "Saved | None":
         """Read a checkpoint; None if it is missing, damaged, or was written by other code."""
         try:
-            with where.local() as path, path.open("rb") as handle:
-                content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+            content = _mapped(where)
             header, arrays = read_arrays(content, FORMAT)
         except (FileNotFoundError, ValueError):
             return None
@@ -185,11 +184,16 @@ def _prefixes(k: int, run_state: RunState) -> list[str]:
     return [f"{k}.state.{c}." for c in range(len(run_state.states))]
 
 
+def _mapped(where: StorePath) -> mmap.mmap:
+    """A file's bytes, of which only those that are used are read."""
+    with where.local() as path, path.open("rb") as handle:
+        return mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+
+
 def header_of(where: StorePath) -> dict[str, Any]:
     """A checkpoint's header; empty if it is missing or cannot be read."""
     try:
-        with where.local() as path, path.open("rb") as handle:
-            return read_header(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))[0]
+        return read_header(_mapped(where))[0]
     except (FileNotFoundError, ValueError):
         return {}
 
