@@ -47,7 +47,7 @@ def explore(store: str, port: int, no_browser: bool) -> None:
 
             webbrowser.open(server.url)
         try:
-            server.serve_forever()
+            server.wait()
         except KeyboardInterrupt:
             click.echo("koco explore: ended", err=True)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from socket import SHUT_RDWR
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from flows.exploring.answers import Answer, Explorer
@@ -48,12 +48,16 @@ PAGE = {
 }
 PLOTLY = "plotly.min.js"
 LEAST_PAUSE = 1.0  # seconds between looking at the store
+LONGEST_SLEEP = 0.1  # seconds until an interrupt is noticed, at most
 SHARE = 0.1  # of the time is spent reading the store, at most
 Query = dict[str, list[str]]
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page of a store on a free port, or a given one, until it is closed.
+    """Serves the page of a store on a free port, or a given one, while its block runs.
+
+    Threads do all the work. An interrupt reaches the main thread alone, which only waits, so that
+    it never arrives in the middle of an answer.
 
     Attributes
     ----------
@@ -70,18 +74,30 @@ class Server(ThreadingHTTPServer):
         self._open = set[Any]()  # sockets of connections
         super().__init__(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/{self.token}/"
-        self._follower = Thread(target=self._follow, daemon=True)
-        self._follower.start()
+        self._loops = [Thread(target=loop) for loop in (self._follow, self._serve)]
 
-    def server_close(self) -> None:
+    def __enter__(self) -> Self:
+        """Begin to answer and to look at the store."""
+        for thread in self._loops:
+            thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
         """Stop to listen and to look at the store; connections that are open end."""
+        self._closed.set()
+        self.shutdown()
+        for thread in self._loops:
+            thread.join()
         for connection in tuple(self._open):
             with suppress(OSError):
                 connection.shutdown(SHUT_RDWR)
-        super().server_close()
-        if hasattr(self, "_follower"):  # not if the port is taken
-            self._closed.set()
-            self._follower.join()
+        self.server_close()
+
+    def wait(self) -> None:
+        """Wait until an interrupt: Ctrl-C is a `KeyboardInterrupt` here."""
+        # A signal that comes just before a thread falls asleep does not wake it.
+        while not self._closed.wait(LONGEST_SLEEP):
+            pass
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer the requests of a connection in a thread."""
@@ -97,6 +113,9 @@ class Server(ThreadingHTTPServer):
         """Say what went wrong, unless a browser has only gone away."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
+
+    def _serve(self) -> None:
+        self.serve_forever(poll_interval=LONGEST_SLEEP)
 
     def _follow(self) -> None:
         """Read what is new in the store, again and again."""

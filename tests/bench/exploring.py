@@ -14,8 +14,8 @@ import numpy as np
 
 from flows.exploring.answers import Explorer
 from flows.exploring.chosen import COLUMNS
+from flows.exploring.server import Server
 from tests.helpers.many_runs import drawn_runs, many_runs, put_result_file
-from tests.helpers.serving import serving
 
 REPEATED = 5
 
@@ -27,7 +27,7 @@ def main(n: int) -> None:
         explorer = Explorer(store)
         put_result_file(store, "new", drawn_runs(100, "new", np.random.default_rng(1)))
         print(f"reading a new result file beside {n:,} runs: {timed(explorer.refresh):.3f} s")
-        with serving(store) as server:
+        with Server(store) as server:
             rows = json.loads(urlopen(f"{server.url}runs?limit=20").read())["rows"]
             asked = {
                 "overview": "overview",

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flows.exploring.server import Server
 from storage.store import open_store
 from tests.helpers.many_runs import drawn_runs, many_runs, put_collected, put_result_file
 from tests.helpers.pages import SIZES, browser, unreadable, violations, visited
-from tests.helpers.serving import serving
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs playwright").expect
 pytestmark = pytest.mark.system
@@ -25,7 +25,7 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serving(many_runs(tmp_path_factory.mktemp("page") / "store", 150)) as server:
+    with Server(many_runs(tmp_path_factory.mktemp("page") / "store", 150)) as server:
         yield server
 
 
@@ -99,7 +99,7 @@ def test_drag_over_an_axis__becomes_a_condition(chromium, server):
 
 def test_new_runs__appear_by_themselves(chromium, tmp_path):
     store = open_store(tmp_path / "store")
-    with serving(store) as server:
+    with Server(store) as server:
         with visited(chromium, server.url, server.url) as (page, complaints):
             page.wait_for_selector("#nothing:not([hidden])")
             assert "There are no runs in this store yet" in page.locator("#nothing").inner_text()
@@ -119,7 +119,7 @@ def test_texts_of_the_store__stay_texts(chromium, tmp_path):
         values = [evil, *runs.column(name).to_pylist()[1:]]
         runs = runs.set_column(at, runs.schema.field(at), pa.array(values, pa.string()))
     put_collected(store, runs)
-    with serving(store) as server:
+    with Server(store) as server:
         with visited(chromium, server.url, server.url) as (page, complaints):
             page.wait_for_selector("#parallel .main-svg")
             page.locator("summary", has_text="Axes").click()
@@ -135,7 +135,7 @@ def test_texts_of_the_store__stay_texts(chromium, tmp_path):
 
 
 def test_many_runs__are_shown_as_a_sample_that_is_said(chromium, tmp_path):
-    with serving(many_runs(tmp_path / "store", 5000)) as server:
+    with Server(many_runs(tmp_path / "store", 5000)) as server:
         with visited(chromium, server.url, server.url) as (page, complaints):
             page.wait_for_selector("#parallel .main-svg")
             assert "2,000 of 5,000 runs" in page.locator("#parallel-note").inner_text()

@@ -10,11 +10,11 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pytest
 
+from flows.exploring.server import Server
 from storage.store import open_store
 from tests.helpers.listening import listeners, loopback
 from tests.helpers.many_runs import drawn_runs, many_runs, put_result_file
 from tests.helpers.project import begun, wait_until
-from tests.helpers.serving import serving
 from tests.helpers.swept import koco
 
 FILES = ("", "style.css", "page.css", "page.js", "drawing.js", "plotly.min.js")
@@ -22,7 +22,7 @@ FILES = ("", "style.css", "page.css", "page.js", "drawing.js", "plotly.min.js")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with serving(many_runs(tmp_path_factory.mktemp("served") / "store", 60)) as server:
+    with Server(many_runs(tmp_path_factory.mktemp("served") / "store", 60)) as server:
         yield server
 
 
@@ -107,7 +107,7 @@ def test_store__is_only_read(method, server):
 
 def test_new_runs__appear_by_themselves(tmp_path):
     store = open_store(tmp_path / "store")
-    with serving(store) as server:
+    with Server(store) as server:
         start = urlsplit(server.url).path
 
         def answered(what):
