@@ -37,6 +37,9 @@ LINE_EVERY = 60.0  # seconds between lines in a log
 STATUS_EVERY = 1.0  # seconds between updates of the status in the store
 # The time left that is shown rises if the new estimate is longer by this share and so many seconds.
 LONGER, LONGER_SECONDS = 0.1, 3.0
+# A shorter estimate is followed by this share an update: it may be a disturbance.
+FOLLOWED = 0.5
+NEARLY = 5.0  # seconds; of less, an estimate says only that it is less
 EXPLAINED_EVERY = 20.0  # seconds between reasons for a longer time
 SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine counts as killed
 # Lock of a store that a sweep holds while it says that it runs, and a removal as long as it lasts.
@@ -262,10 +265,12 @@ class SweepProgress:
             if left > before + max(LONGER * before, LONGER_SECONDS):
                 if now - self.explained > EXPLAINED_EVERY:
                     self.explained = now
-                    say(f"  about {left:,.0f} s left, not {before:,.0f} s: {reason}")
+                    say(f"  {shown_seconds(left)} s left, not {before:,.0f} s: {reason}")
                 self.expected = now + left
             else:
-                self.expected = now + min(left, before)
+                at_once = left < NEARLY or math.isinf(before)
+                shorter = left if at_once else before - FOLLOWED * (before - left)
+                self.expected = now + min(shorter, before)
         self.live.update(self.task, speed=self._speed(), left=self._left_text())
 
     def _left(self) -> float | None:
@@ -274,7 +279,7 @@ class SweepProgress:
 
     def _left_text(self) -> str:
         left = self._left()
-        return "" if left is None else f"about {left:,.0f} s left"
+        return "" if left is None else f"{shown_seconds(left)} s left"
 
     def _pace(self) -> float:
         """Rounds per second."""
@@ -296,6 +301,11 @@ class SweepProgress:
             updated=now(),
         )
         self.file.write_text(json.dumps(asdict(status)) + "\n")
+
+
+def shown_seconds(left: float) -> str:
+    """Seconds that are left, as they are shown: the last few are not told apart."""
+    return f"about {left:,.0f}" if left >= NEARLY else f"less than {NEARLY:.0f}"
 
 
 def now() -> str:

@@ -1,20 +1,22 @@
 """The time left of a sweep: the planned seconds of its work, corrected by what was measured.
 
-Planned seconds are multiplied by a factor, which is that of the finished cohorts of the same kind,
-and of those under way: of the same learner on the same dataset, with the same sampling of a
-dictionary if it has one. A kind of which little is done is corrected as its learner, a learner as
-all others together, and while little is done of all, the plan holds. What a cohort takes besides
-the rounds of its runs is added: more for the first one of its rows and labels, for which they are
-copied and their best weights in hindsight are computed.
+Planned seconds are multiplied by a factor, which is that of finished cohorts, and of those under
+way, with the same settings: a run that diverges on the rows in one order will in another, and ends
+early. Settings of which little is done are corrected as their kind: the same learner on the same
+dataset, at the same cost of a round, with the same sampling of a dictionary if it has one. A kind
+of which little is done is corrected as its learner, a learner as all others together, and while
+little is done of all, the plan holds. What a cohort takes besides the rounds of its runs is added:
+more for the first one of its rows and labels, for which they are copied and their best weights in
+hindsight are computed.
 """
 
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.reporting import Report
@@ -29,8 +31,25 @@ LITTLE = 0.03
 NOTABLE = 1.5  # factors beyond this are a reason for a longer time
 
 
-# a learner, the hash of its dataset, and how it samples its dictionary
-Kind = tuple[str, str, Sampling | None]
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Kind(NamedTuple):
+    """What is corrected together, if little is known of the settings: a learner, the hash of its
+    dataset, how it samples its dictionary, and the planned seconds of a run's round, to one digit.
+    """
+
+    learner: str
+    dataset: str
+    sampling: Sampling | None
+    each: float
+
+
+class Group(NamedTuple):
+    """Cohorts with the same runs on the rows of a dataset in several orders."""
+
+    kind: Kind
+    settings: int
 
 
 class Done(NamedTuple):
@@ -74,14 +93,15 @@ class TimeLeft:
     ) -> None:
         self.costs, self.workers, self.clock = costs, max(workers, 1), clock
         self.waiting = {cohort.cohort_id: cohort for cohort in cohorts}
-        self.planned: dict[Kind, float] = defaultdict(float)  # of what has not ended
+        self.groups = {cohort.cohort_id: self.group_of(cohort) for cohort in cohorts}
+        self.planned: dict[Group, float] = defaultdict(float)  # of what has not ended
         for cohort in cohorts:
-            self.planned[kind_of(cohort)] += cohort.seconds
+            self.planned[self.groups[cohort.cohort_id]] += cohort.seconds
         self.little = LITTLE * sum(self.planned.values())
         self.loading = self.workers  # first cohorts of workers that have not ended
         self.under_way: dict[str, Report] = {}
         self.heard: dict[str, float] = {}  # when, by the clock
-        self.finished: dict[Kind, Done] = defaultdict(Done)
+        self.finished: dict[Group, Done] = defaultdict(Done)
         self.new_rows = {rows_of(cohort) for cohort in cohorts}
         self.copied: dict[Stream, float] = {}  # when the first cohort of rows ended, by the clock
         self.beside: dict[bool, list[float]] = {True: [], False: []}  # by whether rows were new
@@ -99,21 +119,31 @@ class TimeLeft:
         self.heard.pop(receipt.cohort_id, None)
         if cohort is None:
             return
-        kind, rows = kind_of(cohort), rows_of(cohort)
-        self.planned[kind] -= cohort.seconds
+        group, rows = self.groups[cohort.cohort_id], rows_of(cohort)
+        self.planned[group] -= cohort.seconds
         # The first cohort of a worker also loads compiled code: a short one says little.
         misleads = self.loading > 0 and cohort.seconds < self.little
         self.loading -= 1
         if receipt.rounds > 0 and not misleads:  # without rounds it was there, or failed at once
             begun = 0.0 if report is None else self.work(cohort, report.begun)
-            done = self.finished[kind].plus(cohort.seconds * (1 - begun), receipt.scan_seconds)
-            self.finished[kind] = done
+            done = self.finished[group].plus(cohort.seconds * (1 - begun), receipt.scan_seconds)
+            self.finished[group] = done
             beside = max(receipt.seconds - receipt.scan_seconds, 0.0)
             # Cohorts that began before the first one ended have waited for the same copy.
             waited = self.clock() - receipt.seconds < self.copied.get(rows, math.inf)
             self.beside[waited].append(beside)
         self.copied.setdefault(rows, self.clock())
         self.new_rows.discard(rows)
+
+    def group_of(self, cohort: Cohort) -> Group:
+        """By what a cohort's planned time is corrected; the kind is that of its first run."""
+        run = cohort.runs[0]
+        rounds = self.costs.sizes[run.stream.dataset_hash].rounds(run.stream)
+        each = cohort.seconds / (len(cohort.runs) * max(rounds - cohort.begun, 1))
+        sampling = run.learner_class.sampling(run.params)
+        kind = Kind(run.learner, run.stream.dataset_hash, sampling, float(f"{each:.0e}"))
+        settings = ";".join(f"{run.learner} {run.params}" for run in cohort.runs)
+        return Group(kind, hash(settings))
 
     def work(self, cohort: Cohort, share: float) -> float:
         """The share of a cohort's planned work that is done after a share of its stream's rows."""
@@ -126,30 +156,40 @@ class TimeLeft:
     def _of_stream(self, cohort: Cohort, share: float) -> float:
         return self.costs.work_done(cohort.runs, share) if share else 0.0
 
-    def done(self) -> dict[Kind, Done]:
-        """What is done of each kind: cohorts that have ended, and those under way."""
+    def done(self) -> dict[Group, Done]:
+        """What is done of each group: cohorts that have ended, and those under way."""
         done = dict(self.finished)
         for cohort_id, report in self.under_way.items():
             cohort = self.waiting[cohort_id]
             worked = self.work(cohort, report.share) - self.work(cohort, report.begun)
-            kind = kind_of(cohort)
-            done[kind] = done.get(kind, Done()).plus(worked * cohort.seconds, report.seconds)
+            group = self.groups[cohort_id]
+            done[group] = done.get(group, Done()).plus(worked * cohort.seconds, report.seconds)
         return done
 
-    def factors(self) -> dict[Kind, float]:
-        """By what the planned seconds of each kind are multiplied."""
+    def factors(self) -> dict[Group, float]:
+        """By what the planned seconds of each group are multiplied."""
         done = self.done()
         every = sum_of(done.values()).factor(self.little, 1.0)
-        learners = {name: one.factor(self.little, every) for name, one in by_learner(done).items()}
+        learners = {
+            name: one.factor(self.little, every)
+            for name, one in by(lambda group: group.kind.learner, done).items()
+        }
+        kinds = {
+            kind: one.factor(self.little, learners[kind.learner])
+            for kind, one in by(lambda group: group.kind, done).items()
+        }
         return {
-            kind: done.get(kind, Done()).factor(self.little, learners.get(kind[0], every))
-            for kind in self.planned
+            group: done.get(group, Done()).factor(
+                self.little / len(self.planned),
+                kinds.get(group.kind, learners.get(group.kind.learner, every)),
+            )
+            for group in self.planned
         }
 
     def seconds(self) -> float:
         """The expected seconds until all cohorts are done."""
         factors = self.factors()
-        total = sum(max(planned, 0.0) * factors[kind] for kind, planned in self.planned.items())
+        total = sum(max(planned, 0.0) * factors[group] for group, planned in self.planned.items())
         new = len(self.new_rows)
         for count, beside in (
             (new, self.beside[True]),
@@ -158,7 +198,7 @@ class TimeLeft:
             total += count * (median(beside) if beside else 0.0)
         longest = 0.0
         for cohort_id, cohort in self.waiting.items():
-            expected = rest = factors[kind_of(cohort)] * cohort.seconds
+            expected = rest = factors[self.groups[cohort_id]] * cohort.seconds
             if (report := self.under_way.get(cohort_id)) is not None:
                 since = self.clock() - self.heard[cohort_id]
                 rest = max((1.0 - self.work(cohort, report.share)) * expected - since, 0.0)
@@ -168,20 +208,13 @@ class TimeLeft:
 
     def reason(self) -> str:
         """Why the time left is longer than it was planned."""
-        done = by_learner(self.done())
+        done = by(lambda group: group.kind.learner, self.done())
         factors = {name: one.factor(self.little, 1.0) for name, one in done.items()}
         slow = {name: factor for name, factor in factors.items() if factor > NOTABLE}
         if not slow:
             return "the workers compute more slowly than before"
         name = max(slow, key=lambda one: slow[one])
         return f"{name} takes {slow[name]:.1f} times as long as planned"
-
-
-def kind_of(cohort: Cohort) -> Kind:
-    """By what a cohort's planned time is corrected: that of its first run stands for all."""
-    run = cohort.runs[0]
-    sampling = run.learner_class.sampling(run.params)
-    return run.learner, run.stream.dataset_hash, sampling
 
 
 def rows_of(cohort: Cohort) -> Stream:
@@ -191,10 +224,12 @@ def rows_of(cohort: Cohort) -> Stream:
     )
 
 
-def by_learner(done: dict[Kind, Done]) -> dict[str, Done]:
-    """What is done of each learner."""
-    names = {kind[0] for kind in done}
-    return {name: sum_of(one for kind, one in done.items() if kind[0] == name) for name in names}
+def by(key: Callable[[Group], Key], done: dict[Group, Done]) -> dict[Key, Done]:
+    """What is done of all groups with the same key."""
+    found: dict[Key, Done] = defaultdict(Done)
+    for group, one in done.items():
+        found[key(group)] = found[key(group)].plus(*one)
+    return found
 
 
 def sum_of(done: Iterable[Done]) -> Done:

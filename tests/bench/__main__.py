@@ -24,6 +24,7 @@ GROUPS = (
     "sweep",
     "classes",
     "metrics",
+    "time-left",
 )
 PACKAGES = (
     "koco-stream",
@@ -71,6 +72,7 @@ def main() -> None:
     from tests.bench.side_by_side import side_by_side
     from tests.bench.streaming import streaming
     from tests.bench.sweeping import sweeping
+    from tests.bench.time_left import time_left
 
     print(
         f"versions: Python {platform.python_version()}, "
@@ -102,6 +104,7 @@ def main() -> None:
         "sweep": lambda: sweeping(cores, quick),
         "classes": lambda: classes(repetitions, quick),
         "metrics": lambda: metrics(repetitions, quick),
+        "time-left": lambda: time_left(cores, quick),
     }
     results |= {
         name: found for name, work in others.items() if name in groups and (found := work())

@@ -3,6 +3,7 @@ to nothing, and a longer one has a reason.
 """
 
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -58,10 +59,13 @@ def test_time_left__is_the_plan_at_the_speed_that_was_measured(planned, slower, 
     for k, cohort in enumerate(cohorts):
         assert cohort.seconds > left.little  # what loads little beside what it computes
         received(left, cohort, slower * cohort.seconds)
-        done, others = sum(planned[: k + 1]), planned[k + 1 :]
-        trust = 1.0 - (LITTLE / (LITTLE + done / sum(planned))) ** 3  # by kind, by learner, of all
-        expected = max(sum(others) / workers, max(others, default=0.0))
-        found = (1.0 + trust * (slower - 1.0)) * expected
+        doubt, others = LITTLE / (LITTLE + sum(planned[: k + 1]) / sum(planned)), []
+        for other in cohorts[k + 1 :]:  # corrected by kind if any is done, by learner, by all
+            kind = left.group_of(other).kind
+            mine = sum(one.seconds for one in cohorts[: k + 1] if left.group_of(one).kind == kind)
+            trust = 1.0 - doubt**2 * LITTLE / (LITTLE + mine / sum(planned))
+            others.append((1.0 + trust * (slower - 1.0)) * other.seconds)
+        found = max(sum(others) / workers, max(others, default=0.0))
         assert left.seconds() == pytest.approx(found, abs=1e-6)
     assert left.seconds() == pytest.approx(0.0, abs=1e-6)
 
@@ -133,7 +137,21 @@ def test_resumed_cohort__is_not_taken_for_a_fast_one():
     left.hear(Report(cohort.cohort_id, 0.75, 0.5, 2500, 25.0))
     assert left.seconds() == pytest.approx(25.0, rel=0.01)
     received(left, cohort, 50.0)
-    assert left.finished["OGD", "h", None] == (50.0, 50.0)
+    assert left.finished[left.group_of(cohort)] == (50.0, 50.0)
+
+
+def test_runs_in_another_order__take_as_long_as_in_the_first():
+    """A cohort that ends at once since its runs diverge says that they will in another order, more
+    than that others are faster.
+    """
+    cohorts = cohorts_of([100.0, 100.0, 100.0])
+    again = Cohort(replace(STREAM, order="shuffled", order_seed=2), cohorts[0].runs, 100.0)
+    left = TimeLeft([*cohorts, again], COSTS, 1)
+    received(left, cohorts[0], 1.0)
+    received(left, cohorts[1], 200.0)
+    factors = left.factors()
+    assert factors[left.group_of(again)] == pytest.approx(0.01, abs=0.05)
+    assert factors[left.group_of(cohorts[2])] == pytest.approx(1.0, abs=0.05)
 
 
 @pytest.mark.parametrize("name", ["CONKONS", "PROSNKONS", "KORS", "SketchedKONS"])
