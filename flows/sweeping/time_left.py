@@ -190,12 +190,6 @@ class TimeLeft:
         """The expected seconds until all cohorts are done."""
         factors = self.factors()
         total = sum(max(planned, 0.0) * factors[group] for group, planned in self.planned.items())
-        new = len(self.new_rows)
-        for count, beside in (
-            (new, self.beside[True]),
-            (len(self.waiting) - new, self.beside[False]),
-        ):
-            total += count * (median(beside) if beside else 0.0)
         longest = 0.0
         for cohort_id, cohort in self.waiting.items():
             expected = rest = factors[self.groups[cohort_id]] * cohort.seconds
@@ -204,7 +198,24 @@ class TimeLeft:
                 rest = max((1.0 - self.work(cohort, report.share)) * expected - since, 0.0)
             total -= expected - rest
             longest = max(longest, rest)
-        return max(total / self.workers, longest, 0.0)
+        return max((total + self.beside_left(factors)) / self.workers, longest, 0.0)
+
+    def beside_left(self, factors: dict[Group, float]) -> float:
+        """The expected seconds besides the rounds of all cohorts that have not ended."""
+        copying = dict[Stream, float]()  # by rows, what their first cohort has taken so far
+        for cohort_id, report in self.under_way.items():
+            cohort = self.waiting[cohort_id]
+            if (rows := rows_of(cohort)) in self.new_rows:
+                expected = factors[self.groups[cohort_id]] * cohort.seconds
+                computing = (1.0 - self.work(cohort, report.share)) * expected
+                silent = max(self.clock() - self.heard[cohort_id] - computing, 0.0)
+                so_far = max(report.elapsed - report.seconds, 0.0) + silent
+                copying[rows] = max(copying.get(rows, 0.0), so_far)
+        known, usual = self.beside[True], self.beside[False]
+        each = median(known) if known else max(copying.values(), default=0.0)
+        new = sum(max(each - copying.get(rows, 0.0), 0.0) for rows in self.new_rows)
+        others = len(self.waiting) - len(self.new_rows)
+        return new + others * (median(usual) if usual else 0.0)
 
     def reason(self) -> str:
         """Why the time left is longer than it was planned."""

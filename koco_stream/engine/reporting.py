@@ -13,8 +13,8 @@ EVERY = 1.0  # seconds between reports
 
 class Report(NamedTuple):
     """A cohort under way: the share of its rounds done (also before it was resumed), and the rounds
-    of its runs and the seconds of their scans since this process began with it, at the share
-    `begun`.
+    of its runs, the seconds of their scans, and all seconds, since this process began with it, at
+    the share `begun`.
     """
 
     cohort_id: str
@@ -22,6 +22,7 @@ class Report(NamedTuple):
     begun: float
     rounds: int
     seconds: float
+    elapsed: float = 0.0
 
 
 listeners: list[Callable[[Report], None]] = []
@@ -43,7 +44,7 @@ class Reporter:
     def __init__(self, cohort_id: str, n_rounds: int, begun: int, spent: float = 0.0) -> None:
         self.cohort_id, self.n_rounds = cohort_id, max(n_rounds, 1)
         self.begun, self.spent = begun, spent
-        self.last = time.monotonic()
+        self.started = self.last = time.monotonic()
 
     def tell(self, done: float, runs: int, seconds: float) -> None:
         """Report, unless that was done within the last second.
@@ -58,6 +59,7 @@ class Reporter:
         self.last = now
         rounds = int((done - self.begun) * runs)
         share, begun = done / self.n_rounds, self.begun / self.n_rounds
-        report = Report(self.cohort_id, share, begun, rounds, seconds - self.spent)
+        scanned, elapsed = seconds - self.spent, now - self.started
+        report = Report(self.cohort_id, share, begun, rounds, scanned, elapsed)
         for listener in listeners:
             listener(report)

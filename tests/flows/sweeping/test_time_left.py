@@ -106,6 +106,22 @@ def test_first_cohort_of_its_rows__takes_longer_and_so_will_others():
     assert left.seconds() == pytest.approx(50.0 + 7.0 + 4 * 1.0)
 
 
+def test_first_cohort_of_its_rows__says_while_it_is_under_way_what_others_will_take():
+    """Before any cohort has ended, the copy of the rows of one tells what those of others take: by
+    its report, and by its silence after it should have ended.
+    """
+    now, cohorts = [0.0], []
+    for seed in (1, 2, 3):
+        stream = Stream("a", "h", positive_class=float(seed))
+        cohorts.append(Cohort(stream, (Run.of(stream, "OGD", {}, 0),), 10.0))
+    left = TimeLeft(cohorts, COSTS, 1, clock=lambda: now[0])
+    now[0] = 20.0
+    left.hear(Report(cohorts[0].cohort_id, 0.5, 0.0, 5000, 5.0, 20.0))
+    assert left.seconds() == pytest.approx(5.0 + 2 * (10.0 + 15.0))
+    now[0] = 31.0
+    assert left.seconds() == pytest.approx(0.0 + 2 * (10.0 + 15.0 + 6.0))
+
+
 def test_cohort_under_way__counts_for_what_it_has_done_and_how_fast():
     """Half a cohort that took as long as was planned for all of it doubles what is left."""
     (cohort,) = cohorts_of([100.0])
