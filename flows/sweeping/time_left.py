@@ -3,11 +3,11 @@
 Planned seconds are multiplied by a factor, which is that of finished cohorts, and of those under
 way, with the same settings: a run that diverges on the rows in one order will in another, and ends
 early. Settings of which little is done are corrected as their kind: the same learner on the same
-dataset, at the same cost of a round, with the same sampling of a dictionary if it has one. A kind
-of which little is done is corrected as its learner, a learner as all others together, and while
-little is done of all, the plan holds. What a cohort takes besides the rounds of its runs is added:
-more for the first one of its rows and labels, for which they are copied and their best weights in
-hindsight are computed.
+dataset, at the same cost of a round, as many side by side, with the same sampling of a dictionary
+if it has one. A kind of which little is done is corrected as its learner, a learner as all others
+together, and while little is done of all, the plan holds. What a cohort takes besides the rounds of
+its runs is added: to read the rows, and more for the first one of its rows and labels, for which
+they are copied and their best weights in hindsight are computed.
 """
 
 import math
@@ -36,12 +36,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 class Kind(NamedTuple):
     """What is corrected together, if little is known of the settings: a learner, the hash of its
-    dataset, how it samples its dictionary, and the planned seconds of a run's round, to one digit.
+    dataset, how it samples its dictionary, the runs side by side, which share the processor's
+    cache, and the planned seconds of a round of one, to one digit.
     """
 
     learner: str
     dataset: str
     sampling: Sampling | None
+    runs: int
     each: float
 
 
@@ -100,6 +102,7 @@ class TimeLeft:
         self.little = LITTLE * sum(self.planned.values())
         self.loading = self.workers  # first cohorts of workers that have not ended
         self.under_way: dict[str, Report] = {}
+        self.first: dict[str, Report] = {}  # of those under way
         self.heard: dict[str, float] = {}  # when, by the clock
         self.finished: dict[Group, Done] = defaultdict(Done)
         self.new_rows = {rows_of(cohort) for cohort in cohorts}
@@ -110,6 +113,7 @@ class TimeLeft:
         """Take note of a cohort that is under way."""
         if report.cohort_id in self.waiting:
             self.under_way[report.cohort_id] = report
+            self.first.setdefault(report.cohort_id, report)
             self.heard[report.cohort_id] = self.clock()
 
     def receive(self, receipt: Receipt) -> None:
@@ -117,6 +121,7 @@ class TimeLeft:
         cohort = self.waiting.pop(receipt.cohort_id, None)
         report = self.under_way.pop(receipt.cohort_id, None)
         self.heard.pop(receipt.cohort_id, None)
+        self.first.pop(receipt.cohort_id, None)
         if cohort is None:
             return
         group, rows = self.groups[cohort.cohort_id], rows_of(cohort)
@@ -141,7 +146,8 @@ class TimeLeft:
         rounds = self.costs.sizes[run.stream.dataset_hash].rounds(run.stream)
         each = cohort.seconds / (len(cohort.runs) * max(rounds - cohort.begun, 1))
         sampling = run.learner_class.sampling(run.params)
-        kind = Kind(run.learner, run.stream.dataset_hash, sampling, float(f"{each:.0e}"))
+        digit = float(f"{each:.0e}")
+        kind = Kind(run.learner, run.stream.dataset_hash, sampling, len(cohort.runs), digit)
         settings = ";".join(f"{run.learner} {run.params}" for run in cohort.runs)
         return Group(kind, hash(settings))
 
@@ -215,7 +221,19 @@ class TimeLeft:
         each = median(known) if known else max(copying.values(), default=0.0)
         new = sum(max(each - copying.get(rows, 0.0), 0.0) for rows in self.new_rows)
         others = len(self.waiting) - len(self.new_rows)
-        return new + others * (median(usual) if usual else 0.0)
+        return new + others * (median(usual) if usual else self.reading())
+
+    def reading(self) -> float:
+        """The seconds besides its rounds that a cohort under way needs for all rows of its stream,
+        by what it took from its first report to its last.
+        """
+        found = [0.0]
+        for cohort_id, report in self.under_way.items():
+            first = self.first[cohort_id]
+            took = (report.elapsed - first.elapsed) - (report.seconds - first.seconds)
+            if report.share > first.share:
+                found.append(took / (report.share - first.share))
+        return max(found)
 
     def reason(self) -> str:
         """Why the time left is longer than it was planned."""

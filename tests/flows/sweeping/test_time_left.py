@@ -122,6 +122,16 @@ def test_first_cohort_of_its_rows__says_while_it_is_under_way_what_others_will_t
     assert left.seconds() == pytest.approx(0.0 + 2 * (10.0 + 15.0 + 6.0))
 
 
+def test_reading_of_the_rows__is_seen_between_two_reports():
+    """What a cohort under way takes besides its rounds is expected of others on the same rows."""
+    cohorts = cohorts_of([10.0, 10.0, 10.0])
+    left = TimeLeft(cohorts, COSTS, 1, clock=lambda: 0.0)
+    left.hear(Report(cohorts[0].cohort_id, 0.2, 0.0, 2000, 2.0, 22.0))
+    left.hear(Report(cohorts[0].cohort_id, 0.7, 0.0, 7000, 7.0, 28.0))
+    assert left.reading() == pytest.approx(2.0)
+    assert left.seconds() == pytest.approx(3.0 + 2 * (10.0 + 2.0))
+
+
 def test_cohort_under_way__counts_for_what_it_has_done_and_how_fast():
     """Half a cohort that took as long as was planned for all of it doubles what is left."""
     (cohort,) = cohorts_of([100.0])
