@@ -22,12 +22,14 @@ from koco_stream.kernels.earlier_rows import (
 from koco_stream.learners.base import Learner
 from koco_stream.learners.scan import bound_later
 from koco_stream.learners.spec import Public, Shared, StreamSize
+from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-# step(params, state, tile, r, block, k_tt, y), forward(params, state, tile, r, block, k_tt)
-step = forward = bound_later
+# step(params, state, tile, r, block, k_tt, y), forward(params, state, tile, r, block, k_tt),
+# look_ahead(params, state, tile, rows)
+step = forward = look_ahead = bound_later
 
 
 def learn_block(
@@ -38,6 +40,7 @@ def learn_block(
     `block` is the number of the block's first row. Returns the number of rounds done; fewer than n
     if a prediction was not finite.
     """
+    look_ahead(params, state, tile, labels.size)
     for r in range(labels.size):
         y_hat = step(params, state, tile, r, block, own[r], labels[r])
         predictions[r] = y_hat
@@ -50,6 +53,7 @@ def predict_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
 ) -> None:
     """Fill `predictions` (n,) with the next-round prediction for each row of a block."""
+    look_ahead(params, state, tile, predictions.size)
     for r in range(predictions.size):
         y_hat = forward(params, state, tile, r, block, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
@@ -101,7 +105,7 @@ class SharedKernelScan:
                 y, y_hat = labels[i, these], predictions[i, these]
                 try:
                     self.states[i] = learner.with_room(self.params[i], self.states[i])
-                    rounds = learner.compiled(learn_block, "step")(
+                    rounds = learner.compiled(learn_block, "step", "look_ahead")(
                         self.params[i], self.states[i], self.tile, self.own, before, y, y_hat
                     )
                 except Exception as error:  # this run fails, the others continue
@@ -117,9 +121,10 @@ class SharedKernelScan:
         State and row history do not change.
         """
         predictions = np.empty(self.rows.n_rows)
-        predict = self.learners[0].compiled(predict_block, "forward")
+        predict = self.learners[0].compiled(predict_block, "forward", "look_ahead")
+        state = self.learners[0].with_room(self.params[0], self.states[0])
         for these, before in self._tiles():
-            predict(self.params[0], self.states[0], self.tile, self.own, before, predictions[these])
+            predict(self.params[0], state, self.tile, self.own, before, predictions[these])
         return predictions
 
     def _tiles(self) -> Iterator[tuple[slice, int]]:
@@ -167,8 +172,13 @@ class SharedKernelLearner(Learner):
         return 0
 
     @staticmethod
+    @inlined
+    def look_ahead(params: Any, state: Any, tile: Array, rows: int) -> None:
+        """Compute what is faster for all rows of a tile at once; nothing by default."""
+
+    @staticmethod
     def with_room(params: Any, state: Any, /) -> Any:
-        """The same state with room for the points of one more block."""
+        """The same state with room for one more block, and for the points that join from it."""
         return state
 
     @classmethod

@@ -69,11 +69,33 @@ def test_point_panels(n, kind):
     out[:, :n] = draw.standard_normal((2, n))
     check(panels, "products", points, line_of, idx, val, n, out, room)
     check(panels, "gaussian", draw.random(room), 2.5, 0.3, n, out, room)
-    check(panels, "apply", matrix, True, n, out, room, out, 0)
-    check(panels, "apply", matrix, False, n, out, room, out, 0)
+    check(panels, "apply", matrix, True, 0, n, out, room, out, 0)
+    check(panels, "apply", matrix, True, 16, n, out, room, out, 0)
+    check(panels, "apply", matrix, False, 0, n, out, room, out, 0)
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
     check(panels, "panel_dot", out, 0, out, room, n)
     check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 17, 45, 289])
+def test_lower_triangular_times_a_tile__is_that_of_each_column(n):
+    """Also over more lines than are computed at once."""
+    draw, room = np.random.default_rng(n), panels.room_for(n) + 16
+    entries = np.tril(draw.standard_normal((room, room)))
+    entries[n:] = 0.0
+    matrix = np.ascontiguousarray(entries.reshape(-1, 16, room).transpose(0, 2, 1))
+    tile = draw.standard_normal((room, 16))
+    tile[n:] = 0.0
+    _, _, _, product, _ = check(
+        panels, "apply_tile", matrix, n, tile, np.ones((room, 16)), np.ones((room, 16))
+    )
+    np.testing.assert_allclose(product[:n], (entries @ tile)[:n], atol=1e-12 * max(n, 1))
+    for r in (0, 15):
+        column = np.ascontiguousarray(tile[:, r])
+        *_, one, _ = check(panels, "apply", matrix, True, 0, n, column, 0, np.zeros(room), 0)
+        assert one[:n].tobytes() == np.ascontiguousarray(product[:n, r]).tobytes()
+    *_, product = check(panels, "apply_transposed", matrix, n, tile, np.ones((room, 16)))
+    np.testing.assert_allclose(product[:n], (entries.T @ tile)[:n], atol=1e-12 * max(n, 1))
 
 
 @pytest.mark.parametrize(("first", "end"), [(0, 0), (0, 7), (2, 8), (4, 3), (6, 7)])

@@ -139,7 +139,7 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
         s.inclusion_probability[()] = 0.0
         s.included[()] = 0
         return False
-    apply(s.T, True, n, k, 0, v, 0)
+    apply(s.T, True, 0, n, k, 0, v, 0)
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     p = min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
     z = uniform(s.seed[()], t) < p
@@ -159,17 +159,22 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     pivot = math.sqrt(root * root * q + params.ridge)
-    add_row(s.T, n, v, -root / pivot, root / pivot)
+    add_row(s.T, n, v, -root / pivot, root / pivot, v, 0)
     s.roots[n] = root
     add_point(s.points, idx, val, n2, s.t[()])
 
 
 @inlined
-def add_row(matrix: Array, n: int, left: Array, factor: float, corner: float) -> None:
-    """Append row n to a lower triangular M stored by columns: factor·leftᵀM, then `corner`."""
+def add_row(
+    matrix: Array, n: int, left: Array, factor: float, corner: float, sums: Array, known: int
+) -> None:
+    """Append row n to a lower triangular M stored by columns: factor·leftᵀM, then `corner`.
+
+    `sums` (known,) has leftᵀM for the first `known` rows of M.
+    """
     for j in range(n):
-        total = 0.0
-        for i in range(j, n):
+        total = sums[j] if j < known else 0.0
+        for i in range(max(j, known), n):
             total += left[i] * matrix[i // BLOCK, j, i % BLOCK]
         matrix[n // BLOCK, j, n % BLOCK] = factor * total
     matrix[n // BLOCK, n, n % BLOCK] = corner

@@ -12,7 +12,9 @@ that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) an
 own.
 
 A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
-those of the stream.
+those of the stream. T is read from memory once for all rows of a tile: Tk for the points that were
+there before them, and Tᵀv when the first of them joins. A round adds the points that have joined
+since, in the same order of sums.
 """
 
 import math
@@ -39,18 +41,29 @@ from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot
+from koco_stream.numerics.llvm.point_panels import (
+    BLOCK,
+    add_scaled,
+    apply,
+    apply_tile,
+    apply_transposed,
+    panel_dot,
+)
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
-
-# The mean square of the number of points up to which the processor's cache holds their factors
-CACHED_SQUARE = 750.0**2
 
 # The lower limit of α·φᵀÃ⁻¹φ as a share of k(x, x), since rounding can make it vanish.
 LEAST = 1e-15
 
-# Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v.
+# Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v. Tables
+# of `ahead`: k, v, and Tᵀv.
 K, V, S = range(3)
+TV = 2
+
+# Entries of `marks`
+KNOWN, TRANSPOSED = range(2)
+
+FEWEST = 4  # rows of a tile for which reading T once for all is faster than for each
 
 
 class Params(NamedTuple):
@@ -76,7 +89,9 @@ class Samples(NamedTuple):
 
     n: () points. rows (room,): their row numbers. scales (room,): ġ_p√η_p, for KORS times the
     square root of the weight. positions (room,): theirs in the sketch. T (panels,
-    room, 16), by columns.
+    room, 16), by columns. Of the present tile, all empty before the first one: marks (2,): the
+    number of points before it, or 0 if nothing is computed for all its rows, and whether Tᵀv is;
+    ahead (3, room, 16): k, v and Tᵀv of its rows with these points; sums (room,): Tᵀv of one row.
     """
 
     n: Array
@@ -84,6 +99,9 @@ class Samples(NamedTuple):
     scales: Array
     positions: Array
     T: Array
+    marks: Array
+    ahead: Array
+    sums: Array
 
 
 class State(NamedTuple):
@@ -136,11 +154,14 @@ def _no_samples() -> Samples:
         scales=np.zeros(FIRST_ROOM),
         positions=np.zeros(FIRST_ROOM, np.int64),
         T=panels(FIRST_ROOM, FIRST_ROOM),
+        marks=np.zeros(0, np.int64),
+        ahead=np.zeros((3, 0, BLOCK)),
+        sums=np.zeros(0),
     )
 
 
 def with_room(params: Params, s: State) -> State:
-    """The same state with room for the points of one more block."""
+    """The same state with room for one more block, and for the points that join from it."""
     sketch, kors = _enlarged(s.sketch), _enlarged(s.kors)
     if sketch is s.sketch and kors is s.kors:
         return s
@@ -154,20 +175,53 @@ def with_room(params: Params, s: State) -> State:
 
 def _enlarged(samples: Samples) -> Samples:
     room = samples.rows.size
-    if samples.n[()] + BLOCK <= room:
+    if samples.n[()] + BLOCK > room:
+        room = more_room(room)
+        samples = samples._replace(
+            rows=lengthened(samples.rows, room),
+            scales=lengthened(samples.scales, room),
+            positions=lengthened(samples.positions, room),
+            T=enlarged(samples.T, room, room),
+        )
+    if samples.sums.size == room:
         return samples
-    room = more_room(room)
     return samples._replace(
-        rows=lengthened(samples.rows, room),
-        scales=lengthened(samples.scales, room),
-        positions=lengthened(samples.positions, room),
-        T=enlarged(samples.T, room, room),
+        marks=np.zeros(2, np.int64), ahead=np.zeros((3, room, BLOCK)), sums=np.zeros(room)
     )
 
 
 def joined(s: State) -> Array:
     """The rounds in which the dictionary's points joined, increasing."""
     return s.sketch.rows[: int(s.sketch.n)] + 1
+
+
+@inlined
+def look_ahead(params: Params, s: State, tile: Array, rows: int) -> None:
+    """Compute k and v = Tk of all rows of the tile, of which there are `rows`, with the points."""
+    _look_ahead(s.sketch, tile, rows)
+    if not params.exact:
+        _look_ahead(s.kors, tile, rows)
+
+
+@inlined
+def _look_ahead(d: Samples, tile: Array, rows: int) -> None:
+    n = int(d.n[()])
+    d.marks[KNOWN] = n if rows >= FEWEST else 0
+    d.marks[TRANSPOSED] = False
+    if d.marks[KNOWN] > 0:
+        for p in range(n):
+            for row in range(BLOCK):
+                d.ahead[K, p, row] = tile[d.rows[p], row]
+        apply_tile(d.T, n, d.ahead[K], d.ahead[V], d.ahead[TV])
+
+
+@inlined
+def apply_to_points(d: Samples, r: int, k: Array, v: Array) -> None:
+    """The product v = Tk for row r of the tile, whose kernel values with all points are in k."""
+    whole = int(d.marks[KNOWN] - d.marks[KNOWN] % BLOCK)  # points join the next panel
+    for p in range(whole):
+        v[p] = d.ahead[V, p, r]
+    apply(d.T, True, whole, int(d.n[()]), k, 0, v, 0)
 
 
 @inlined
@@ -191,7 +245,7 @@ def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
     n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
     for p in range(n):
         k[p] = tile[s.sketch.rows[p], r]
-    apply(s.sketch.T, True, n, k, 0, v, 0)
+    apply_to_points(s.sketch, r, k, v)
     return (kc - panel_dot(v, 0, s.a[S], 0, n)) / params.alpha
 
 
@@ -231,14 +285,14 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     g = math.sqrt(eta) * slope
 
     # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ).
-    joins = params.exact or sampled(params, s, t, g, k_tt)
+    joins = params.exact or sampled(params, s, r, t, g, k_tt)
     s.included[()] = joins
     c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
     # c_t ← c and s ← s + v c
     s.c[t - 1] = c
     add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
     if joins and g != 0.0:  # a zero gradient adds nothing and no point
-        update_sketch(params, s, t, g, kc + k_tt * c, q)
+        update_sketch(params, s, r, t, g, kc + k_tt * c, q)
     return y_hat
 
 
@@ -249,14 +303,16 @@ def residual(n: int, v: Array, k_tt: float, least: float) -> float:
 
 
 @inlined
-def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
-    """Whether the row of round t joins the sketch (lines 8 to 10 of Algorithm 3). One coin decides
-    for the sketch and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5, equation 4).
+def sampled(params: Params, s: State, r: int, t: int, g: float, k_tt: float) -> bool:
+    """Whether row r of the tile, that of round t, joins the sketch (lines 8 to 10 of Algorithm 3).
+
+    One coin decides for the sketch and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5,
+    equation 4).
     """
     n, k, v = int(s.kors.n[()]), s.b[K], s.b[V]
     for j in range(n):
         k[j] = s.a[K, s.kors.positions[j]]
-    apply(s.kors.T, True, n, k, 0, v, 0)
+    apply_to_points(s.kors, r, k, v)
     q = residual(n, v, k_tt, 0.0)
     share = g * g * q / (params.alpha + g * g * q)
     p = min(params.beta * params.factor * share, 1.0)
@@ -264,17 +320,26 @@ def sampled(params: Params, s: State, t: int, g: float, k_tt: float) -> bool:
     s.inclusion_probability[()] = max(p, params.floor)
     s.in_kors[()] = coin < p
     if coin < p:  # with the weight 1/p; the row is the sketch's next point too
-        add_sample(params, s.kors, t, g / math.sqrt(p), v, q)
+        add_sample(params, s.kors, r, t, g / math.sqrt(p), v, q)
         s.kors.positions[n] = s.sketch.n[()]
     return coin < max(p, params.floor)
 
 
 @inlined
-def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: float) -> float:
-    """Add the row of round t to a dictionary, whose T gains a row. Returns the pivot of L."""
-    n = int(d.n[()])
+def add_sample(
+    params: Params, d: Samples, r: int, t: int, scale: float, v: Array, q: float
+) -> float:
+    """Add row r of the tile, that of round t, to a dictionary, whose T gains a row. Returns the
+    pivot of L.
+    """
+    n, known = int(d.n[()]), int(d.marks[KNOWN])
+    if known > 0 and not d.marks[TRANSPOSED]:  # the first of the tile that joins: T has not changed
+        apply_transposed(d.T, known, d.ahead[V], d.ahead[TV])
+        d.marks[TRANSPOSED] = True
+    for p in range(known):
+        d.sums[p] = d.ahead[TV, p, r]
     pivot = math.sqrt(scale * scale * q + params.alpha)
-    add_row(d.T, n, v, -scale / pivot, scale / pivot)
+    add_row(d.T, n, v, -scale / pivot, scale / pivot, d.sums, known)
     d.rows[n] = t - 1
     d.scales[n] = scale
     d.n[()] = n + 1
@@ -282,10 +347,10 @@ def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: fl
 
 
 @inlined
-def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: float) -> None:
+def update_sketch(params: Params, s: State, r: int, t: int, g: float, kc: float, q: float) -> None:
     """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
     n, v = int(s.sketch.n[()]), s.a[V]
-    pivot = add_sample(params, s.sketch, t, g, v, q)
+    pivot = add_sample(params, s.sketch, r, t, g, v, q)
     s.a[S, n] = g * (kc - panel_dot(v, 0, s.a[S], 0, n)) / pivot
     s.dictionary_size[()] = n + 1
 
@@ -297,6 +362,7 @@ class KernelNewtonStep(SharedKernelLearner):
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     with_room, joined = staticmethod(with_room), staticmethod(joined)
+    look_ahead = staticmethod(look_ahead)
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
@@ -315,10 +381,9 @@ class KernelNewtonStep(SharedKernelLearner):
         """The approximate cost of a run on a stream of this size, for the planner."""
         T, shared = size.rounds, kernel_values(q, size, size.rounds / 2)
         if cls.exact:
-            # Measured: from the processor's cache, or from memory. T²/3 is the mean of t².
-            each = 0.6 if T**2 / 3 < CACHED_SQUARE else 2.5
-            floats = 2 * T + 3 * (T + 16) ** 2 + 16 * T
-            return Cost(floats, 500 + 0.15 * T / 2 + each * T**2 / 3, shared)
+            # Measured for tiles of sixteen rows. T²/3 is the mean of t².
+            floats = 2 * T + 3 * (T + 16) ** 2 + 128 * T
+            return Cost(floats, 500 + 0.15 * T / 2 + 0.11 * T**2 / 3, shared)
         floor = real(q, "sampling_floor")
         growth = size.growth or Growth.assumed(T, min(T, USUAL_POINTS + floor * T / 2))
         most = SPARE * growth.last if size.growth else max(PLANNED_POINTS, 1.2 * floor * T)

@@ -119,7 +119,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
-    apply(s.W, True, n, k, 0, phi, 0)
+    apply(s.W, True, 0, n, k, 0, phi, 0)
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
@@ -144,7 +144,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     joins = kors.offer(params.kors, s.kors, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
-    apply(s.inverse, False, n, phi, 0, u, 0)
+    apply(s.inverse, False, 0, n, phi, 0, u, 0)
     xAx = panel_dot(phi, 0, u, 0, n)
     along = 0.0  # ω changes by this multiple of A⁻¹φ̃
     if abs(z) > C:
@@ -176,7 +176,7 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
         pivot = math.sqrt(pivot2)
-        kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot)
+        kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot, phi, 0)
     if params.restart:
         s.restarts[()] += 1
         s.a[OMEGA, :n] = 0.0

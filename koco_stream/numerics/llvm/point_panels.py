@@ -28,10 +28,13 @@ from koco_stream.numerics.llvm.registers import (
     Memory,
     halved,
     instruction,
+    spread,
 )
 from koco_stream.types import Array
 
 BLOCK = 16
+HALF = 8
+CHUNK = 128  # lines of a panel and of a tile that stay in the processor's first cache
 
 
 def room_for(n: int) -> int:
@@ -111,14 +114,14 @@ def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: An
 
 
 def literal_apply(
-    matrix: Array, lower: bool, n: int, x: Array, at: int, out: Array, to: int
+    matrix: Array, lower: bool, begin: int, n: int, x: Array, at: int, out: Array, to: int
 ) -> None:
-    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n; if M is `lower` triangular, the
-    sum ends with p's panel.
+    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for the points p from `begin` on,
+    with which a panel begins; if M is `lower` triangular, the sum ends with p's panel.
 
     Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
     """
-    for panel in range(room_for(n) // BLOCK):
+    for panel in range(begin // BLOCK, room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
         for j in range(min(n, (panel + 1) * BLOCK) if lower else n):
             sums[j % 2] += matrix[panel, j] * x.reshape(-1)[at + j]
@@ -126,16 +129,127 @@ def literal_apply(
 
 
 @instruction(types.void, literal_apply, BLOCK)
-def apply(e: Lines, matrix: Any, lower: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
+def apply(
+    e: Lines, matrix: Any, lower: Any, begin: Any, n: Any, x: Any, at: Any, out: Any, to: Any
+) -> None:
     """The instructions of `literal_apply`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
-        end = e.b.add(first, INT64(BLOCK))
-        end = e.b.select(e.b.icmp_signed("<", end, n), end, n)
+    with e.loop(begin, n, BLOCK) as first:
+        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
 
         def term(j: Any) -> Line:
             return e.load(_line_at(matrix, first, j)) * x.number(at, j)
 
         e.store(e.sum_of(e.b.select(lower, end, n), term), out.at(to, first))
+
+
+def literal_apply_tile(matrix: Array, n: int, tile: Array, out: Array, odd: Array) -> None:
+    """The products out[p, r] ← Σ_j M[p, j]·tile[j, r] of a lower triangular M with the sixteen
+    columns of a `tile` (room, 16) at once, with the same numbers as `literal_apply` of each.
+
+    The sums over odd j are left in `odd` (room, 16).
+    """
+    for panel in range(room_for(n) // BLOCK):
+        for p in range(BLOCK):
+            sums = np.zeros((2, BLOCK))
+            for j in range(min(n, (panel + 1) * BLOCK)):
+                sums[j % 2] += matrix[panel, j, p] * tile[j]
+            out[panel * BLOCK + p], odd[panel * BLOCK + p] = sums[0] + sums[1], sums[1]
+
+
+@instruction(types.void, literal_apply_tile, HALF)
+def apply_tile(e: Lines, matrix: Any, n: Any, tile: Any, out: Any, odd: Any) -> None:
+    """The instructions of `literal_apply_tile`.
+
+    They compute two points with eight columns at a time, over lines that stay in the processor's
+    first cache.
+    """
+
+    def both(memory: Memory, line: Any, half: int) -> Line:
+        """Half of this line and of the next one."""
+        pair = [memory.at(e.line_at(e.b.add(line, INT64(k))), INT64(half)) for k in (0, 2)]
+        return Line(e.b, [r for address in pair for r in e.load(address).registers])
+
+    def keep(line: Line, memory: Memory, at: Any, half: int) -> None:
+        for k, register in zip((0, 2), line.registers, strict=True):
+            address = memory.at(e.line_at(e.b.add(at, INT64(k))), INT64(half))
+            e.store(Line(e.b, [register]), address)
+
+    with e.loop(INT64(0), n, BLOCK) as first:
+        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
+        for sums in (out, odd):
+            with e.loop(INT64(0), INT64(2 * BLOCK)) as half_line:
+                e.store(e.zeros(), sums.at(e.line_at(e.b.add(e.b.mul(first, INT64(2)), half_line))))
+        with e.loop(INT64(0), end, CHUNK) as begin:
+            stop = _least(e, e.b.add(begin, INT64(CHUNK)), end)
+            with e.loop(INT64(0), INT64(BLOCK), 2) as p:
+                line = e.b.mul(e.b.add(first, p), INT64(2))  # in halves
+                for half in (0, HALF):
+
+                    def term(j: Any, p: Any = p, half: int = half) -> Line:
+                        at = e.line_at(e.b.mul(j, INT64(2)))
+                        (column,) = e.load(tile.at(at, INT64(half))).registers
+                        entries = _line_at(matrix, first, j)
+                        return Line(
+                            e.b,
+                            [
+                                e.b.fmul(
+                                    column, spread(e.b, e.b.load(e.b.gep(entries, [at])), HALF)
+                                )
+                                for at in (p, e.b.add(p, INT64(1)))
+                            ],
+                        )
+
+                    begun = both(out, line, half), both(odd, line, half)
+                    evens, odds = e.two_sums(begin, stop, begun, term)
+                    keep(evens, out, line, half)
+                    keep(odds, odd, line, half)
+        with e.loop(INT64(0), INT64(2 * BLOCK)) as half_line:
+            at = e.line_at(e.b.add(e.b.mul(first, INT64(2)), half_line))
+            e.store(e.load(out.at(at)) + e.load(odd.at(at)), out.at(at))
+
+
+def literal_apply_transposed(matrix: Array, n: int, tile: Array, out: Array) -> None:
+    """The products out[j, r] ← Σ_i M[i, j]·tile[i, r] of the transposed of a lower triangular M
+    with the sixteen columns of a `tile` (room, 16), each summed in order over i from j to n − 1.
+    """
+    out[: room_for(n)] = 0.0
+    for j in range(n):
+        for i in range(j, n):
+            out[j] += tile[i] * matrix[i // BLOCK, j, i % BLOCK]
+
+
+@instruction(types.void, literal_apply_transposed, BLOCK)
+def apply_transposed(e: Lines, matrix: Any, n: Any, tile: Any, out: Any) -> None:
+    """The instructions of `literal_apply_transposed`.
+
+    They compute two lines of `out` at a time. Zeros before the diagonal and in the padding are
+    added too, which changes nothing.
+    """
+    with e.loop(INT64(0), room_of(e, n)) as j:
+        e.store(e.zeros(), out.at(e.line_at(j)))
+    with e.loop(INT64(0), n, BLOCK) as first:
+        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
+        with e.loop(INT64(0), end, 2) as j:
+            pair = [j, e.b.add(j, INT64(1))]
+            addresses = [out.at(e.line_at(line)) for line in pair]
+            sums = [e.load(address) for address in addresses]
+            entries = [_line_at(matrix, first, line) for line in pair]
+            for i in range(BLOCK):
+                line = e.load(tile.at(e.line_at(e.b.add(first, INT64(i)))))
+                for k in (0, 1):
+                    sums[k] = sums[k] + line * e.b.load(e.b.gep(entries[k], [INT64(i)]))
+            for total, address in zip(sums, addresses, strict=True):
+                e.store(total, address)
+
+
+def _least(e: Lines, x: Any, y: Any) -> Any:
+    """The smaller of two integers."""
+    return e.b.select(e.b.icmp_signed("<", x, y), x, y)
+
+
+def room_of(e: Lines, n: Any) -> Any:
+    """The instructions of `room_for`."""
+    return e.b.and_(e.b.add(n, INT64(BLOCK - 1)), INT64(-BLOCK))
 
 
 def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: int) -> None:
@@ -237,7 +351,7 @@ def waves(e: Lines, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> None:
         cos_x, sin_x = emit_cos_sin(e.load(x.at(at, first)))
         e.store(cos_x, x.at(cosines, first))
         e.store(sin_x, x.at(sines, first))
-    end = e.b.and_(e.b.add(n, INT64(BLOCK - 1)), INT64(-BLOCK))
+    end = room_of(e, n)
     for to in (cosines, sines):
         with e.loop(n, end) as p:
             e.b.store(DOUBLE(0.0), x.at(to, p))

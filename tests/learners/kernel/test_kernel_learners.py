@@ -11,6 +11,7 @@ import scipy.sparse
 import koco_stream
 from koco_stream import BKONS, CONKONS, KONS, KORS, NOGD, NORMA, PROSNKONS, Batch, SketchedKONS
 from koco_stream.learners import LEARNERS
+from koco_stream.learners.kernel.newton_step import FEWEST
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.streams.rows import as_rows
 
@@ -182,3 +183,32 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
             learner(**given, bandwidth=0.7, seed=seed).progressive(X, y).tobytes()
             == found.tobytes()
         ), (name, given, seed)
+
+
+@pytest.mark.parametrize("name", ["KONS", "SketchedKONS"])
+def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows_alone(name):
+    """Whole tiles, tiles that are too short for it, and rows one by one, in any mixture: the same
+    predictions and factors, in each of which points have joined.
+    """
+    draw = np.random.default_rng(3)
+    X = draw.random((150, 4))
+    y = np.sin(5.0 * X.sum(1))
+    given = {"bandwidth": 0.5, "curvature": 0.5}
+    if name == "SketchedKONS":
+        given |= {"beta": 2.0, "sampling_floor": 0.2}
+    learner = LEARNERS[name]
+    whole = learner(**given)
+    expected, predicted = whole.progressive(X, y), whole.predict(X[:50])
+    for sizes in ([1] * 150, [3] * 50, [16, 1, 31, 2, 100], [150]):
+        model, predictions, shared = learner(**given), [], 0
+        for first, n in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+            predictions.append(model.progressive(X[first : first + n], y[first : first + n]))
+            for samples in (model._state.sketch, model._state.kors):
+                known, transposed = samples.marks
+                shared += known > 0 and transposed
+        assert np.concatenate(predictions).tobytes() == expected.tobytes()
+        assert model._state.sketch.T.tobytes() == whole._state.sketch.T.tobytes()
+        assert model._state.kors.T.tobytes() == whole._state.kors.T.tobytes()
+        assert (shared > 0) == (max(sizes) >= FEWEST)
+        alone = np.concatenate([model.predict(row) for row in X[:50].reshape(50, 1, -1)])
+        assert alone.tobytes() == predicted.tobytes()
