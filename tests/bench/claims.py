@@ -91,6 +91,18 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         +4.0,
         lambda r: r["kernel"]["wide"]["NumPy"].us / r["kernel"]["wide"]["ours"].us,
     ),
+    *[
+        (f"{name}: ours / NumPy's by blocks of sixteen rows", -1.0, ratio)
+        for name, ratio in (
+            (name, lambda r, name=name: r["kernel"]["steps"][name])
+            for name in ("KONS, 1,000 rows", "KONS, 4,000 rows", "KONS, 8,000 rows")
+        )
+    ],
+    (
+        "Sketched-KONS: ours / NumPy's by blocks of sixteen rows",
+        -1.0,
+        lambda r: r["kernel"]["steps"]["Sketched-KONS"],
+    ),
     ("Sketched-KONS on casp, seconds", -30.0, lambda r: r["kernel"]["sketched"]["one"].us),
     (
         "Sketched-KONS, 32 configurations / one",

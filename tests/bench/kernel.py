@@ -4,6 +4,7 @@ and in a cohort, NORMA as d grows.
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from koco_stream.streams.rows import as_rows, frozen
 from koco_stream.streams.stream import Stream
 from tests.bench.growth import rows_of
 from tests.bench.measure import Time, in_turn, seconds, show
+from tests.bench.numpy_kons import numpy_kons
 from tests.bench.numpy_pros import numpy_pros
 
 US, SOLVES, INVERSES = "ours", "NumPy", "NumPy, kept inverses"
@@ -152,6 +154,48 @@ def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
     return dict(times)
 
 
+def newton_steps(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, float]:
+    """Our seconds over NumPy's of KONS by the number of rows, and of Sketched-KONS.
+
+    Sketched-KONS has about a quarter of 4,000 rows in its sketch. Predictions are checked to agree.
+    """
+    kernel = {"alpha": 1.0, "bandwidth": 0.5, "curvature": 0.5}
+    contestants = {
+        **{
+            f"KONS, {n:,} rows": (koco_stream.KONS, {}, n)
+            for n in (1000, 4000, 8000)
+            if n <= len(y)
+        },
+        "Sketched-KONS": (koco_stream.SketchedKONS, {"sampling_floor": 0.25}, min(4000, len(y))),
+    }
+    found: dict[str, float] = {}
+    lines: list[list[object]] = []
+    for name, (learner, more, n) in contestants.items():
+        given = {**kernel, **more}
+        model = learner(**given)
+        predictions, joins = model.progressive(X[:n], y[:n]), np.zeros(n, bool)
+        joins[getattr(model, "dictionary_", range(n))] = True
+        both = {
+            US: partial(progressive, learner, given, X[:n], y[:n]),
+            SOLVES: partial(numpy_kons, X[:n], y[:n], joins, **kernel),
+        }
+        np.testing.assert_allclose(predictions, both[SOLVES](), atol=1e-8)
+        times = in_turn({who: partial(seconds, work) for who, work in both.items()}, repetitions)
+        found[name] = times[US].us / times[SOLVES].us
+        lines.append([name, int(joins.sum()), times[US].us, times[SOLVES].us, found[name]])
+    show(
+        f"The kernel online Newton step on casp, d = {X.shape[1]}, beside NumPy by sixteen rows",
+        ["learner", "points", "ours, s", "NumPy, s", "ours / NumPy"],
+        lines,
+    )
+    return found
+
+
+def progressive(learner: Any, given: dict[str, Any], X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The predictions of a new learner."""
+    return learner(**given).progressive(X, y)
+
+
 def norma(repetitions: int) -> dict[int, Time]:
     """NORMA with 50 points on rows of 20 non-zeros at any of d features: a round's time does not
     grow with d.
@@ -191,6 +235,9 @@ def kernel(repetitions: int, quick: bool) -> dict[str, Any]:
         n = 3000 if quick else len(y)
         found[name], _ = pros(name, X[:n], y[:n], min(repetitions, most))
         if name == "casp":
+            found["steps"] = newton_steps(
+                X[:1000] if quick else X, y[:1000] if quick else y, 1 if quick else 3
+            )
             found["sketched"] = sketched(
                 X[:4000] if quick else X, y[:4000] if quick else y, 1 if quick else 3
             )
