@@ -1,6 +1,7 @@
-"""`python -m tests.bench [--quick] [--only NAME]`: print every table, then the claims."""
+"""`python -m tests.bench`: print every table, then the claims; `--help` says with which options."""
 
 import argparse
+import json
 import os
 import platform
 import tempfile
@@ -52,6 +53,9 @@ def main() -> None:
     )
     options.add_argument(
         "--only", choices=GROUPS, action="append", help="one group (may be given again)"
+    )
+    options.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the claims and what was measured to a file"
     )
     given = options.parse_args()
     groups, quick = given.only or GROUPS, given.quick
@@ -109,7 +113,10 @@ def main() -> None:
     results |= {
         name: found for name, work in others.items() if name in groups and (found := work())
     }
-    claims(results)
+    found = claims(results, whole=given.only is None)
+    if given.json is not None:
+        about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}
+        given.json.write_text(json.dumps({**about, "claims": found}, indent=1) + "\n")
     print(
         f"\nthe whole run took {time.perf_counter() - start:.0f} s"
         + (" (--quick: the numbers are rough)" if quick else "")

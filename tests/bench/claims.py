@@ -1,6 +1,7 @@
 """What the project promises about speed, beside what was measured."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -314,29 +315,24 @@ def misfit(results: Any) -> float:
     return float((us / fitted).max() / (us / fitted).min())
 
 
-def claims(results: dict[str, Any]) -> None:
-    """Print the table of claims; what was not measured is said to be so."""
-    lines: list[list[object]] = []
+def claims(results: dict[str, Any], whole: bool) -> list[dict[str, Any]]:
+    """Print the table of claims, and return it: the claim, what is required (at least if positive,
+    at most if negative), what was measured, and whether it holds.
+
+    Claims that were not measured are listed, with None, only of a `whole` run.
+    """
+    found: list[dict[str, Any]] = []
     for claim, bound, ratio in CLAIMS:
-        required = f"at {'least' if bound > 0 else 'most'} {abs(bound):g}"
-        try:
-            found = ratio(results)
-        except KeyError:
-            lines.append([claim, required, None, "not measured"])
-            continue
-        lines.append(
-            [
-                claim,
-                required,
-                f"{found:.2f}",
-                "yes" if (found >= bound if bound > 0 else found <= -bound) else "NO",
-            ]
-        )
+        measured = holds = None
+        with suppress(KeyError):
+            measured = float(ratio(results))
+            holds = measured >= bound if bound > 0 else measured <= -bound
+        if whole or measured is not None:
+            found.append({"claim": claim, "bound": bound, "measured": measured, "holds": holds})
     for fact, ratio in BESIDE:
-        try:
-            lines.append([fact, "none", f"{ratio(results):.2f}", ""])
-        except KeyError:
-            continue
+        with suppress(KeyError):
+            measured = float(ratio(results))
+            found.append({"claim": fact, "bound": None, "measured": measured, "holds": None})
     show(
         "claims",
         [
@@ -345,5 +341,16 @@ def claims(results: dict[str, Any]) -> None:
             "measured",
             "holds",
         ],
-        lines,
+        [words_of(**claim) for claim in found],
     )
+    return found
+
+
+def words_of(
+    claim: str, bound: float | None, measured: float | None, holds: bool | None
+) -> tuple[str, str, str, str]:
+    """The line of a claim in the table."""
+    required = "none" if bound is None else f"at {'least' if bound > 0 else 'most'} {abs(bound):g}"
+    if measured is None:
+        return claim, required, "–", "not measured"
+    return claim, required, f"{measured:.2f}", {True: "yes", False: "NO", None: ""}[holds]
