@@ -82,13 +82,18 @@ class Ours:
             * seconds(lambda: scan(self.learner, params, state, stream.rows, labels, out))
         )
 
+    def started(self, stream: Stream, **tuned: float) -> Any:
+        """A learner before its first round, with every page of its state in memory."""
+        model = getattr(koco_stream, self.learner)(**{**self.given, **tuned})
+        model.partial_fit(stream.X[:0], stream.y[:0])
+        fetch(model._state)
+        return model
+
     def public_us(self, stream: Stream, **tuned: float) -> float:
         """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a
         random sketch) apart, as for the scan.
         """
-        model = getattr(koco_stream, self.learner)(**{**self.given, **tuned})
-        model.partial_fit(stream.X[:0], stream.y[:0])
-        fetch(model._state)
+        model = self.started(stream, **tuned)
         return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
 
 

@@ -4,11 +4,15 @@ the loop of predictions.
 
 from collections.abc import Callable
 from statistics import median
+from typing import Any
+
+import numpy as np
 
 import koco_stream
+from koco_stream.streams.rows import frozen
 from tests.bench.data import Stream
 from tests.bench.measure import seconds, show
-from tests.bench.ours import Ours
+from tests.bench.ours import Ours, scan
 
 LEARNERS = (
     Ours("OjaSON", sketch_size=10),
@@ -16,22 +20,26 @@ LEARNERS = (
     Ours("AdaGrad"),
     Ours("OGD"),
 )
+OTHER_DATA = 12_000_000  # numbers, more than fit into a processor's caches
+
+Work = Callable[[], object]
 
 
 def public_call(stream: Stream, repetitions: int) -> dict[str, float]:
-    """Measure each pair of calls in turn and print the table; returns `progressive` / the scan.
+    """Measure the calls in turn and print the table; returns `progressive` / the scan.
 
-    A ratio is the median of those of neighbours in time, which are disturbed alike.
+    A ratio is the median of those of neighbours in time, which are disturbed alike. Before each
+    call other data is read, so that all find neither the rows nor the state in a cache.
     """
     found, lines = dict[str, float](), []
+    others = np.ones(OTHER_DATA)
     for ours in LEARNERS:
-        calls: dict[str, Callable[[], float]] = {
-            "scan": lambda o=ours: o.scan_us(stream),
-            "progressive": lambda o=ours: o.public_us(stream),
-            "first call": lambda o=ours: first_us(o, stream),
-            **predictions(ours, stream),
-        }
-        taken = [{name: call() for name, call in calls.items()} for _ in range(repetitions + 1)]
+        taken: list[dict[str, float]] = []
+        for _ in range(repetitions + 1):
+            taken.append({})
+            for name, work in calls(ours, stream).items():
+                others.sum()
+                taken[-1][name] = 1e6 / stream.n * seconds(work)
         del taken[0]  # it compiles
         ratios = [
             median(one[call] / one[bare] for one in taken)
@@ -55,19 +63,18 @@ def public_call(stream: Stream, repetitions: int) -> dict[str, float]:
     return found
 
 
-def first_us(ours: Ours, stream: Stream) -> float:
-    """µs a round of `progressive` of a new learner."""
-    model = getattr(koco_stream, ours.learner)(**ours.given)
-    return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
-
-
-def predictions(ours: Ours, stream: Stream) -> dict[str, Callable[[], float]]:
-    """Contestants: `predict` of a learner that knows the stream, and its compiled loop alone."""
-    model = getattr(koco_stream, ours.learner)(**ours.given).partial_fit(stream.X, stream.y)
-    calls = {
-        "loop of predict": lambda: model.expect(
-            model._params, model._readable_state(), stream.rows
+def calls(ours: Ours, stream: Stream) -> dict[str, Work]:
+    """The calls to be timed, each with a state of its own; the bare loops on `stream.rows`."""
+    params, state = ours.fresh(stream.d)
+    out, labels = np.empty(stream.n), frozen(stream.y, np.float64)
+    started, new = ours.started(stream), getattr(koco_stream, ours.learner)(**ours.given)
+    learnt: Any = ours.started(stream).partial_fit(stream.X[:1000], stream.y[:1000])
+    return {
+        "scan": lambda: scan(ours.learner, params, state, stream.rows, labels, out),
+        "progressive": lambda: started.progressive(stream.X, stream.y),
+        "first call": lambda: new.progressive(stream.X, stream.y),
+        "loop of predict": lambda: learnt.expect(
+            learnt._params, learnt._readable_state(), stream.rows
         ),
-        "predict": lambda: model.predict(stream.X),
+        "predict": lambda: learnt.predict(stream.X),
     }
-    return {name: lambda call=call: 1e6 / stream.n * seconds(call) for name, call in calls.items()}
