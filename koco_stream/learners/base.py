@@ -304,7 +304,7 @@ class Learner(Algorithm, Estimator):
 
     def _warn_of_large(self, labels: Array) -> None:
         """Warn once if labels are beyond the clip, so that no prediction can reach them."""
-        # without an array of |y|, whose memory would take longer to get than to read
+        # not the largest of |y|: it would take longer to get memory for |y| than to compare
         if not self._warned and labels.size and max(labels.max(), -labels.min()) > self.clip:
             self._warned = True
             if "clip" not in self.irrelevant(self._public()):
