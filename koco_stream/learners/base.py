@@ -205,8 +205,7 @@ class Learner(Algorithm, Estimator):
 
     def _learn(self, X: Any, y: Any, states: list[dict[str, Any]] | None = None) -> Array:
         """Learn like `progressive`; if `states` is given, append what is recorded of each round."""
-        rows = self.begin(X, y)
-        labels = as_labels(y, rows.n_rows)
+        rows, labels = self.begin(X, y)
         if self.fit_intercept:
             rows = with_intercept(rows)
         predictions = np.empty(rows.n_rows)
@@ -225,8 +224,8 @@ class Learner(Algorithm, Estimator):
                 states.append(recorded(self._state))
         return predictions
 
-    def begin(self, X: Any, y: Any) -> Rows:
-        """Check X (n, d) and y (n,) and start the learner if it is new; returns the rows.
+    def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
+        """Check X (n, d) and y (n,) and start the learner if it is new; returns rows and labels.
 
         Raises `WrongInput` as `progressive` does.
         """
@@ -237,7 +236,7 @@ class Learner(Algorithm, Estimator):
         check_labels(self.loss, labels)
         self._warn_of_large(labels)
         self._start(rows.n_features, feature_names(X))
-        return rows
+        return rows, labels
 
     def divergence(self, row: int, prediction: float) -> FloatingPointError:
         """The exception for a prediction that is not finite."""
@@ -305,7 +304,8 @@ class Learner(Algorithm, Estimator):
 
     def _warn_of_large(self, labels: Array) -> None:
         """Warn once if labels are beyond the clip, so that no prediction can reach them."""
-        if not self._warned and labels.size and np.abs(labels).max() > self.clip:
+        # not the largest of |y|: it would take longer to get memory for |y| than to compare
+        if not self._warned and labels.size and max(labels.max(), -labels.min()) > self.clip:
             self._warned = True
             if "clip" not in self.irrelevant(self._public()):
                 warnings.warn(

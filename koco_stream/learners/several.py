@@ -83,7 +83,7 @@ def side_by_side(learners: Sequence[Learner], X: Any, labels: Array) -> Array:
     FloatingPointError
         A prediction is not finite; all learners then count as diverged.
     """
-    rows = learners[0].begin(X, labels[0])
+    rows, _ = learners[0].begin(X, labels[0])
     for learner, y in zip(learners[1:], labels[1:], strict=True):
         learner.begin(rows, y)
     if learners[0].fit_intercept:

@@ -10,11 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
-from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.scikit_learn import warn_of_column_vector
 from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
+# Memory is read fastest in several places at a time. A block is so many places, of so many numbers
+# each; it stays in the processor's cache.
+PLACES, PLACE = 8, 8192
+BLOCK = PLACES * PLACE
 
 
 class Rows(NamedTuple):
@@ -43,6 +47,74 @@ def row(rows: Rows, t: int) -> tuple[Array, Array]:
     lo, hi = rows.indptr[t], rows.indptr[t + 1]
     first = lo * rows.index_stride
     return rows.indices[first : first + hi - lo], rows.values[lo:hi]
+
+
+@inlined
+def in_places(array: Array, first: int) -> Array:
+    """The block of an array that begins at `first`, as a matrix (`PLACES`, `PLACE`)."""
+    return array[first : first + BLOCK].reshape((PLACES, PLACE))
+
+
+@jit
+def plain_values(values: Array) -> bool:
+    """Whether all values (k,) are finite and none is 0."""
+    # Others are counted: without a branch at each value, the compiler tests several side by side.
+    last = values.size - values.size % BLOCK
+    for first in range(0, last, BLOCK):
+        block, others = in_places(values, first), 0
+        for i in range(PLACE):
+            for k in range(PLACES):
+                size = abs(block[k, i])
+                others += not ((size > 0.0) & (size < np.inf))
+        if others:
+            return False
+    rest, others = values[last:], 0
+    for i in range(rest.size):
+        size = abs(rest[i])
+        others += not ((size > 0.0) & (size < np.inf))
+    return others == 0
+
+
+@jit
+def increasing(indptr: Array, indices: Array, n_features: int) -> bool:
+    """Whether CSR arrays have increasing feature numbers in each row, from 0 to `n_features` − 1.
+
+    Parameters
+    ----------
+    indptr : ndarray of shape (n + 1,)
+        Any numbers: False unless they increase from 0 to k.
+    indices : ndarray of shape (k,)
+        The feature numbers.
+    n_features : int
+        The number of features.
+    """
+    n, size = indptr.size - 1, indices.size
+    if indptr[0] != 0 or indptr[n] != size:
+        return False
+    # All neighbours are compared, across rows too, which needs no branches. If the numbers fall
+    # only as often as they do from one row to the next, they increase within every row.
+    falls, between, t = 0, 0, 0
+    for start in range(0, max(size, 1), BLOCK):
+        end = min(start + BLOCK, size)
+        if end - start == BLOCK and end < size:
+            here, following = in_places(indices, start), in_places(indices, start + 1)
+            for i in range(PLACE):
+                for k in range(PLACES):
+                    falls += following[k, i] <= here[k, i]
+        else:
+            rest = indices[start:]
+            for i in range(rest.size - 1):
+                falls += rest[i + 1] <= rest[i]
+        while t < n and indptr[t + 1] <= end:  # the rows that end in this block, still in cache
+            if indptr[t + 1] < indptr[t]:
+                return False
+            row = indices[indptr[t] : indptr[t + 1]]
+            if row.size > 0:
+                if row[0] < 0 or row[-1] >= n_features:
+                    return False
+                between += indptr[t] > 0 and row[0] <= indices[indptr[t] - 1]
+            t += 1
+    return t == n and falls == between
 
 
 def frozen(array: Any, dtype: Any) -> Array:
@@ -102,19 +174,19 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         another number of features.
     """
     if isinstance(X, Rows):
-        rows = X
+        rows, finite = X, plain_values(X.values)
     elif type(X).__module__.startswith("pyarrow."):
-        rows = _from_table(X)
+        rows, finite = _from_table(X)
     elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
-        rows = _from_sparse(X)
+        rows, finite = _from_sparse(X)
     else:
-        rows = _from_array(X)
+        rows, finite = _from_array(X)
     if n_features is not None and rows.n_features != n_features:
         raise WrongInput(
             f"X has {rows.n_features} features, but {model} is expecting {n_features} features as"
             " input"
         )
-    if not np.isfinite(rows.values).all():
+    if not finite and not np.isfinite(rows.values).all():
         first = int(np.flatnonzero(~np.isfinite(rows.values))[0])
         row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
         raise WrongInput(
@@ -151,8 +223,11 @@ def as_labels(y: Any, n_rows: int) -> Array:
     return frozen(labels, np.float64)
 
 
-def _from_table(table: Any) -> Rows:
-    """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only."""
+def _from_table(table: Any) -> tuple[Rows, bool]:
+    """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only.
+
+    Also whether the values are known to be finite.
+    """
     from scipy.sparse import csr_matrix
 
     if not hasattr(table, "column_names"):
@@ -298,7 +373,8 @@ def _plain(given: Any, name: str) -> Array:
         raise WrongInput(f"{name} is not an array of numbers: {error}") from None
 
 
-def _from_array(X: Any) -> Rows:
+def _from_array(X: Any) -> tuple[Rows, bool]:
+    """Canonical rows of an array-like (n, d), and whether the values are known to be finite."""
     array = _plain(X, "X")
     if array.ndim != 2:
         raise WrongInput(
@@ -307,10 +383,13 @@ def _from_array(X: Any) -> Rows:
         )
     if array.shape[1] == 0:
         raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
-    return dense_rows(np.ascontiguousarray(_numeric(array, "X")))
+    matrix = np.ascontiguousarray(_numeric(array, "X"))
+    plain = plain_values(frozen(matrix, matrix.dtype).reshape(-1))  # then it has no zeros to drop
+    return dense_rows(matrix, keep_zeros=plain), plain
 
 
-def _from_sparse(X: Any) -> Rows:
+def _from_sparse(X: Any) -> tuple[Rows, bool]:
+    """Canonical rows of a sparse matrix (n, d), and whether the values are known to be finite."""
     if X.ndim != 2:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
     if getattr(X, "fill_value", 0) != 0:
@@ -318,6 +397,9 @@ def _from_sparse(X: Any) -> Rows:
             f"X has the fill value {X.fill_value}; values that are not stored must be 0"
         )
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
+    rows = _canonical(csr)
+    if rows is not None:
+        return rows, True
     if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or (np.diff(csr.indptr) < 0).any():
         raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
     if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
@@ -337,4 +419,23 @@ def _from_sparse(X: Any) -> Rows:
             f"X has {csr.shape[1]} features; at most {MOST_FEATURES} are supported, hash them to"
             " fewer"
         )
-    return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1]))
+    return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1])), False
+
+
+def _canonical(csr: Any) -> Rows | None:
+    """The rows of a CSR matrix whose arrays are canonical as they are, and finite; else None.
+
+    Its feature numbers and values are read once. They are not copied, unless the numbers are int64.
+    """
+    n, d = csr.shape
+    if (
+        csr.indices.dtype not in (np.int32, np.int64)
+        or csr.data.dtype not in (np.float32, np.float64)
+        or not csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
+        or len(csr.indptr) != n + 1
+        or d > MOST_FEATURES
+    ):
+        return None
+    indptr, values = frozen(csr.indptr, np.int64), frozen(csr.data, csr.data.dtype)
+    known = increasing(indptr, frozen(csr.indices, csr.indices.dtype), d) and plain_values(values)
+    return sparse_rows(indptr, csr.indices, values, int(d)) if known else None

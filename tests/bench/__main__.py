@@ -16,6 +16,7 @@ GROUPS = (
     "20news",
     "dense",
     "ill-conditioned",
+    "public-call",
     "roofline",
     "growth",
     "kernel",
@@ -72,6 +73,7 @@ def main() -> None:
     from tests.bench.kernel import kernel
     from tests.bench.metrics import metrics
     from tests.bench.preparing import preparing
+    from tests.bench.public_call import public_call
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
     from tests.bench.streaming import streaming
@@ -83,9 +85,9 @@ def main() -> None:
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     )
     streams = {}
-    if {"20news", "roofline"} & set(groups):
+    if {"20news", "public-call", "roofline"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
-    if {"dense", "roofline"} & set(groups):
+    if {"dense", "public-call", "roofline"} & set(groups):
         streams["dense"] = data.dense(5000 if quick else 50_000)
     if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
@@ -97,6 +99,9 @@ def main() -> None:
                     stream, Path(folder) / name, repetitions, quick
                 )
     others: dict[str, Callable[[], object]] = {
+        "public-call": lambda: {
+            name: public_call(streams[name], 2 * repetitions + 1) for name in ("20news", "dense")
+        },
         "roofline": lambda: {
             name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
         },

@@ -9,6 +9,7 @@ from scipy.optimize import nnls
 
 from tests.bench.measure import show
 from tests.bench.preparing import ONE, PEER, TWO
+from tests.bench.public_call import LEARNERS
 from tests.bench.side_by_side import US
 
 VW = "VW OjaNewton m=10"  # it rescales features adaptively, as our diagonal adaptation does
@@ -57,6 +58,15 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         -1.6,
         lambda r: r["roofline"]["20news"][US].us / r["roofline"]["20news"]["floor"].us,
     ),
+    *[
+        (
+            f"{stream}: progressive / the scan, {learner.name}",
+            -1.1,
+            lambda r, stream=stream, learner=learner: r["public-call"][stream][learner.name],
+        )
+        for stream in ("20news", "dense")
+        for learner in LEARNERS
+    ],
     (
         "20news: RPSON / OjaSON, m=10",
         -1.5,

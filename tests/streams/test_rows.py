@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.streams.rows import as_labels, as_rows
+from koco_stream.streams.rows import BLOCK, PLACE, as_labels, as_rows
 
 D = 9
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]
@@ -174,3 +174,96 @@ def test_sparse_matrix_with_damaged_pointers__is_refused():
 def test_masked_labels__are_refused():
     with pytest.raises(WrongInput, match="y is masked at 1; remove"):
         as_labels(np.ma.masked_array([1.0, 2.0], [False, True]), 2)
+
+
+LONG = 2 * BLOCK + 5  # values: some blocks, and what is left
+
+
+def long_matrix(cuts, index_type=np.int32):
+    """A CSR matrix of `LONG` ones, whose rows end where `cuts` say, with features from 0 on."""
+    ends = np.array([0, *cuts, LONG], index_type)
+    matrix = scipy.sparse.csr_array((ends.size - 1, LONG))
+    matrix.indptr, matrix.data = ends, np.ones(LONG)
+    matrix.indices = np.concatenate([np.arange(n, dtype=index_type) for n in np.diff(ends)])
+    return matrix
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_canonical_input__is_not_copied(kind, index_type):
+    values = np.linspace(1.0, 2.0, LONG).astype(kind)
+    for width in (1, LONG):
+        assert np.shares_memory(as_rows(values.reshape(-1, width)).values, values)
+    matrix = long_matrix([0, 3, BLOCK, BLOCK + 1, LONG], index_type)
+    matrix.data = values
+    found = as_rows(matrix)
+    assert np.shares_memory(found.values, values)
+    assert np.shares_memory(found.indices, matrix.indices) == (index_type == np.int32)
+    for name in ("indptr", "indices"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+
+
+CHANGES = {
+    "zero": None,
+    "nan": "row {row} of X holds nan",
+    "-inf": "row {row} of X holds -inf",
+    "swapped": None,
+    "twice": None,
+    "below": "X names features from -1",
+    "above": f"X names features from 0 to {LONG}",
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    what=st.sampled_from(sorted(CHANGES)),
+    at=st.integers(0, LONG - 2)
+    | st.sampled_from([PLACE - 1, PLACE, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, LONG - 2]),
+    cuts=st.sets(st.integers(1, LONG - 1), max_size=40),
+    index_type=st.sampled_from([np.int32, np.int64]),
+)
+def test_one_other_number_in_a_long_matrix__is_found(what, at, cuts, index_type):
+    matrix = long_matrix(sorted(cuts - {at + 1}), index_type)  # at and at + 1 are in one row
+    row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+    numbers, values = matrix.indices, matrix.data
+    if what in ("zero", "nan", "-inf"):
+        values[at] = 0.0 if what == "zero" else float(what)
+    elif what == "swapped":
+        values[at], numbers[[at, at + 1]] = 2.0, numbers[[at + 1, at]]
+    else:
+        numbers[at] = {"twice": numbers[at + 1], "below": -1, "above": LONG}[what]
+    arrays = (matrix.indptr, numbers, values)
+    before = [array.copy() for array in arrays]
+    if CHANGES[what]:
+        with pytest.raises(WrongInput, match=CHANGES[what].format(row=row)):
+            as_rows(matrix)
+    else:
+        found = as_rows(matrix)
+        made = scipy.sparse.csr_array((found.values, found.indices, found.indptr), matrix.shape)
+        assert made.has_canonical_format
+        assert found.values.all()
+        assert (made != matrix.copy()).nnz == 0
+    for array, old in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+@pytest.mark.parametrize("at", [0, PLACE, BLOCK - 1, BLOCK, LONG - 1])
+@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
+def test_one_other_number_in_a_long_row__is_found(at, value):
+    values = np.ones((1, LONG))
+    values[0, at] = value
+    if value == 0.0:
+        assert as_rows(values).indices.tolist() == [*range(at), *range(at + 1, LONG)]
+    else:
+        with pytest.raises(WrongInput, match=f"row 0 of X holds {value}"):
+            as_rows(values)
+
+
+@pytest.mark.parametrize(
+    "ends", [[0, 2, 1, 3], [0, 4, 2, 3], [1, 2, 3, 3], [0, 2, 3, 4], [0, -1, 2, 3]]
+)
+def test_pointers_that_do_not_increase__are_refused(ends):
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    matrix.indptr = np.array(ends, np.int32)
+    with pytest.raises(WrongInput, match="the indptr of X does not increase"):
+        as_rows(matrix)

@@ -1,0 +1,80 @@
+"""What the public calls add to the compiled loops: `progressive` over the bare scan, `predict` over
+the loop of predictions.
+"""
+
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import koco_stream
+from koco_stream.streams.rows import frozen
+from tests.bench.data import Stream
+from tests.bench.measure import seconds, show
+from tests.bench.ours import Ours, scan
+
+LEARNERS = (
+    Ours("OjaSON", sketch_size=10),
+    Ours("OjaSON", sketch_size=0),
+    Ours("AdaGrad"),
+    Ours("OGD"),
+)
+OTHER_DATA = 12_000_000  # numbers, more than fit into a processor's caches
+
+Work = Callable[[], object]
+
+
+def public_call(stream: Stream, repetitions: int) -> dict[str, float]:
+    """Measure the calls in turn and print the table; returns `progressive` / the scan.
+
+    A ratio is the median of those of neighbours in time, which are disturbed alike. Before each
+    call other data is read, so that all find neither the rows nor the state in a cache.
+    """
+    found, lines = dict[str, float](), []
+    others = np.ones(OTHER_DATA)
+    for ours in LEARNERS:
+        taken: list[dict[str, float]] = []
+        for _ in range(repetitions + 1):
+            taken.append({})
+            for name, work in calls(ours, stream).items():
+                others.sum()
+                taken[-1][name] = 1e6 / stream.n * seconds(work)
+        del taken[0]  # it compiles
+        ratios = [
+            median(one[call] / one[bare] for one in taken)
+            for call, bare in (
+                ("progressive", "scan"),
+                ("first call", "scan"),
+                ("predict", "loop of predict"),
+            )
+        ]
+        found[ours.name] = ratios[0]
+        lines.append([ours.name, median(one["scan"] for one in taken), *ratios])
+    show(
+        f"{stream.name}: public calls, medians of {repetitions}, in turn",
+        ["learner", "µs/round, scan", "progressive/scan", "first call/scan", "predict/its loop"],
+        lines,
+        "scan: from a fresh state that is in memory, on rows in canonical form; progressive: from"
+        " such a state, on the user's matrix.",
+        "first call: progressive of a new learner; it also makes the state, whose memory the system"
+        " gives page by page.",
+    )
+    return found
+
+
+def calls(ours: Ours, stream: Stream) -> dict[str, Work]:
+    """The calls to be timed, each with a state of its own; the bare loops on `stream.rows`."""
+    params, state = ours.fresh(stream.d)
+    out, labels = np.empty(stream.n), frozen(stream.y, np.float64)
+    started, new = ours.started(stream), getattr(koco_stream, ours.learner)(**ours.given)
+    learnt: Any = ours.started(stream).partial_fit(stream.X[:1000], stream.y[:1000])
+    return {
+        "scan": lambda: scan(ours.learner, params, state, stream.rows, labels, out),
+        "progressive": lambda: started.progressive(stream.X, stream.y),
+        "first call": lambda: new.progressive(stream.X, stream.y),
+        "loop of predict": lambda: learnt.expect(
+            learnt._params, learnt._readable_state(), stream.rows
+        ),
+        "predict": lambda: learnt.predict(stream.X),
+    }
