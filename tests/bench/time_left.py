@@ -23,14 +23,14 @@ FROM = 0.25  # of a sweep's time on
 ALPHA = {"powers_of_two": [-1, 5]}
 SWEEPS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "kernel dictionaries": (
-        {"name": "cpusmall", "order": "shuffled", "order_seeds": 5},
+        {"name": "cpusmall", "order": "shuffled", "order_seeds": 6},
         [
             {"name": learner, "kernel": "gaussian", "bandwidth": [0.2, 0.3], "alpha": [0.5, 2.0]}
             for learner in ("CONKONS", "PROSNKONS")
         ],
     ),
     "sparse rows": (
-        {"name": "20news", "multiclass": "one-vs-rest", "order": "shuffled", "order_seeds": 8},
+        {"name": "20news", "multiclass": "one-vs-rest", "order": "shuffled", "order_seeds": 10},
         [
             {"name": "OjaSON", "sketch_size": [0, 10], "alpha": ALPHA, "diagonal": True},
             {"name": "AdaGrad", "step_size": ALPHA},
