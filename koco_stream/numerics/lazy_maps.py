@@ -6,8 +6,11 @@ stores the epoch in which it was last updated. It is brought up to date by M_e a
 first n_out columns Q of all later maps. No matrix is inverted. Products are computed on demand,
 shared by all columns of the same age, and extended as epochs pass: within a block of 16 epochs from
 each epoch to the block's end, and from each block over later blocks. A column therefore needs at
-most four products of a small matrix and a vector, whatever its age. After 2,048 epochs all columns
-are updated and the count restarts (docs/errata.md, S13).
+most four products of a small matrix and a vector, whatever its age. After a period of epochs, all
+columns that were used are updated and the count restarts (docs/errata.md, S13).
+
+A column is a line of the table. The last number of its line is 0 if the column was never used, and
+otherwise 1 plus the epoch in which it was last updated: a round reads the line anyway.
 
 Maps are stored transposed, by lines: line k is what input k adds to the outputs.
 """
@@ -20,186 +23,212 @@ from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros, combine
 from koco_stream.types import Array
 
-BLOCK = 16
-PERIOD = 2048  # epochs
+BLOCK = 16  # epochs
+# In `Maps.counts`: the current epoch, how many columns were used, the epochs of a period. Then, for
+# each epoch and for each block twice, the epoch or block up to which a product is computed.
+EPOCH, USED, PERIOD, FIRST = range(4)
 
 
 class Maps(NamedTuple):
-    """The maps of past epochs, their products, and the epoch of each column.
+    """The maps of past epochs, their products, and which columns were used: three arrays, since
+    compiled functions are given each as several numbers.
 
-    later: Q_e, the first n_out lines of M_e. maps: M_e times the later maps of its block. within:
-    products from a block's start. across: products from a block's end over whole later blocks. Each
-    is a flat array of lines.
-
-    `*_to` (int64) is the epoch or block up to which (exclusive) a product is computed. epoch: ()
-    the current one. touched: (d,) the epoch in which a column was last updated, −1 for never.
-    scratch: (3·width,).
+    counts: int64, see above. used: (d,) int32, the columns in the order of their first use. lines:
+    the parts of `Layout`, each of lines of `width` numbers.
     """
 
-    epoch: Array
-    touched: Array
-    later: Array
-    maps: Array
-    maps_to: Array
-    within: Array
-    within_to: Array
-    across: Array
-    across_to: Array
-    scratch: Array
+    counts: Array
+    used: Array
+    lines: Array
 
 
-def empty_maps(n_columns: int, n_in: int, n_out: int, out_shape: tuple[int, ...]) -> Maps:
-    """The initial `Maps`: no epoch has ended and no column was used."""
-    width, blocks = len(out_shape), PERIOD // BLOCK
+class Layout(NamedTuple):
+    """Where the parts of a `Maps` begin.
 
-    def room(count: int, lines: int) -> Array:
-        return aligned_zeros(count * lines, width).reshape(-1)
+    In `lines`: `later`, Q_e, the first n_out lines of M_e; `maps`, M_e times the later maps of its
+    block; `within`, products from a block's start; `across`, products from a block's end over whole
+    later blocks; `scratch`, three lines; `end`. In `counts`: up to which epoch (exclusive) `maps`
+    and `within` are computed, up to which block `across`.
+    """
 
-    return Maps(
-        epoch=np.zeros((), np.int64),
-        touched=np.full(n_columns, -1, np.int64),
-        later=room(PERIOD, n_out),
-        maps=room(PERIOD, n_in),
-        maps_to=np.zeros(PERIOD, np.int64),
-        within=room(blocks, n_out),
-        within_to=np.zeros(blocks, np.int64),
-        across=room(blocks, n_out),
-        across_to=np.zeros(blocks, np.int64),
-        scratch=np.zeros(3 * width),
-    )
-
-
-def maps_floats(n_columns: int, n_in: int, n_out: int, width: int) -> int:
-    """The size of a `Maps` in 8-byte numbers."""
-    return n_columns + PERIOD * (n_in + n_out) * width + 2 * (PERIOD // BLOCK) * n_out * width
+    later: int
+    maps: int
+    within: int
+    across: int
+    scratch: int
+    end: int
+    maps_to: int
+    within_to: int
+    across_to: int
 
 
 @inlined
+def layout(period: int, n_in: int, n_out: int, width: int) -> Layout:
+    """The layout of a `Maps` for columns of n_in numbers, of which maps make n_out."""
+    blocks = period // BLOCK
+    maps = period * n_out * width
+    within = maps + period * n_in * width
+    across = within + blocks * n_out * width
+    scratch = across + blocks * n_out * width
+    return Layout(
+        0, maps, within, across, scratch, scratch + 3 * width,
+        FIRST, FIRST + period, FIRST + period + blocks,
+    )  # fmt: skip
+
+
+def empty_maps(
+    n_columns: int, n_in: int, n_out: int, out_shape: tuple[int, ...], period: int
+) -> Maps:
+    """The initial `Maps`: no epoch has ended and no column was used. `period`, in epochs, is a
+    multiple of `BLOCK`.
+    """
+    counts = np.zeros(FIRST + period + 2 * (period // BLOCK), np.int64)
+    counts[PERIOD] = period
+    size = layout(period, n_in, n_out, len(out_shape)).end
+    return Maps(counts, np.zeros(n_columns, np.int32), aligned_zeros(1, size).reshape(-1))
+
+
+def maps_floats(n_columns: int, n_in: int, n_out: int, width: int, period: int) -> int:
+    """The size of a `Maps` in 8-byte numbers."""
+    return n_columns // 2 + 2 * period + layout(period, n_in, n_out, width).end
+
+
+@inlined
+def map_at(M: Maps, n_in: int, n_out: int, width: int) -> int:
+    """Where in `lines` the caller writes the map of this epoch before it ends."""
+    at = layout(M.counts[PERIOD], n_in, n_out, width)
+    return int(at.maps + M.counts[EPOCH] * n_in * width)
+
+
+@inlined
+def is_current(M: Maps, table: Array, j: int) -> bool:
+    """Whether column j was used and is up to date."""
+    return bool(table[j, table.shape[1] - 1] == M.counts[EPOCH] + 1)
+
+
+@jit
+def first_use(M: Maps, table: Array, j: int) -> None:
+    """Note that column j, which is as it is to be at the start of the period, is in use."""
+    table[j, table.shape[1] - 1] = 1.0
+    M.used[M.counts[USED]] = j
+    M.counts[USED] += 1
+
+
+@jit
 def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any) -> None:
-    """Bring column j, which is line j of `table`, up to date."""
-    now, last, width = M.epoch[()], M.touched[j], len(out_shape)
-    M.touched[j] = now
-    if last < 0 or last == now:
+    """Bring column j, which is line j of `table` and is zero if it was never used, up to date."""
+    now, width, age = M.counts[EPOCH], len(out_shape), table.shape[1] - 1
+    if table[j, age] == 0.0:
+        first_use(M, table, j)
+        table[j, age] = now + 1
+    last = int(table[j, age]) - 1
+    table[j, age] = now + 1
+    if last == now:
         return
+    at = layout(M.counts[PERIOD], n_in, n_out, width)
     block, current = last // BLOCK, (now - 1) // BLOCK
     end = min((block + 1) * BLOCK, now)
-    if M.maps_to[last] < end:
-        _follow(M, M.maps, last * n_in * width, n_in, M.maps_to[last], end, n_out, out_shape)
-        M.maps_to[last] = end
-    offset, line, at = last * n_in * width, j * table.shape[1], 0
-    combine(M.maps, out_shape, n_out, offset, table, line, M.scratch, at)
+    own, line, here = at.maps + last * n_in * width, j * table.shape[1], at.scratch
+    if M.counts[at.maps_to + last] < end:
+        for e in range(M.counts[at.maps_to + last], end):
+            _multiply(M, own, n_in, at.later + e * n_out * width, n_out, at.scratch, out_shape)
+        M.counts[at.maps_to + last] = end
+    combine(M.lines, out_shape, n_out, own, table, line, M.lines, here)
     for k in range(n_out, n_in):
         if table[j, k] != 0.0:  # few are, since a feature is in few rows of an epoch
-            combine(M.maps, out_shape, 1, offset + k * width, table, line + k, M.scratch, 2 * width)
+            more = at.scratch + 2 * width
+            combine(M.lines, out_shape, 1, own + k * width, table, line + k, M.lines, more)
             for i in range(width):
-                M.scratch[at + i] += M.scratch[2 * width + i]
+                M.lines[here + i] += M.lines[more + i]
             table[j, k] = 0.0
+    if current > block + 1:
+        if M.counts[at.across_to + block] < current:
+            _prolong_across(M, block, current, at, n_out, out_shape)
+        product = at.across + block * n_out * width
+        combine(M.lines, out_shape, n_out, product, M.lines, here, M.lines, here + width)
+        here += width
     if current > block:
-        if current > block + 1:
-            if M.across_to[block] < current:
-                _prolong_across(M, block, current, n_out, out_shape)
-            at = _apply(M, M.across, block, at, n_out, out_shape)
-        if M.within_to[current] < now:
-            _prolong_within(M, current, now, n_out, out_shape)
-        at = _apply(M, M.within, current, at, n_out, out_shape)
+        if M.counts[at.within_to + current] < now:
+            _prolong_within(M, current, now, at, n_out, out_shape)
+        product, there = at.within + current * n_out * width, at.scratch + 2 * width
+        combine(M.lines, out_shape, n_out, product, M.lines, here, M.lines, there)
+        here = there
     for k in range(n_out):
-        table[j, k] = M.scratch[at + k]
+        table[j, k] = M.lines[here + k]
 
 
-@inlined
-def _apply(M: Maps, products: Array, number: int, at: int, n_out: int, out_shape: Any) -> int:
-    """Apply a product of maps to the vector at scratch[at:]; returns the result's offset."""
-    width = len(out_shape)
-    to = width - at  # the other of the two buffers
-    combine(products, out_shape, n_out, number * n_out * width, M.scratch, at, M.scratch, to)
-    return to
+@jit
+def refresh_used(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> None:
+    """Bring every column that was used up to date."""
+    for i in range(M.counts[USED]):
+        refresh(M, table, int(M.used[i]), n_in, n_out, out_shape)
 
 
 @jit
 def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> bool:
-    """Begin the next epoch, after the caller has written this epoch's map to `maps`.
+    """Begin the next epoch, after the caller has written this epoch's map at `map_at`.
 
-    At the end of a period every column, which is a line of `table`, is brought up to date and all
-    maps are discarded. Returns whether that was done.
+    At the end of a period every column that was used is brought up to date and all maps are
+    discarded. Returns whether that was done.
     """
-    epoch, width = M.epoch[()], len(out_shape)
+    epoch, width = M.counts[EPOCH], len(out_shape)
+    at = layout(M.counts[PERIOD], n_in, n_out, width)
     for k in range(n_out * width):
-        M.later[epoch * n_out * width + k] = M.maps[epoch * n_in * width + k]
-    M.maps_to[epoch] = epoch + 1
+        M.lines[at.later + epoch * n_out * width + k] = M.lines[at.maps + epoch * n_in * width + k]
+    M.counts[at.maps_to + epoch] = epoch + 1
     block = epoch // BLOCK
     if epoch % BLOCK == 0:
-        M.within_to[block] = epoch
-        M.across_to[block] = block + 1
-    M.epoch[()] = epoch + 1
-    if epoch + 1 < PERIOD:
+        M.counts[at.within_to + block] = epoch
+        M.counts[at.across_to + block] = block + 1
+    M.counts[EPOCH] = epoch + 1
+    if epoch + 1 < M.counts[PERIOD]:
         return False
-    for j in range(M.touched.size):
-        refresh(M, table, j, n_in, n_out, out_shape)
-        if M.touched[j] >= 0:
-            M.touched[j] = 0
-    M.epoch[()] = 0
+    refresh_used(M, table, n_in, n_out, out_shape)
+    for i in range(M.counts[USED]):
+        table[M.used[i], table.shape[1] - 1] = 1.0
+    M.counts[EPOCH] = 0
     return True
 
 
 @jit
-def _follow(
-    M: Maps,
-    products: Array,
-    offset: int,
-    lines: int,
-    start: int,
-    end: int,
-    n_out: int,
-    out_shape: Any,
-) -> None:
-    """Extend the product at products[offset:], of `lines` lines, by Q_start, …, Q_{end−1}."""
-    width = len(out_shape)
-    for e in range(start, end):
-        _multiply(M, products, offset, lines, M.later, e * n_out * width, n_out, out_shape)
-
-
-@jit
-def _prolong_within(M: Maps, block: int, end: int, n_out: int, out_shape: Any) -> None:
+def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_shape: Any) -> None:
     """Extend within[block] to Q_{end−1} ⋯ Q_start, where `start` is the block's first epoch."""
-    width, start = len(out_shape), block * BLOCK
-    offset = block * n_out * width
-    if M.within_to[block] == start:
-        for k in range(n_out * width):
-            M.within[offset + k] = M.later[start * n_out * width + k]
-        M.within_to[block] = start + 1
-    _follow(M, M.within, offset, n_out, M.within_to[block], end, n_out, out_shape)
-    M.within_to[block] = max(M.within_to[block], end)
+    lines = n_out * len(out_shape)
+    start, own, to = block * BLOCK, at.within + block * lines, at.within_to + block
+    if M.counts[to] == start:
+        for k in range(lines):
+            M.lines[own + k] = M.lines[at.later + start * lines + k]
+        M.counts[to] = start + 1
+    for e in range(M.counts[to], end):
+        _multiply(M, own, n_out, at.later + e * lines, n_out, at.scratch, out_shape)
+    M.counts[to] = max(M.counts[to], end)
 
 
 @jit
-def _prolong_across(M: Maps, block: int, current: int, n_out: int, out_shape: Any) -> None:
+def _prolong_across(
+    M: Maps, block: int, current: int, at: Layout, n_out: int, out_shape: Any
+) -> None:
     """Extend across[block] to the product of the whole blocks block + 1 to current − 1."""
-    width = len(out_shape)
-    offset = block * n_out * width
-    for b in range(M.across_to[block], current):
-        _prolong_within(M, b, (b + 1) * BLOCK, n_out, out_shape)
+    lines = n_out * len(out_shape)
+    own, to = at.across + block * lines, at.across_to + block
+    for b in range(M.counts[to], current):
+        _prolong_within(M, b, (b + 1) * BLOCK, at, n_out, out_shape)
         if b == block + 1:
-            for k in range(n_out * width):
-                M.across[offset + k] = M.within[b * n_out * width + k]
+            for k in range(lines):
+                M.lines[own + k] = M.lines[at.within + b * lines + k]
         else:
-            _multiply(M, M.across, offset, n_out, M.within, b * n_out * width, n_out, out_shape)
-    M.across_to[block] = max(M.across_to[block], current)
+            _multiply(M, own, n_out, at.within + b * lines, n_out, at.scratch, out_shape)
+    M.counts[to] = max(M.counts[to], current)
 
 
 @jit
 def _multiply(
-    M: Maps,
-    products: Array,
-    offset: int,
-    lines: int,
-    later: Array,
-    at: int,
-    n_out: int,
-    out_shape: Any,
+    M: Maps, product: int, lines: int, later: int, n_out: int, scratch: int, out_shape: Any
 ) -> None:
-    """Extend the product at products[offset:] by the map at later[at:], line by line."""
+    """Extend the product at `product`, of so many lines, by the map at `later`, line by line."""
     width = len(out_shape)
     for k in range(lines):
-        combine(later, out_shape, n_out, at, products, offset + k * width, M.scratch, 2 * width)
+        line, out = product + k * width, scratch + 2 * width
+        combine(M.lines, out_shape, n_out, later, M.lines, line, M.lines, out)
         for i in range(width):
-            products[offset + k * width + i] = M.scratch[2 * width + i]
+            M.lines[line + i] = M.lines[out + i]

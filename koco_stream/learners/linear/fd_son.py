@@ -20,10 +20,18 @@ from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import frequent_directions as directions
 from koco_stream.learners.linear.frequent_directions import BETA, COEF, HX, LINE, ROOT, X_HAT, Y
-from koco_stream.learners.linear.newton_round import FIRST_D, sketch_params, with_sketch
+from koco_stream.learners.linear.newton_round import sketch_params, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.lazy_maps import Maps, empty_maps, end_epoch, maps_floats, refresh
+from koco_stream.numerics.lazy_maps import (
+    Maps,
+    empty_maps,
+    end_epoch,
+    is_current,
+    maps_floats,
+    refresh,
+    refresh_used,
+)
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     gather,
@@ -32,6 +40,8 @@ from koco_stream.numerics.llvm.feature_lines import (
     shape_for,
 )
 from koco_stream.types import Array
+
+PERIOD = 2048  # shrinks, after which all columns are brought up to date
 
 
 class Params(NamedTuple):
@@ -56,7 +66,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ.
     sw: (d, W), line j = the kept rows' column j (m numbers), w̄_j, the buffer's column j (m
-    numbers), then D_jj if `diagonal`. a: the small vectors and matrices. maps: the shrinks to be
+    numbers), then D_jj if `diagonal`; last the epoch of the column. a: the small vectors and matrices. maps: the shrinks to be
     applied to columns. scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
@@ -82,12 +92,10 @@ def init(params: Params, n_features: int, seed: int) -> State:
         trace=np.zeros(()),
         sw=aligned_zeros(n_features, width),
         a=aligned_zeros(directions.FIRST_MATRIX + 6 * m, width).reshape(-1),
-        maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_shape),
+        maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_shape, PERIOD),
         scaled=np.zeros(n_features if params.diagonal else 0),
     )
     state.a[ROOT * width : ROOT * width + m] = 1.0 / math.sqrt(params.alpha)
-    if params.diagonal:
-        state.sw[:, 2 * m + 1] = FIRST_D
     return state
 
 
@@ -100,7 +108,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     for i in range(idx.size):
         prefetch(s.sw, params.shape, int(idx[i]))
     for i in range(idx.size):
-        if s.maps.touched[idx[i]] != s.maps.epoch[()]:
+        if not is_current(s.maps, s.sw, idx[i]):
             refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
     n2 = gather(s.sw, params.shape, idx, val, a, LINE * W)
     margin = a[LINE * W + m]  # w̄ᵀx
@@ -279,16 +287,16 @@ class FDSON(Learner):
         """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(
-            **sketch_params(q), shape=shape_for(2 * m + 1 + diagonal), out_shape=shape_for(m + 1)
+            **sketch_params(q), shape=shape_for(2 * m + 2 + diagonal), out_shape=shape_for(m + 1)
         )
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
-        width, out = len(shape_for(2 * m + 1 + diagonal)), len(shape_for(m + 1))
+        width, out = len(shape_for(2 * m + 2 + diagonal)), len(shape_for(m + 1))
         floats = (size.d + 13 + 6 * m) * width + diagonal * size.d
-        maps = maps_floats(size.d, 2 * m + 1, m + 1, out)
+        maps = maps_floats(size.d, 2 * m + 1, m + 1, out, PERIOD)
         return spec.Cost(floats + maps, 500 + 10 * m * m + size.s * (2 * m + 30))
 
     @property
@@ -317,6 +325,5 @@ class FDSON(Learner):
     def _table(self) -> Array:
         """The columns, all brought up to date."""
         m, state = self._params.sketch_size, self._readable_state()
-        for j in range(state.sw.shape[0]):
-            refresh(state.maps, state.sw, j, 2 * m + 1, m + 1, self._params.out_shape)
+        refresh_used(state.maps, state.sw, 2 * m + 1, m + 1, self._params.out_shape)
         return state.sw

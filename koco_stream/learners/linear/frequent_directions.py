@@ -11,7 +11,7 @@ from typing import Any
 
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.eigenvalues import symmetric_eigen
-from koco_stream.numerics.lazy_maps import Maps
+from koco_stream.numerics.lazy_maps import Maps, map_at
 from koco_stream.types import Array
 
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
@@ -57,9 +57,9 @@ def shrink(a: Array, maps: Maps, shape: Any, width: int, m: int, alpha: float) -
             a[G + i * W + i] = a[KEPT * W + i]
     symmetric_eigen(a, shape, n, G, vectors, VALUES * W, MORE * W)
 
-    map_at = maps.epoch[()] * (n + 1) * width
+    own = map_at(maps, n + 1, m + 1, width)
     for k in range((n + 1) * width):
-        maps.maps[map_at + k] = 0.0
+        maps.lines[own + k] = 0.0
     largest = 0.0
     for i in range(n):
         largest = max(largest, a[VALUES * W + i])
@@ -85,12 +85,12 @@ def shrink(a: Array, maps: Maps, shape: Any, width: int, m: int, alpha: float) -
         x_hat = 0.0
         for i in range(n):
             entry = i if i < m else i + 1
-            maps.maps[map_at + entry * width + rank] = factor * a[vectors + best * W + i]
+            maps.lines[own + entry * width + rank] = factor * a[vectors + best * W + i]
             x_hat += factor * a[vectors + best * W + i] * a[X_HAT * W + i]
         a[Y * W + rank] = x_hat
     for i in range(n):  # w̄ ← w̄ + Sᵀβ
         entry = i if i < m else i + 1
-        maps.maps[map_at + entry * width + m] = a[BETA * W + i]
+        maps.lines[own + entry * width + m] = a[BETA * W + i]
         a[BETA * W + i] = 0.0
-    maps.maps[map_at + m * width + m] = 1.0
+    maps.lines[own + m * width + m] = 1.0
     return trace

@@ -15,7 +15,7 @@ into the algorithm's lines:
 
 Diagonal adaptation (section 5.2; docs/errata.md, S7) feeds D^(−1/2) x instead of x, where D_jj is
 0.1 and the squares of g_j = ℓ'x_j so far. D lies in a column of a learner's table, so a round finds
-it in the line that it reads anyway.
+it in the line that it reads anyway; a zero there stands for 0.1, so that a new table is all zeros.
 """
 
 import math
@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import loses_digits, loss_slope
-from koco_stream.numerics.compiler import jit, jit_with
+from koco_stream.numerics.compiler import inlined, jit, jit_with
 from koco_stream.numerics.llvm.feature_lines import shape_for
 from koco_stream.types import Array
 
@@ -51,11 +51,18 @@ def _read_only(typing_context: Any, array: Any) -> Any:
 read_only = (lambda array: array) if config.DISABLE_JIT else _read_only
 
 
+@inlined
+def diagonal_of(table: Array, column: int, j: int) -> float:
+    """D_jj."""
+    D = table[j, column]
+    return FIRST_D if D == 0.0 else D
+
+
 @jit
 def rescale(table: Array, column: int, idx: Array, val: Array, scaled: Array) -> None:
     """scaled ← D^(−1/2) x for the row (idx, val)."""
     for i in range(idx.size):
-        scaled[i] = np.float64(val[i]) / math.sqrt(table[idx[i], column])
+        scaled[i] = np.float64(val[i]) / math.sqrt(diagonal_of(table, column, idx[i]))
 
 
 @jit
@@ -63,7 +70,7 @@ def adapt(table: Array, column: int, idx: Array, val: Array, slope: float) -> No
     """D_jj ← D_jj + g_j² for the row's features, with g = ℓ'x of the unscaled x."""
     for i in range(idx.size):
         g = slope * np.float64(val[i])
-        table[idx[i], column] += g * g
+        table[idx[i], column] = diagonal_of(table, column, idx[i]) + g * g
 
 
 def unbound(*arguments: Any) -> Any:
@@ -171,9 +178,11 @@ def sketch_params(q: Public) -> dict[str, Any]:
     }
 
 
-def table_cost(q: Public, size: StreamSize) -> Cost:
-    """What a learner costs whose table has m + 1 numbers a feature, and one more if `diagonal`."""
-    m, diagonal = whole(q, "sketch_size"), bool(q["diagonal"])
-    width, plain = len(shape_for(m + 1 + diagonal)), len(shape_for(m + 1))
+def table_cost(q: Public, size: StreamSize, numbers: int) -> Cost:
+    """What a learner costs whose table has so many numbers a feature, and one more if
+    `diagonal`.
+    """
+    diagonal = bool(q["diagonal"])
+    width, plain = len(shape_for(numbers + diagonal)), len(shape_for(numbers))
     floats = (size.d + width + 16) * width + diagonal * size.d
     return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)

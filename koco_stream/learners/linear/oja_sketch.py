@@ -1,8 +1,12 @@
 """Oja's sketch as Oja-SON keeps it: V = FZ, with w = w̄ + Vᵀβ beside it (docs/errata.md, S9).
 
 V's rows are orthonormal, and Z changes only where a row is non-zero. Z and w̄ are the table `zw` (d,
-…), line j = column j of Z (m numbers), then w̄_j. The small vectors and F lie in one flat array `a`;
-`a[P * W + i]` is p_i, where W is the width of a line (koco_stream.numerics.llvm.feature_lines).
+W), line j = column j of Z (m numbers), then w̄_j, …, and last the epoch of the line. The small
+vectors and F lie in one flat array `a`; `a[P * W + i]` is p_i.
+
+What changes all of V at once, a fold or a clean-up, is a linear map of the table's lines: it is
+applied to a line when its feature is next seen (koco_stream.numerics.lazy_maps). So no round passes
+over all features.
 """
 
 import math
@@ -10,7 +14,20 @@ from typing import Any
 
 from koco_stream.learners.spec import Parameter
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.lazy_maps import (
+    EPOCH,
+    PERIOD,
+    USED,
+    Maps,
+    end_epoch,
+    first_use,
+    is_current,
+    map_at,
+    refresh,
+    refresh_used,
+)
 from koco_stream.numerics.llvm.feature_lines import (
+    add_outer,
     gather,
     line_dot,
     line_dot3,
@@ -20,6 +37,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     sums_before,
     times,
 )
+from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
 SKETCH_RATE = Parameter(
@@ -37,10 +55,45 @@ SKETCH_START = Parameter(
 # Vectors in `a`, each (W,). State: BETA β; TLAM tΛ; I_MINUS_D and D, where D = tΛ/(α + tΛ) = tΛH
 # with the paper's H, and I − D = αH. Scratch, meaningless between rounds: Z is Zx; P p = Vx; ENERGY
 # Σ_{j<i} p_j²; MARGIN Σ_{j>i} p_j β_j; COEF what x adds to its features' lines; Q q = Vĝ; OWN and
-# EARLIER the factors by which L⁻¹ takes a row's own and the earlier rows' numbers. Then F, (W, W).
-BETA, TLAM, I_MINUS_D, D, Z, P, ENERGY, MARGIN, COEF, Q, OWN, EARLIER, F = range(13)
+# EARLIER the factors by which L⁻¹ takes a row's own and the earlier rows' numbers; SETTLED, zero
+# but within a dense round, what each row of Z is still to add to w̄. Then F, (W, W).
+BETA, TLAM, I_MINUS_D, D, Z, P, ENERGY, MARGIN, COEF, Q, OWN, EARLIER, SETTLED, F = range(14)
+
+FOLDS = 32  # after so many, all used lines are brought up to date; in most runs there are fewer
 
 IN_THE_SPAN = 1e-12  # a smaller remaining share of a column's square norm is rounding
+
+
+@jit
+def bring(zw: Array, maps: Maps, scale: Array, seed: Array, shape: Any, m: int, idx: Array) -> None:
+    """Bring the lines of a row's features up to date."""
+    for i in range(idx.size):
+        if not is_current(maps, zw, idx[i]):
+            bring_line(zw, maps, scale, seed, shape, m, int(idx[i]), int(idx[i]))
+
+
+@jit
+def bring_line(
+    zw: Array, maps: Maps, scale: Array, seed: Array, shape: Any, m: int, j: int, feature: int
+) -> None:
+    """Bring line j, which is that of `feature`, up to date.
+
+    If the sketch's random rows are drawn by need, and this is the first use, they are drawn.
+    """
+    if scale[()] > 0.0 and zw[j, zw.shape[1] - 1] == 0.0:
+        for i in range(m):
+            zw[j, i] = scale[()] * normal(seed[()], (i << 32) + feature)
+        first_use(maps, zw, j)
+    refresh(maps, zw, j, m + 1, m + 1, shape)
+
+
+@jit
+def bring_lines(params: Any, s: Any, features: Array) -> None:
+    """Bring lines up to date that were copied from those of these features, in order."""
+    for j in range(features.size):
+        bring_line(
+            s.zw, s.maps, s.scale, s.seed, params.shape, params.sketch_size, j, int(features[j])
+        )
 
 
 @jit
@@ -50,6 +103,7 @@ def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     Leaves Zx and p = Vx, the row as the sketch sees it, in the scratch.
     """
     m, W = params.sketch_size, len(params.shape)
+    bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
     n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
     times(s.a, params.shape, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
     return s.a[Z * W + m] + line_dot(s.a, params.shape, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
@@ -162,123 +216,95 @@ def orthonormalise(
 
 
 @inlined
-def add_densely(
-    zw: Array, a: Array, shape: Any, m: int, idx: Array, val: Array, factor: float
-) -> None:
+def add_densely(params: Any, s: Any, idx: Array, val: Array, factor: float) -> None:
     """Z ← L⁻¹(V + γ q ĝᵀ) after `orthonormalise`: row i is that of L⁻¹V and γ q_i ĝ/√(s_{i−1} s_i),
     so that no digit of V is lost, however large ĝ is. `factor` is c/(2 + γ‖ĝ‖²).
     """
-    W = len(shape)
-    merge(zw, a, m, W)
-    on_x = 0.0
+    a, m, W = s.a, params.sketch_size, len(params.shape)
+    for k in range(W):
+        a[COEF * W + k] = 0.0
     for i in range(m):
         a[COEF * W + i] = factor * a[EARLIER * W + i]
-        on_x += a[BETA * W + i] * a[COEF * W + i]
-    a[COEF * W + m] = on_x
-    scatter(zw, shape, idx, val, a, COEF * W)
-    clean(zw, a, m, W)
+        a[COEF * W + m] += a[BETA * W + i] * a[COEF * W + i]
+    fold(s.zw, a, s.maps, s.scale, s.seed, params.shape, m)
+    bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
+    scatter(s.zw, params.shape, idx, val, a, COEF * W)
 
 
 @jit
-def settle(zw: Array, a: Array, m: int, W: int) -> None:
-    """w̄ ← w̄ + Vᵀβ, β ← 0: before a round that would make β, and w̄ against it, very large."""
-    on_z, beta, f = a[OWN * W :], a[BETA * W :], a[F * W :].reshape(W, W)
+def settle(a: Array, m: int, W: int) -> None:
+    """w̄ ← w̄ + Vᵀβ, β ← 0, of which the fold of this round takes care: before a dense round would
+    make β, and w̄ against it, very large.
+    """
     for k in range(m):
-        on_z[k] = 0.0
         for i in range(m):
-            on_z[k] += beta[i] * f[i, k]
-    for j in range(zw.shape[0]):
-        w = zw[j, m]
-        for k in range(m):
-            w += on_z[k] * zw[j, k]
-        zw[j, m] = w
+            a[SETTLED * W + k] += a[BETA * W + i] * a[(F + i) * W + k]
     for i in range(m):
-        beta[i] = 0.0
+        a[BETA * W + i] = 0.0
 
 
 @jit
-def fold(zw: Array, a: Array, m: int, W: int) -> None:
-    """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, and a clean-up of V's rows: O(m²d), at rounds decided by
-    the state (S4).
-    """
-    merge(zw, a, m, W)
-    clean(zw, a, m, W)
-
-
-@jit
-def merge(zw: Array, a: Array, m: int, W: int) -> None:
-    """Z ← FZ, w̄ ← w̄ + Zᵀβ with the new Z.
-
-    F is transposed meanwhile, so that a line's numbers are computed side by side. For that, its
-    index has two numbers here: the compiler takes it that a sum of products could be negative.
-    """
-    line, beta, f = a[OWN * W :], a[BETA * W :], a[F * W :].reshape(W, W)
-    transpose(f)
-    for j in range(zw.shape[0]):
-        line[:m] = 0.0
-        for k in range(m):
-            z = zw[j, k]
-            for i in range(m):
-                line[i] += f[k, i] * z
-        w = zw[j, m]
+def fold(zw: Array, a: Array, maps: Maps, scale: Array, seed: Array, shape: Any, m: int) -> None:
+    """Z ← FZ, F ← I, w̄ ← w̄ + Vᵀβ, β ← 0, at rounds decided by the state (S4)."""
+    W = len(shape)
+    settle(a, m, W)
+    own = map_at(maps, m + 1, m + 1, W)
+    for k in range(m):
         for i in range(m):
-            zw[j, i] = line[i]
-            w += beta[i] * line[i]
-        zw[j, m] = w
-    transpose(f)
+            maps.lines[own + k * W + i] = a[(F + i) * W + k]
+            a[(F + i) * W + k] = 1.0 if i == k else 0.0
+        maps.lines[own + k * W + m] = a[SETTLED * W + k]
+        maps.lines[own + m * W + k] = 0.0
+        a[SETTLED * W + k] = 0.0
+    maps.lines[own + m * W + m] = 1.0
+    if scale[()] > 0.0 and maps.counts[EPOCH] + 1 == maps.counts[PERIOD]:
+        for j in range(zw.shape[0]):  # draw all that is left, before the period's maps are dropped
+            bring_line(zw, maps, scale, seed, shape, m, j, j)
+    end_epoch(maps, zw, m + 1, m + 1, shape)
 
 
 @jit
-def transpose(square: Array) -> None:
-    """Overwrite a square matrix by its transpose."""
-    for i in range(square.shape[0]):
-        for k in range(i):
-            square[i, k], square[k, i] = square[k, i], square[i, k]
+def clean(zw: Array, a: Array, maps: Maps, shape: Any, m: int) -> None:
+    """Make V's rows orthonormal after a fold, when Z is V: F ← L⁻¹ with LLᵀ = VVᵀ.
 
-
-@jit
-def clean(zw: Array, a: Array, m: int, W: int) -> None:
-    """Gram–Schmidt on Z's rows, which are V's now; F ← I, β ← 0."""
-    beta, f = a[BETA * W :], a[F * W :].reshape(W, W)
-    reorthonormalise(zw, m, f)
-    for i in range(m):
-        beta[i] = 0.0
-        for k in range(m):
-            f[i, k] = 1.0 if i == k else 0.0
-
-
-@jit
-def reorthonormalise(table: Array, m: int, factor: Array) -> None:
-    """Orthonormalise the first m columns of `table` (d, …) in place, in two sweeps over it.
-
-    V ← L⁻¹V with LLᵀ = VVᵀ. A column in the span of those before it becomes zero. `factor` (at
-    least m, at least m) is scratch. V has to be nearly orthonormal: rounding errors are multiplied
-    by the square of its condition number.
+    This passes over all features that were used. A row in the span of those before it becomes zero.
+    V has to be nearly orthonormal: rounding errors are multiplied by the square of its condition
+    number.
     """
-    d = table.shape[0]
+    W = len(shape)
+    square = a[F * W :].reshape(W, W)
+    refresh_used(maps, zw, m + 1, m + 1, shape)
     for i in range(m):
+        square[i, i] = 0.0
+    for at in range(maps.counts[USED]):
+        for k in range(m):
+            a[COEF * W + k] = zw[maps.used[at], k]
+        a[COEF * W + m] = 0.0
+        add_outer(a, shape, m, F * W, COEF * W, COEF * W)
+    invert_factor(square, m)
+
+
+@jit
+def invert_factor(square: Array, m: int) -> None:
+    """Replace a Gram matrix G (m, m) by L⁻¹, where LLᵀ = G.
+
+    If row i of G is in the span of those before it, row i of L⁻¹ is zero.
+    """
+    for i in range(m):
+        original = square[i, i]
         for k in range(i + 1):
-            factor[i, k] = 0.0
-    for j in range(d):
-        for i in range(m):
-            v = table[j, i]
-            for k in range(i + 1):
-                factor[i, k] += table[j, k] * v
-    for i in range(m):
-        original = factor[i, i]
-        for k in range(i + 1):
-            total = factor[i, k]
+            total = square[i, k]
             for n in range(k):
-                total -= factor[i, n] * factor[k, n]
+                total -= square[i, n] * square[k, n]
             if k < i:
-                # The diagonal stores 1/L_kk.
-                factor[i, k] = total * factor[k, k]
+                square[i, k] = total * square[k, k]  # the diagonal holds 1/L_kk
             else:
                 independent = total > IN_THE_SPAN * original
-                factor[i, i] = 1.0 / math.sqrt(total) if independent else 0.0
-    for j in range(d):
-        for i in range(m):
-            v = table[j, i]
-            for k in range(i):
-                v -= factor[i, k] * table[j, k]
-            table[j, i] = v * factor[i, i]
+                square[i, i] = 1.0 / math.sqrt(total) if independent else 0.0
+    for i in range(m):  # the rows before i are those of L⁻¹ already, and row i before k
+        for k in range(i):
+            total = 0.0
+            for n in range(k, i):
+                total -= square[i, n] * square[n, k]
+            square[i, k] = total * square[i, i]
+            square[k, i] = 0.0

@@ -12,6 +12,7 @@ What a round asks of the sketch, and the layout of `a`, is in oja_sketch.py.
 """
 
 import math
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +20,14 @@ import numpy as np
 from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import oja_sketch as sketch
-from koco_stream.learners.linear.newton_round import FIRST_D, sketch_params, table_cost, with_sketch
+from koco_stream.learners.linear.newton_round import sketch_params, table_cost, with_sketch
 from koco_stream.learners.linear.oja_sketch import BETA, COEF, I_MINUS_D, TLAM, F, P, Z
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.lazy_maps import USED, Maps, empty_maps, first_use, maps_floats
 from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, scatter, shape_for
+from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
 SKETCH_SIZE = spec.Parameter(
@@ -33,7 +36,8 @@ SKETCH_SIZE = spec.Parameter(
 
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 DENSE_AT = 1e3  # a round is dense if the sketch's Gram determinant grows by more than this (S12)
-CLEAN_AT = 1e2  # a row that makes V's rounding grow by more than this ends its round with a fold
+CLEAN_AT = 1e2  # V's rows are made orthonormal when started rows multiply its rounding by more
+DRAW_AT = 1000  # features for each row of the sketch, from which on random rows are drawn by need
 NEW_ROW_AT = (
     1e-6  # a gradient starts a row if a larger share of its square is outside the sketch (S10)
 )
@@ -61,48 +65,60 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = Z's
-    column j (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: ((F + W)·W,) the small
-    vectors and F, V = FZ. growth: () bound on F⁻¹. folds, dense_rounds: () how often. scaled: (d,)
-    scratch for D^(−1/2) x, or (0,).
+    column j (m numbers), then w̄_j, then D_jj if `diagonal`, then padding; last the line's epoch. a:
+    ((F + W)·W,) the small vectors and F, V = FZ. maps: the folds that are to be applied to lines.
+    growth: () bound on F⁻¹. spoilt: () bound on what V lacks of orthonormality, in roundings. folds,
+    cleanings, dense_rounds: () how often. scale, seed: () of a random start that is drawn by need;
+    scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
     t: Array
     found: Array
     zw: Array
     a: Array
+    maps: Maps
     growth: Array
+    spoilt: Array
     folds: Array
+    cleanings: Array
     dense_rounds: Array
+    scale: Array
+    seed: Array
     scaled: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0; V is the orthonormalised rows of a Gaussian matrix drawn from `seed`, or all zero and
-    still to be found.
+    """w = 0; V is all zero and still to be found, or Gaussian rows drawn from `seed`.
+
+    Few features' rows are orthonormalised. Of many, a feature's numbers are drawn at its first use
+    with variance 1/d, so that VVᵀ is I in expectation and within about √(m/d) of it.
     """
     width, m = len(params.shape), params.sketch_size
     found = 0 if params.from_gradients else min(m, n_features)
+    by_need = found > 0 and n_features >= DRAW_AT * m
+    counts = {name: np.zeros((), np.int64) for name in ("t", "folds", "cleanings", "dense_rounds")}
     state = State(
-        t=np.zeros((), np.int64),
         found=np.array(found),
         zw=aligned_zeros(n_features, width),
         a=aligned_zeros(F + width, width).reshape(-1),
+        maps=empty_maps(n_features, m + 1, m + 1, params.shape, sketch.FOLDS),
         growth=np.ones(()),
-        folds=np.zeros((), np.int64),
-        dense_rounds=np.zeros((), np.int64),
+        spoilt=np.ones(()),
+        scale=np.array(1.0 / math.sqrt(n_features) if by_need else 0.0),
+        seed=np.array(seed, np.uint64),
         scaled=np.zeros(n_features if params.diagonal else 0),
+        **counts,
     )
     state.a[I_MINUS_D * width : (I_MINUS_D + 1) * width] = 1.0
     for i in range(m):
         state.a[F * width + i * (width + 1)] = 1.0
-    if params.diagonal:
-        state.zw[:, m + 1] = FIRST_D
-    if found:
-        state.zw[:, :found] = np.random.default_rng([seed, 0x0A]).standard_normal(
-            (n_features, found)
-        )
+    if found and not by_need:
+        draw = np.random.default_rng([seed, 0x0A])
+        state.zw[:, :found] = draw.standard_normal((n_features, found))
         for _ in range(2):
             gram_schmidt(state.zw, found, np.empty(found))
+        for j in range(n_features):
+            first_use(state.maps, state.zw, j)
     return state
 
 
@@ -124,13 +140,13 @@ def learn(
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
     c2n2 = c * c * n2  # ‖ĝ‖²
-    unclean, started = False, -1
+    started = -1
     if s.found[()] < m and c != 0.0 and residual > NEW_ROW_AT * n2:
         started = int(s.found[()])
         sketch.start_row(a, W, started, n2, residual)
         s.found[()] = started + 1
-        s.growth[()] *= n2 / residual
-        unclean = bool(s.growth[()] > CLEAN_AT)
+        s.growth[()] *= math.sqrt(n2 / residual)
+        s.spoilt[()] *= n2 / residual
 
     # Algorithm 5, line 1: Λ ← (1 − γ)Λ + γ diag(q)², with q = Vĝ = cp; kept as tΛ. One γ stands for
     # the matrix Γ_t.
@@ -144,16 +160,17 @@ def learn(
     grown = 1.0 + kappa_c2 * line_dot(a, params.shape, P * W, P * W)
     dense = grown > DENSE_AT
     if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
-        if started >= 0:  # the fold reads all of Z: its new row has to be there
+        if started >= 0:  # the fold maps all of Z: its new row has to be there
             sketch.write_row(s.zw, a, params.shape, idx, val, started, residual)
-            started, unclean = -1, False
-        sketch.fold(s.zw, a, m, W)
+            started = -1
+        sketch.fold(s.zw, a, s.maps, s.scale, s.seed, params.shape, m)
+        sketch.bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
         s.growth[()] = 1.0
         s.folds[()] += 1
         for k in range(m):
             a[Z * W + k] = a[P * W + k]  # now Z = V
     if dense:
-        sketch.settle(s.zw, a, m, W)
+        sketch.settle(a, m, W)
     s.growth[()] *= math.sqrt(grown)
     # Algorithm 4, line 9: w̄ ← w̄ − g/α − (δᵀb)ĝ, where δᵀb = γqᵀβ (S9).
     w_coef -= gamma * c * c * line_dot(a, params.shape, P * W, BETA * W) + slope / alpha
@@ -170,11 +187,16 @@ def learn(
     sketch.orthonormalise(
         a, params.shape, m, alpha, c, decay, gain, kappa, (1.0 + gamma * c2n2) * slope / alpha
     )
+    unclean = s.spoilt[()] > CLEAN_AT
     if dense:
-        sketch.add_densely(s.zw, a, params.shape, m, idx, val, c / (2.0 + gamma * c2n2))
+        sketch.add_densely(params, s, idx, val, c / (2.0 + gamma * c2n2))
         s.dense_rounds[()] += 1
     elif unclean:
-        sketch.fold(s.zw, a, m, W)
+        sketch.fold(s.zw, a, s.maps, s.scale, s.seed, params.shape, m)
+    if unclean:
+        sketch.clean(s.zw, a, s.maps, params.shape, m)
+        s.spoilt[()] = 1.0
+        s.cleanings[()] += 1
     if dense or unclean:
         s.growth[()] = 1.0
         s.folds[()] += 1
@@ -203,7 +225,8 @@ class OjaSON(Learner):
         scaled down turn the sketch less, and 16 to 128 work better (docs/errata.md, S8).
     sketch_start : {"gradients", "random"}
         How the sketch starts: from the first m gradients, orthonormalised, or from random rows
-        drawn with `seed`.
+        drawn with `seed`. From 1,000·m features on, random rows are orthonormal in expectation
+        (docs/errata.md, S10).
     diagonal : bool or "updated"
         Learn from D^(−1/2) x, where D_jj = 0.1 + Σ g_j² over the previous rounds (section 5.2).
         With "updated", the update after the prediction also has this round's g in D, as in Vowpal
@@ -250,7 +273,7 @@ class OjaSON(Learner):
         spec.DIAGONAL,
         spec.PROJECTION,
     )
-    numbers_version = 6
+    numbers_version = 7
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -279,7 +302,7 @@ class OjaSON(Learner):
             **sketch_params(q),
             rate=spec.real(q, "sketch_rate"),
             from_gradients=q["sketch_start"] == "gradients",
-            shape=shape_for(m + 1 + diagonal),
+            shape=shape_for(m + 2 + diagonal),
         )
 
     @classmethod
@@ -296,13 +319,36 @@ class OjaSON(Learner):
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        return table_cost(q, size)
+        n = spec.whole(q, "sketch_size") + 1
+        cost = table_cost(q, size, n + 1)
+        width = len(shape_for(n + 1 + bool(q["diagonal"])))
+        return cost._replace(floats=cost.floats + maps_floats(size.d, n, n, width, sketch.FOLDS))
+
+    @classmethod
+    def expect(cls, params: Params, state: State, rows: Rows) -> Array:
+        """Predictions (n,) for rows, each as if it came in the next round.
+
+        Bringing a line up to date now and again later rounds otherwise than doing it once: so it is
+        done on a copy of the lines of these rows.
+        """
+        features, indices = np.unique(rows.indices, return_inverse=True)
+        lines = aligned_zeros(features.size, len(params.shape))
+        lines[:] = state.zw[features]
+        counts, products = state.maps.counts.copy(), state.maps.lines.copy()
+        counts[USED] = 0
+        maps = Maps(counts, np.zeros(features.size, np.int32), products)
+        copied = state._replace(zw=lines, maps=maps)
+        sketch.bring_lines(params, copied, features)
+        return super().expect(
+            params,
+            copied,
+            rows._replace(indices=frozen(indices, np.int32), n_features=features.size),
+        )
 
     @property
     def sketch_(self) -> Array:
         """V (m, d), the sketch's orthonormal rows; zero where a row has not started."""
-        m = self._params.sketch_size
-        return self._state.zw[:, :m].dot(self._lines(F)[:m, :m].T).T
+        return self._sketch_of(self._table())
 
     @property
     def eigenvalues_(self) -> Array:
@@ -312,8 +358,19 @@ class OjaSON(Learner):
     @property
     def coef_(self) -> Array:
         """The weights u (d,), the intercept's last; of the rescaled features if `diagonal`."""
+        m, table = self._params.sketch_size, self._table()
+        return table[:, m] + self._sketch_of(table).T @ self._lines(BETA)[0, :m]
+
+    def _table(self) -> Array:
+        """The table on a copy, all brought up to date."""
+        copied = deepcopy(self._state)
+        sketch.bring_lines(self._params, copied, np.arange(copied.zw.shape[0]))
+        return copied.zw
+
+    def _sketch_of(self, table: Array) -> Array:
+        """V (m, d) from the table."""
         m = self._params.sketch_size
-        return self._state.zw[:, m] + self.sketch_.T @ self._lines(BETA)[0, :m]
+        return table[:, :m].dot(self._lines(F)[:m, :m].T).T
 
     def _lines(self, first: int) -> Array:
         """The small vectors and F, a line each, from this one on."""

@@ -20,7 +20,7 @@ from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import kept_inverse as inverse
 from koco_stream.learners.linear.kept_inverse import BOTH, COEF, HR, HX, ON_R, ON_S, X_HAT, B, R
-from koco_stream.learners.linear.newton_round import FIRST_D, sketch_params, table_cost, with_sketch
+from koco_stream.learners.linear.newton_round import sketch_params, table_cost, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted
@@ -78,8 +78,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
         a[inverse.FIRST_MATRIX + i, i] = 1.0 / params.alpha
     t, folds, dense_rounds = (np.zeros((), np.int64) for _ in range(3))
     table, scaled = aligned_zeros(n_features, width), np.zeros(n_features * bool(params.diagonal))
-    if params.diagonal:
-        table[:, m + 1] = FIRST_D
     return State(t, folds, dense_rounds, np.array(seed, np.uint64), table, a.reshape(-1), scaled)
 
 
@@ -302,8 +300,8 @@ class RPSON(Learner):
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        of_table = table_cost(q, size)
-        width = len(shape_for(spec.whole(q, "sketch_size") + 2))
+        m = spec.whole(q, "sketch_size")
+        of_table, width = table_cost(q, size, m + 1), len(shape_for(m + 2))
         return spec.Cost(of_table.floats + 2 * width**2, 100 + of_table.nanoseconds)
 
     @property

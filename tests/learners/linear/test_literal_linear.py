@@ -142,7 +142,7 @@ def random_start(options, d):
 
 def counters(model):
     """How often so far: whatever of these the learner's state has."""
-    names = ("folds", "dense_rounds", "shrinks", "found", "filled")
+    names = ("folds", "cleanings", "dense_rounds", "shrinks", "found", "filled")
     return {k: int(getattr(model._state, k)) for k in names if hasattr(model._state, k)}
 
 
@@ -183,6 +183,7 @@ def learn(name, options, X, y):
             "zero slope": slopes[options["loss"]](predictions[-1], y[t]) == 0,
             "dense round": dense,
             "fold": folded and not dense,
+            "clean-up": up.get("cleanings"),
             "row start": started,
             "row start in a dense round": started and dense,
             "row start in a round that folds": started and folded and not dense,
@@ -542,6 +543,7 @@ EXPECTED = {
         *EVERY,
         "dense round",
         "fold",
+        "clean-up",
         "row start",
         "row start in a dense round",
         "row start in a round that folds",

@@ -1,0 +1,141 @@
+"""Folds, clean-ups and random rows of Oja-SON's sketch, which are applied to a feature's line only
+when it is next seen, against a literal sketch of all features that does everything at once.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream import OjaSON
+from koco_stream.learners.linear import oja_son
+from koco_stream.learners.linear.oja_sketch import FOLDS
+from koco_stream.numerics.lazy_maps import EPOCH, USED
+from tests.oracles.exact_algebra import cholesky
+from tests.oracles.losses import slopes
+from tests.oracles.sketched_newton import Oja, sketched_newton
+
+M, D = 2, 300
+SHARED = {"alpha": 1.0, "curvature": 0.5, "clip": 1.0}
+
+
+class OjaFromAnyRows(Oja):
+    """Oja's sketch from rows that are orthonormal in expectation only: V ← L⁻¹(V + γqĝᵀ) with the L
+    that orthonormalises them if they are, LLᵀ = I + κqqᵀ.
+    """
+
+    def init(self, alpha, d, dtype):
+        super().init(alpha, d, dtype)
+        self.V = self.start.astype(dtype)
+
+    def update(self, g_hat, x):
+        self.t += 1
+        gamma = min(self.dtype(self.rate) / self.t, self.dtype(1))
+        q = self.V @ g_hat
+        kappa = 2 * gamma + gamma**2 * (g_hat @ g_hat)
+        self.Lambda = (1 - gamma) * self.Lambda + gamma * q**2
+        L = cholesky(np.eye(len(q), dtype=self.dtype) + kappa * np.outer(q, q))
+        self.V = self.V + gamma * np.outer(q, g_hat)
+        for i in range(len(q)):
+            self.V[i] = (self.V[i] - L[i, :i] @ self.V[:i]) / L[i, i]
+        self.eigenvalues = self.t * self.Lambda
+
+
+def sparse_rows(draw, n, seen, scale):
+    """Rows of a few features, of which row t has some of the first `seen[t]`."""
+    X = np.zeros((n, D))
+    for t in range(n):
+        chosen = draw.choice(seen[t], 4, replace=False)
+        X[t, chosen] = scale * draw.standard_normal(4)
+    return X, draw.uniform(-1, 1, n)
+
+
+def random_rows_by_need(seed, **given):
+    return OjaSON(M, sketch_start="random", seed=seed, **SHARED, **given)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    stream=st.integers(0, 10_000),
+    scale=st.sampled_from([0.3, 3.0, 100.0]),
+    rate=st.sampled_from([1.0, 16.0]),
+    diagonal=st.sampled_from([False, True, "updated"]),
+)
+@pytest.mark.filterwarnings("ignore:a label")
+def test_rows_drawn_by_need__are_as_if_all_had_been_drawn_at_the_start(
+    stream, scale, rate, diagonal
+):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(oja_son, "DRAW_AT", 1)
+        draw = np.random.default_rng(stream)
+        # New features come all the time, also after the maps of a period were discarded.
+        X, y = sparse_rows(draw, 60, np.linspace(5, 40, 60).astype(int), scale)
+        options = {"sketch_rate": rate, "diagonal": diagonal}
+        start = random_rows_by_need(stream, **options).partial_fit(X[:0], y[:0]).sketch_
+        model = random_rows_by_need(stream, **options)
+        predictions = model.progressive(X, y)
+    expected, weights, sketch, _ = sketched_newton(
+        X, y, OjaFromAnyRows(M, rate, start), slope=slopes["squared"], diagonal=diagonal,
+        dtype=np.longdouble, **SHARED,
+    )  # fmt: skip
+    np.testing.assert_allclose(predictions, expected.astype(float), atol=1e-9)
+    np.testing.assert_allclose(model.sketch_, sketch.V.astype(float), atol=1e-9)
+    np.testing.assert_allclose(model.coef_, weights.astype(float), rtol=1e-8, atol=1e-8)
+    if scale == 100.0 and not diagonal:
+        assert model._state.folds > FOLDS  # the maps of a period were discarded
+
+
+def test_rows_drawn_by_need__are_orthonormal_in_expectation_and_independent_of_the_rows_seen():
+    d, m = 20_000, 5
+    at_once = OjaSON(m, sketch_start="random", seed=3).partial_fit(
+        scipy.sparse.csr_array((0, d)), np.zeros(0)
+    )
+    V = at_once.sketch_
+    assert np.abs(V @ V.T - np.eye(m)).max() < 6 * np.sqrt(2 / d)
+    assert not at_once._state.zw.any()  # reading drew them on a copy
+    row = scipy.sparse.csr_array(([1e-9], [12_345], [0, 1]), (1, d))
+    at_once.partial_fit(row, np.zeros(1))
+    assert at_once._state.maps.counts[USED] == 1
+    np.testing.assert_allclose(at_once.sketch_, V, atol=1e-12)
+    other = OjaSON(m, sketch_start="random", seed=4).partial_fit(row, np.zeros(1))
+    assert np.abs(other.sketch_ - V).max() > 1 / np.sqrt(d)
+
+
+@pytest.mark.parametrize("start", ["gradients", "random", "by need"])
+def test_line_that_is_not_up_to_date__is_predicted_from_as_if_it_were(start, monkeypatch):
+    # Features come back after zero, one and many folds, and predictions between the rounds change
+    # nothing.
+    monkeypatch.setattr(oja_son, "DRAW_AT", 1 if start == "by need" else 10**6)
+    draw = np.random.default_rng(5)
+    X, y = sparse_rows(draw, 120, np.full(120, 40), 100.0)
+
+    def fresh():
+        return OjaSON(3, sketch_start="random" if start == "by need" else start, **SHARED)
+
+    alone, asked = fresh().progressive(X, y), fresh()
+    stale, expected = 0, []
+    for t in range(120):
+        if t:
+            state = asked._state
+            ages = state.zw[X[t] != 0, -1]
+            stale += np.sum((ages > 0) & (ages != state.maps.counts[EPOCH] + 1))
+            expected.append(asked.predict(X[t : t + 3])[0])
+        asked.partial_fit(X[t : t + 1], y[t : t + 1])
+    assert stale > 100
+    assert expected == alone[1:].tolist()
+
+
+def test_clean_up__makes_a_spoilt_sketch_orthonormal():
+    # Each row that starts from what little the sketch leaves of it multiplies the rounding.
+    draw = np.random.default_rng(0)
+    X = draw.random(13) + 0.02 * np.geomspace(1, 0.1, 13) * draw.standard_normal((200, 13))
+    model = OjaSON(10, 0.0625)
+    spoilt = 1.0
+    for t in range(200):
+        model.partial_fit(X[t : t + 1], [draw.random()])
+        spoilt = max(spoilt, float(model._state.spoilt))
+        V = model.sketch_[: int(model._state.found)]
+        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-12)
+    assert model._state.cleanings >= 5
+    assert spoilt <= oja_son.CLEAN_AT
