@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from koco_stream.streams.rows import Rows, sparse_rows
 from koco_stream.learners import learner_named
+from koco_stream.streams.rows import Rows, sparse_rows
 from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours, scan
 
@@ -113,8 +113,8 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
                 ]
                 for (value, t), (ours, s, _) in zip(found.items(), cases.values(), strict=True)
             ],
-            "A table entry: one of the s (m + 1) numbers that a round reads and writes, or of the sD"
-            " that it reads or draws.",
+            "A table entry: one of the s (m + 1) numbers that a round reads and writes, or of the"
+            " sD that it reads or draws.",
         )
     return results
 
