@@ -125,25 +125,6 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
     There must be room.
     """
     p = int(points.n[()])
-    _write(points, p, idx, val, n2, t)
-    points.n[()] = p + 1
-
-
-@inlined
-def replace_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Replace point p by the row (idx, val) of round t.
-
-    There must be lines for its features; the lines of features no longer used are not freed.
-
-    All lines in use are first set to zero for this point.
-    """
-    for line in range(points.used[()]):
-        points.features[p // BLOCK, line, p % BLOCK] = 0.0
-    _write(points, p, idx, val, n2, t)
-
-
-@inlined
-def _write(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
     for i in range(idx.size):
         line = points.line_of[idx[i]]
         if line == 0:
@@ -153,6 +134,7 @@ def _write(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) ->
         points.features[p // BLOCK, line, p % BLOCK] = val[i]
     points.norms[p] = n2
     points.rounds[p] = t
+    points.n[()] = p + 1
 
 
 def points_floats(n: int, lines: int, d: int) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.array_file import MALFORMED, Unreadable, read_arrays, write_arrays
 from koco_stream.io.files import written_atomically
+from koco_stream.kernels.leaving_points import Holdings
+from koco_stream.kernels.random_features import Frequencies
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.types import Array
 from koco_stream.version import __version__
@@ -17,6 +19,7 @@ from koco_stream.version import __version__
 L = TypeVar("L")
 
 FORMAT = 1
+NOT_SAVED = Frequencies, Holdings  # made again from the seed, or from the points
 EARLIER = {"positions": "place"}  # other names of arrays in files of earlier versions
 
 
@@ -54,10 +57,12 @@ def arrays_of(model: Any) -> dict[str, Array]:
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     """The arrays of a learner's state by name; those of a nested state are named `outer.inner`.
 
-    Read-only views of other arrays are left out.
+    Read-only views of other arrays are left out, and what NOT_SAVED lists.
     """
     arrays = {}
     for name, value in state._asdict().items():
+        if isinstance(value, NOT_SAVED):
+            continue
         if isinstance(value, tuple):
             arrays.update(state_arrays(value, f"{prefix}{name}."))
         elif value.flags.writeable:
@@ -145,6 +150,8 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
     """
     grown = {}
     for name, value in state._asdict().items():
+        if isinstance(value, NOT_SAVED):
+            continue
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:

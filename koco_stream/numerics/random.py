@@ -18,6 +18,9 @@ LAYERS = 256
 TAIL = 3.6541528853610088
 AREA = 0.00492867323399
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+STREAM = np.uint64(0xD1342543DE82EF95)
+ROW = 32  # the numbers of a row are 2³² positions apart
+SIGN_AND_LAYER = np.uint64(511)  # the bits of a word that say both
 
 
 def _layers() -> tuple[Array, Array]:
@@ -32,15 +35,15 @@ def _layers() -> tuple[Array, Array]:
 
 
 X, DENSITY = _layers()
+# By sign and layer: the signed right edge, for a word's 53 bits as they are, and the next edge. The
+# power of two changes no rounding.
+EDGES = np.stack([np.append(X[:-1], -X[:-1]) * 2.0**-53, np.tile(X[1:], 2)], axis=1)
 
 
 @jit
 def bits(seed: Any, position: Any) -> Any:
     """64 random bits for a position in the sequence of a seed."""
-    z = (
-        np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
-        + (np.uint64(position) + np.uint64(1)) * GOLDEN
-    )
+    z = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -95,3 +98,27 @@ def normal(seed: Any, position: Any) -> float:
     sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
     x = unit(word) * X[layer]
     return sign * x if x < X[layer + 1] else _rarely(word)
+
+
+@jit
+def normals(seed: Any, position: int, n: int, scale: float, out: Array, rare: Array) -> None:
+    """Compute out[i] ← scale·normal(seed, position + 2³²·i) for i < n.
+
+    It has no branches but for one number in seventy; their places are put in `rare` (n,).
+    """
+    counter = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
+    left = 0
+    for i in range(n):
+        z = counter
+        counter += GOLDEN << np.uint64(ROW)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word = z ^ (z >> np.uint64(31))
+        kind = np.int64(word & SIGN_AND_LAYER)
+        x = np.float64(np.int64(word >> np.uint64(11))) * EDGES[kind, 0]
+        out[i] = scale * x
+        rare[left] = i
+        left += abs(x) >= EDGES[kind, 1]
+    for k in range(left):
+        i = rare[k]
+        out[i] = scale * normal(seed, position + (i << ROW))

@@ -87,7 +87,14 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         -8.0,
         lambda r: r["dense"]["FDSON m=10"].us / r["dense"][US].us,
     ),
-    ("FDSON, d from 10^4 to 10^6", -4.0, lambda r: grown(r, "FDSON", "d", 10**4, 10**6)),
+    *[
+        (
+            f"{name}, d from 10^4 to 10^6",
+            -3.0,
+            lambda r, name=name: grown(r, name, "d", 10**4, 10**6),
+        )
+        for name in ("RPSON", "FDSON", "FOGD", "DualSGD")
+    ],
     ("OjaSON, d from 10^4 to 10^7", -5.0, lambda r: grown(r, "OjaSON", "d", 10**4, 10**7)),
     *[
         (

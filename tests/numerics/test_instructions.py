@@ -77,6 +77,16 @@ def test_point_panels(n, kind):
     check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
 
 
+@pytest.mark.parametrize(("begin", "end"), [(0, 0), (0, 7), (6, 7), (16, 32)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_add_lines(begin, end, kind):
+    draw = np.random.default_rng(end)
+    table, lines = draw.standard_normal((9, 48)), draw.integers(0, 9, 16).astype(np.int32)
+    val, sums = draw.standard_normal(33).astype(kind), draw.standard_normal((2, 48))
+    for n in (1, 16, 45):
+        check(panels, "add_lines", table, lines, val, begin, end, n, sums)
+
+
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45, 289])
 def test_lower_triangular_times_a_tile__is_that_of_each_column(n):
     """Also over more lines than are computed at once."""

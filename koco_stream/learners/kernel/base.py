@@ -1,15 +1,18 @@
 """What the kernel learners share: the kernel, the dictionary of points, and their costs."""
 
+import threading
 from typing import Any
 
 import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, Points, more_room, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
+from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.numerics.llvm.point_panels import BLOCK
+from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
 # The maximum number of points, for the planner and the run, of a dictionary without a limit.
@@ -33,6 +36,26 @@ class DictionaryLearner(Learner):
     def dictionary_(self) -> Array:
         """Row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
         return joined(self._state) - 1
+
+
+class FourierLearner(Learner):
+    """A learner with random Fourier features, which are drawn when a feature occurs.
+
+    Rows to predict have features too. One prediction is made at a time, so that no thread reads
+    entries that another one is drawing.
+    """
+
+    _one_at_a_time = threading.Lock()
+
+    @classmethod
+    def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
+        """The prediction (n,) for each row, as if it came in the next round."""
+        with FourierLearner._one_at_a_time:
+            return super().expect(params, state, rows)
+
+    def _embedded(self, X: Any, n_features: int) -> Array:
+        with FourierLearner._one_at_a_time:
+            return super()._embedded(X, n_features)
 
 
 def kernel_of(q: Public) -> Kernel:
@@ -72,6 +95,16 @@ def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:
     # The old and the new arrays, of half the length, both exist while the dictionary grows.
     floats = int(1.5 * points + 1.25 * matrices * n * n) + 32 * n + 4096
     return Cost(floats, dictionary_nanoseconds(growth, size.s, matrices))
+
+
+def fourier_cost(n: int, size: StreamSize) -> tuple[int, float]:
+    """The memory of n random frequencies, and the time of a round, as if all features occurred
+    equally often.
+    """
+    occur = min(size.d, int(size.rounds * size.s) + 1)
+    drawn = min(2.0 * occur / max(size.rounds, 1), size.s)  # until a feature has a line
+    drawn = max(drawn, size.s * (1.0 - most_lines(size.d, n) / size.d))
+    return fourier_floats(size.d, occur, n), n * (1.8 + 0.075 * size.s + 2.5 * drawn)
 
 
 def dictionary_nanoseconds(growth: Growth, s: float, matrices: int) -> float:

@@ -1,7 +1,6 @@
 """DualSGD: kernel stochastic gradient descent with a budget of points.
 
-Removed points live on as random features. A round takes O(Bs + sD), and replacing a point
-O(features that points have had).
+Removed points live on as random features. A round takes O(Bs + sD).
 
 After Le, Nguyen, Nguyen, Phung: Dual Space Gradient Descent for Online Learning (NIPS 2016), from
 its public description: gradient descent on regularisation/2·‖f‖² + loss, and a second space, of
@@ -22,27 +21,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import (
-    Points,
-    add_point,
-    grown,
-    kernel_row,
-    lacks_lines,
-    no_points,
-    points_floats,
-    replace_point,
-)
+from koco_stream.kernels.dictionary import Points, kernel_row, no_points, points_floats
 from koco_stream.kernels.kernel import Kernel, gaussian_kernel
+from koco_stream.kernels.leaving_points import (
+    FIRST_LENGTH,
+    Holdings,
+    join,
+    leave,
+    must_be_found,
+    not_found,
+    with_room,
+)
 from koco_stream.kernels.random_features import (
     COSINES,
     SINES,
-    fourier_floats,
+    Frequencies,
     fourier_row,
     frequencies,
-    numbers_to,
     too_far,
 )
-from koco_stream.learners.kernel.base import DictionaryLearner
+from koco_stream.learners.kernel.base import DictionaryLearner, FourierLearner, fourier_cost
 from koco_stream.learners.spec import (
     BANDWIDTH,
     BUDGET,
@@ -89,29 +87,29 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of DualSGD.
 
-    t: () rounds. points: the dictionary. a (2, room): k(x), c. table (panels, d, 16): the
-    frequencies. line_of (d,): 0, …, d − 1. f (5, width): uᵀx, cos, sin, and the weights of the
-    cosines and sines. kept (B, 2·width): cosines and sines of each point.
+    t: () rounds. points: the dictionary. held: what they hold. a (2, room): k(x), c. u: the
+    frequencies. f (5, width): uᵀx, cos, sin, and the weights of the cosines and sines. kept (B,
+    2·width): cosines and sines of each point.
     """
 
     t: Array
     points: Points
+    held: Holdings
     a: Array
-    table: Array
-    line_of: Array
+    u: Frequencies
     f: Array
     kept: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """The initial state: no points, f = 0, frequencies drawn with `seed`."""
+    """The initial state: no points, f = 0, frequencies of `seed`."""
     room, width = room_for(params.budget), room_for(params.frequencies)
     return State(
         t=np.zeros((), np.int64),
         points=no_points(n_features, room),
+        held=not_found(),
         a=aligned_zeros(2, room),
-        table=frequencies(n_features, params.frequencies, params.bandwidth, seed),
-        line_of=numbers_to(n_features),
+        u=frequencies(n_features, params.frequencies, params.bandwidth, seed),
         f=aligned_zeros(5, width),
         kept=aligned_zeros(params.budget, 2 * width),
     )
@@ -119,13 +117,14 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has `features` non-zeros."""
-    return s._replace(points=grown(s.points, features, more_points=False))
+    points, held = with_room(s.points, s.held, params.budget, features)
+    return s._replace(points=points, held=held)
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
     """Whether the next round may lack room for a row with `features` non-zeros."""
-    return lacks_lines(s.points, features)
+    return must_be_found(s.points, s.held, features)
 
 
 @inlined
@@ -136,7 +135,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """
     t, k, width = s.t[()], s.a[K], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
-    fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.f)
+    fourier_row(s.u, idx, val, params.frequencies, s.f)
     of_points = panel_dot(k, 0, s.a[C_LINE], 0, int(s.points.n[()]))
     of_features = panel_dot(s.f, COSINES * width, s.f, WEIGHTS * width, 2 * width)
     f = 0.0 if t == 0 else float((of_points + of_features) / (params.regularisation * t))
@@ -166,15 +165,14 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if c == 0.0:
         return y_hat
     p, width, D = int(s.points.n[()]), s.f.shape[1], params.frequencies
-    if p < params.budget:
-        add_point(s.points, idx, val, n2, s.t[()])
-    else:
+    if p == params.budget:
         p = least(s, p)
         if abs(c) < abs(s.a[C_LINE, p]):
             add_scaled(c / D, s.f, COSINES * width, s.f, WEIGHTS * width, 2 * width)
             return y_hat
         add_scaled(s.a[C_LINE, p] / D, s.kept, p * 2 * width, s.f, WEIGHTS * width, 2 * width)
-        replace_point(s.points, p, idx, val, n2, s.t[()])
+        leave(s.points, s.held, p)
+    join(s.points, s.held, p, idx, val, n2, s.t[()])
     s.a[C_LINE, p] = c
     for i in range(width):
         s.kept[p, i] = s.f[COSINES, i]
@@ -193,7 +191,7 @@ def least(s: State, n: int) -> int:
     return best
 
 
-class DualSGD(DictionaryLearner):
+class DualSGD(FourierLearner, DictionaryLearner):
     """Regularised kernel gradient descent with a budget of points.
 
     Removed points are approximated in random Fourier features.
@@ -265,8 +263,10 @@ class DualSGD(DictionaryLearner):
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
         budget, D = whole(q, "budget"), whole(q, "n_frequencies")
-        # The lines of features that only removed points had are not freed.
-        lines = min(size.d + 1, 2 * int(size.rounds * size.s) + 64)
+        lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
+        # The old and the new arrays both exist while the dictionary grows.
         points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
-        floats = points + fourier_floats(size.d, D) + (2 * budget + 2) * room_for(D)
-        return Cost(floats, 200 + D * (1.8 + 0.075 * size.s) + budget * (3 + 0.1 * size.s))
+        points += 2 * lines + budget * (int(size.s) + FIRST_LENGTH)  # what they hold
+        floats, nanoseconds = fourier_cost(D, size)
+        floats += points + (2 * budget + 2) * room_for(D)
+        return Cost(floats, 200 + nanoseconds + budget * (3 + 0.1 * size.s))

@@ -14,13 +14,12 @@ import numpy as np
 
 from koco_stream.kernels.random_features import (
     COSINES,
-    fourier_floats,
+    Frequencies,
     fourier_row,
     frequencies,
-    numbers_to,
     too_far,
 )
-from koco_stream.learners.base import Learner
+from koco_stream.learners.kernel.base import FourierLearner, fourier_cost
 from koco_stream.learners.spec import (
     BANDWIDTH,
     N_FREQUENCIES,
@@ -71,23 +70,17 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of FOGD.
 
-    table (panels, d, 16): the frequencies. line_of (d,): 0, …, d − 1. a (5, room): uᵀx, cos, sin,
-    and the weights of the cosines and sines.
+    u: the frequencies. a (5, room): uᵀx, cos, sin, and the weights of the cosines and sines.
     """
 
-    table: Array
-    line_of: Array
+    u: Frequencies
     a: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """The initial state: w = 0, frequencies drawn with `seed`."""
+    """The initial state: w = 0, frequencies of `seed`."""
     D = params.frequencies
-    return State(
-        frequencies(n_features, D, params.bandwidth, seed),
-        numbers_to(n_features),
-        aligned_zeros(5, room_for(D)),
-    )
+    return State(frequencies(n_features, D, params.bandwidth, seed), aligned_zeros(5, room_for(D)))
 
 
 @inlined
@@ -103,7 +96,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     Leaves the cosines and sines in the scratch lines of the state. Does not learn.
     """
     room = s.a.shape[1]
-    fourier_row(s.table, s.line_of, idx, val, params.frequencies, s.a)
+    fourier_row(s.u, idx, val, params.frequencies, s.a)
     return panel_dot(s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
 
 
@@ -134,7 +127,7 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
         out[D + p] = s.a[COSINES + 1, p] / root
 
 
-class FOGD(Learner):
+class FOGD(FourierLearner):
     """Online gradient descent on random Fourier features of the Gaussian kernel.
 
     Predictions are not truncated.
@@ -206,7 +199,8 @@ class FOGD(Learner):
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
         D = whole(q, "n_frequencies")
-        return Cost(fourier_floats(size.d, D) + 2 * room_for(D), 100 + D * (1.8 + 0.075 * size.s))
+        floats, nanoseconds = fourier_cost(D, size)
+        return Cost(floats + 2 * room_for(D), 100 + nanoseconds)
 
     @property
     def coef_(self) -> Array:

@@ -26,7 +26,6 @@ from koco_stream.kernels.dictionary import (
     points_floats,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.kernels.random_features import numbers_to
 from koco_stream.learners.kernel.base import DictionaryLearner, kernel_of
 from koco_stream.learners.kernel.fogd import TUBE, outside
 from koco_stream.learners.spec import (
@@ -112,6 +111,13 @@ def enlarge(params: Params, s: State, features: int) -> State:
 def full(params: Params, s: State, features: int) -> bool:
     """Whether the next round may lack room for a row with `features` non-zeros."""
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
+
+
+def numbers_to(n: int) -> Array:
+    """0, …, n − 1 as read-only int32: a line of the map for each point."""
+    numbers = np.arange(n, dtype=np.int32)
+    numbers.flags.writeable = False
+    return numbers
 
 
 @inlined

@@ -85,6 +85,34 @@ def products(
     return e.sum_of(idx.size, square, Line(e.b, [DOUBLE(0.0)])).registers[0]
 
 
+def literal_add_lines(
+    table: Array, lines: Array, val: Array, begin: int, end: int, n: int, sums: Array
+) -> None:
+    """Add lines of a table for the entries i of a row with begin ≤ i < end, where `begin` is even:
+    sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for p < n.
+    """
+    room = room_for(n)
+    for i in range(begin, end):
+        sums[i % 2, :room] += table[lines[i - begin], :room] * np.float64(val[i])
+
+
+@instruction(types.void, literal_add_lines, BLOCK)
+def add_lines(
+    e: Lines, table: Any, lines: Any, val: Any, begin: Any, end: Any, n: Any, sums: Any
+) -> None:
+    """The instructions of `literal_add_lines`."""
+    with e.loop(INT64(0), n, BLOCK) as first:
+
+        def term(i: Any) -> Line:
+            line = e.b.mul(lines.number(e.b.sub(i, begin)), table.shape[1])
+            return e.load(table.at(line, first)) * val.number(i)
+
+        addresses = sums.at(first), sums.at(sums.shape[1], first)
+        even, odd = e.two_sums(begin, end, (e.load(addresses[0]), e.load(addresses[1])), term)
+        e.store(even, addresses[0])
+        e.store(odd, addresses[1])
+
+
 def _line_at(panels: Memory, first: Any, j: Any) -> Any:
     """The pointer to line j of the panel that begins at point `first`."""
     return panels.at(panels.b.mul(first, panels.shape[-2]), panels.b.mul(j, INT64(BLOCK)))

@@ -1,0 +1,114 @@
+"""Points that leave take out what they hold: the dictionary is that of the points still there."""
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from koco_stream import DualSGD
+from koco_stream.kernels.dictionary import no_points
+from koco_stream.kernels.leaving_points import join, leave, must_be_found, not_found, with_room
+from koco_stream.learners.saved import restored, state_arrays
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.llvm.point_panels import room_for
+
+SEEN = Counter()
+
+
+@jit
+def lacks_room(points, held, s):
+    return must_be_found(points, held, s)
+
+
+@jit
+def put(points, held, p, idx, val, t):
+    if p < points.n[()]:
+        leave(points, held, p)
+    join(points, held, p, idx, val, 1.0 + t, t)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32),
+    budget=st.sampled_from([1, 3, 17]),
+    d=st.sampled_from([1, 30, 400]),
+    longest=st.sampled_from([3, 40]),
+)
+def test_points__are_those_put_last_whatever_left(seed, budget, d, longest):
+    draw = np.random.default_rng(seed)
+    points, held, rows = no_points(d, room_for(budget)), not_found(), []
+    for t in range(60):
+        size = draw.integers(0, min(longest, d) + 1)
+        idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
+        val = draw.standard_normal(size)
+        if draw.random() < 0.1:  # as after a restart
+            held = not_found()
+            SEEN["found again"] += len(rows) > 0
+        if lacks_room(points, held, size):
+            before = points.features.shape
+            points, held = with_room(points, held, budget, size)
+            SEEN["grown"] += points.features.shape != before
+            assert not lacks_room(points, held, size)
+        free = int(held.n_free)
+        p = len(rows) if len(rows) < budget else int(draw.integers(budget))
+        put(points, held, p, idx, val, t)
+        SEEN["a free line is used"] += int(held.n_free) < free
+        SEEN["a line becomes free"] += int(held.n_free) > free
+        rows[p : p + 1] = [(idx, val, t)]
+        check(points, held, rows, d)
+
+
+def check(points, held, rows, d):
+    """The dictionary against the rows that are in it."""
+    dense = np.zeros((room_for(len(rows)), d))
+    for p, (idx, val, _) in enumerate(rows):
+        dense[p, idx] = val
+    table = points.features.swapaxes(1, 2).reshape(-1, points.features.shape[1])
+    assert (table[:, points.line_of][: len(dense)] == dense).all()
+    assert (points.line_of > 0).tolist() == dense.any(0).tolist()
+    assert np.flatnonzero(table.any(0)).size == dense.any(0).sum()
+    assert int(points.used) - 1 - int(held.n_free) == dense.any(0).sum()
+    assert points.rounds[: len(rows)].tolist() == [t for _, _, t in rows]
+    assert points.norms[: len(rows)].tolist() == [1.0 + t for _, _, t in rows]
+
+
+def test_every_branch_has_occurred():
+    assert all(
+        SEEN[w] > 20 for w in ("found again", "grown", "a free line is used", "a line becomes free")
+    )
+
+
+def wide(n=400, d=5000):
+    draw = np.random.default_rng(1)
+    X = np.zeros((n, d))
+    for row in X:
+        row[draw.choice(d, 12, replace=False)] = draw.standard_normal(12)
+    return X, np.where(draw.random(n) < 0.5, -1.0, 1.0)
+
+
+def test_dual_sgd__has_lines_for_what_its_points_hold():
+    X, y = wide()
+    model = DualSGD(budget=7, n_frequencies=3, loss="logistic").partial_fit(X, y)
+    assert (X != 0).any(0).sum() > 3000
+    assert model._state.points.features.shape[1] <= 2 * (7 + 1) * 12
+
+
+def test_dual_sgd__goes_on_from_states_that_kept_the_lines_of_features_that_have_left():
+    X, y = wide()
+    make = {"budget": 7, "n_frequencies": 3, "loss": "logistic", "bandwidth": 4.0}
+    expected = DualSGD(**make).progressive(X, y)
+    model = DualSGD(**make).partial_fit(X[:200], y[:200])
+    arrays = {name: array.copy() for name, array in state_arrays(model._state).items()}
+    unused = np.flatnonzero(arrays["points.line_of"] == 0)[:40]  # features that once had a line
+    used, lines = int(arrays["points.used"]), arrays["points.features"].shape[1]
+    arrays["points.features"] = np.concatenate(
+        [arrays["points.features"], np.zeros((1, lines, 16))], 1
+    )
+    arrays["points.line_of"][unused] = used + np.arange(40)
+    arrays["points.used"][...] = used + 40
+    state = restored(DualSGD.init(model._params, X.shape[1], 0), arrays, True)
+    again = DualSGD(**make).partial_fit(X[:200], y[:200])
+    again._state = state
+    assert again.progressive(X[200:], y[200:]).tobytes() == expected[200:].tobytes()
+    assert int(again._state.points.used) <= used + 40

@@ -1,0 +1,126 @@
+"""Frequencies that are drawn when a feature occurs are those that were drawn before the first row:
+whether they are held or drawn again, whoever reads them first, and whatever d is.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import koco_stream
+from koco_stream import FOGD, DualSGD
+from koco_stream.kernels import random_features
+from koco_stream.kernels.random_features import GROUP, OCCURRED
+from koco_stream.learners.saved import state_arrays
+from koco_stream.learners.spec import StreamSize
+from tests.oracles.kernel_learners import Fogd, fourier_features, frequencies
+
+LEARNERS = [
+    lambda: FOGD(0.3, n_frequencies=21, bandwidth=2.0, seed=5),
+    lambda: DualSGD(regularisation=0.1, budget=9, n_frequencies=21, bandwidth=2.0, seed=5),
+]
+each = pytest.mark.parametrize("make", LEARNERS, ids=["FOGD", "DualSGD"])
+
+
+def stream(d=90, n=60, seed=0):
+    """Rows of up to 40 features, more than one group; some features occur once, some not at all."""
+    draw = np.random.default_rng(seed)
+    X = np.zeros((n, d))
+    for row in X:
+        chosen = draw.choice(d * 2 // 3, draw.integers(0, 41), replace=False)
+        row[chosen] = draw.uniform(-1, 1, chosen.size)
+    X[n // 2, d - 9 :] = 1.0
+    return X, np.where(draw.random(n) < 0.5, -1.0, 1.0)
+
+
+def with_lines(monkeypatch, lines):
+    """Let at most so many features have a line in the table."""
+    monkeypatch.setattr(random_features, "HELD", 32 * lines)
+
+
+@each
+def test_few_lines__change_no_bit(make, monkeypatch):
+    X, y = stream()
+    expected = make().progressive(X, y)
+    counts = (X != 0.0).sum(0)
+    for lines in (1, 5, 1000):
+        with_lines(monkeypatch, lines)
+        model = make()
+        assert model.progressive(X, y).tobytes() == expected.tobytes()
+        u = model._state.u
+        # The branches: without a line, held, and no lines left
+        assert (u.line_of[counts == 0] == 0).all()
+        assert (u.line_of[counts == 1] == OCCURRED).all()
+        twice = int((counts > 1).sum())
+        assert int(u.used) - GROUP == (u.line_of > 0).sum() == min(lines, twice)
+        assert (u.line_of == OCCURRED).sum() == (counts > 0).sum() - min(lines, twice)
+    assert twice > 5
+    assert (counts == 1).sum() > 3
+
+
+def test_few_lines__are_gradient_descent_on_all_features(monkeypatch):
+    X, y = stream()
+    Z = fourier_features(X, frequencies(X.shape[1], 21, 2.0, 5))
+    for lines in (1, 1000):
+        with_lines(monkeypatch, lines)
+        reference = Fogd(Z.shape[1], loss="squared", step_size=0.3, tube=0.0)
+        model = LEARNERS[0]()
+        np.testing.assert_allclose(
+            model.progressive(X, y), [reference.learn(*row) for row in zip(Z, y, strict=True)],
+            rtol=0, atol=1e-9,
+        )  # fmt: skip
+        np.testing.assert_allclose(model.features(X), Z, rtol=0, atol=1e-13)
+
+
+@each
+def test_predicting__of_features_that_were_not_learnt_changes_nothing_later(make):
+    X, y = stream()
+    expected = make().progressive(X, y)
+    model = make()
+    for t in range(len(X)):
+        ahead = model.predict(X[t:]) if t else None  # draws the features of all later rows
+        found = model.progressive(X[t : t + 1], y[t : t + 1])
+        assert found.tobytes() == expected[t : t + 1].tobytes()
+        limit = model._params.clip
+        assert ahead is None or ahead[0] == np.clip(found[0], -limit, limit)
+    assert (model._state.u.line_of > 0).sum() == (X != 0).any(0).sum()
+
+
+@each
+def test_predicting__from_several_threads_is_predicting_from_one(make, tmp_path):
+    X, y = stream(n=300)
+    model = make().partial_fit(X[:100], y[:100])
+    model.save(tmp_path / "model.koco")
+    expected = model.predict(X).tobytes()
+    loaded = koco_stream.load(tmp_path / "model.koco")  # which holds no frequencies yet
+    assert int(loaded._state.u.used) == GROUP
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: loaded.predict(X).tobytes(), range(16)))
+    assert set(found) == {expected}
+    assert loaded.progressive(X, y).tobytes() == model.progressive(X, y).tobytes()
+
+
+@each
+def test_state__that_is_saved_has_no_frequencies_which_do_not_depend_on_d(make):
+    X = scipy.sparse.csr_array(([1.0, -2.0], ([0, 0], [7, 2**29])), shape=(1, 2**30))
+    model = make().partial_fit(X, [1.0])
+    assert not [name for name in state_arrays(model._state) if name.startswith(("u.", "held."))]
+    narrow = make().partial_fit(np.eye(8)[7:], [1.0])
+    assert model._state.u.table[0].tobytes() == narrow._state.u.table[0].tobytes()
+
+
+@pytest.mark.parametrize("learner", [FOGD, DualSGD])
+def test_cost__is_not_below_what_the_arrays_take(learner):
+    q = learner.complete({"n_frequencies": 100})
+    for d, rounds in ((10, 10**5), (10**4, 10**5), (10**6, 10**5), (10**6, 300)):
+        state = learner.init(learner.to_params(q), d, 0)
+        cost = learner.cost(q, StreamSize(rounds, d, 100.0))
+        occur = min(d, rounds * 100)
+        lines = min(occur, state.u.table.shape[0] - GROUP) + GROUP
+        taken = state.u.table[:lines].size + state.u.line_of.size // 2
+        assert taken <= cost.floats
+        assert learner is DualSGD or cost.floats < 1.1 * taken + 2**20
+        assert np.isfinite(cost.nanoseconds)
+    narrow, wide = (learner.cost(q, StreamSize(10**6, d, 100.0)) for d in (10**7, 10**8))
+    assert wide.floats - narrow.floats <= 2 * 9 * 10**7  # `line_of` only
