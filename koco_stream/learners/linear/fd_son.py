@@ -66,8 +66,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ.
     sw: (d, W), line j = the kept rows' column j (m numbers), w̄_j, the buffer's column j (m
-    numbers), then D_jj if `diagonal`; last the epoch of the column. a: the small vectors and matrices. maps: the shrinks to be
-    applied to columns. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    numbers), then D_jj if `diagonal`; last the column's epoch. a: the small vectors and matrices.
+    maps: the shrinks to be applied to columns. scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
     t: Array

@@ -67,9 +67,9 @@ class State(NamedTuple):
     """t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = Z's
     column j (m numbers), then w̄_j, then D_jj if `diagonal`, then padding; last the line's epoch. a:
     ((F + W)·W,) the small vectors and F, V = FZ. maps: the folds that are to be applied to lines.
-    growth: () bound on F⁻¹. spoilt: () bound on what V lacks of orthonormality, in roundings. folds,
-    cleanings, dense_rounds: () how often. scale, seed: () of a random start that is drawn by need;
-    scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    growth: () bound on F⁻¹. spoilt: () bound on what V lacks of orthonormality, in roundings.
+    folds, cleanings, dense_rounds: () how often. scale, seed: () of a random start that is drawn by
+    need; scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
     t: Array
