@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
-from koco_stream.engine.groups import groups_of, lay_side_by_side
+from koco_stream.engine.groups import groups_of, lay_side_by_side, turn_bytes
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -18,6 +18,7 @@ from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.several import advance_states
+from koco_stream.learners.shared_lines import LONGEST_BLOCK
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
@@ -30,7 +31,6 @@ from koco_stream.types import Array
 # If states are large, a run reads at least this multiple of its state's bytes from the stream
 # before the next run's turn.
 TURN = 4
-LONGEST_BLOCK = 65536  # rows
 MOST_PREDICTIONS = 2**21  # of a run in a block
 GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two looks at their sizes
 
@@ -230,14 +230,7 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     alone = sum(len(run_state.states) for run_state in run_states) == 1
     if longest <= BLOCK_ROWS or reader.manifest.layout == "dense" or alone:
         return BLOCK_ROWS
-    largest = max(
-        (
-            sum(array.nbytes for array in state_arrays(state).values())
-            for run_state in run_states
-            for state in run_state.states
-        ),
-        default=0,
-    )
+    largest = max(map(turn_bytes, run_states), default=0)
     # A run over all classes has a prediction of each for every row.
     states = max(1, *(len(run_state.states) for run_state in run_states))
     longest = min(longest, LONGEST_BLOCK, MOST_PREDICTIONS // states)

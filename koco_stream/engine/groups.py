@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.learners.shared_lines import (
     FEWEST,
@@ -35,6 +36,13 @@ def lay_side_by_side(run_states: Sequence[RunState]) -> None:
                 one.states = laid[k :: len(some)]
 
 
+def place_of(run_state: RunState) -> Place | None:
+    """Where a run's first state lies side by side with others; None if it does not."""
+    if not run_state.states or not shares_lines(run_state.run.learner_class):
+        return None
+    return Place.of(run_state.states[0])
+
+
 def groups_of(run_states: Sequence[RunState]) -> list[tuple[bool, list[RunState]]]:
     """The runs in groups that share work, each with whether an intercept is added to its rows.
 
@@ -45,8 +53,16 @@ def groups_of(run_states: Sequence[RunState]) -> list[tuple[bool, list[RunState]
         key: Any = i
         if issubclass(one.run.learner_class, SharedKernelLearner):
             key = one.params.kernel
-        elif one.states and shares_lines(one.run.learner_class):
-            place = Place.of(one.states[0])
-            key = i if place is None else ("lines", id(place.room))
+        elif (place := place_of(one)) is not None:
+            key = "lines", id(place.room)
         groups.setdefault((one.run.adds_intercept, key), []).append(one)
     return [(intercept, group) for (intercept, _), group in groups.items()]
+
+
+def turn_bytes(run_state: RunState) -> int:
+    """The bytes that a run's turn brings back into the processor's cache, those beside it too."""
+    place = place_of(run_state)
+    sizes = [
+        sum(array.nbytes for array in state_arrays(state).values()) for state in run_state.states
+    ]
+    return max(sizes, default=0) * (1 if place is None else place.width)

@@ -53,15 +53,13 @@ def advance_states(
     advanced, done, failures = list(states), [0] * len(states), dict[int, Exception]()
     tables, single = tables_of(learners[0], states)
     for these in tables:
-        found = np.empty((len(these), rows.n_rows))
-        own = [params[i] for i in these], [states[i] for i in these]
         try:
-            rounds = advance_table(learners[0], *own, rows, labels[these], found)
+            rounds = advance_table(learners[0], params, states, these, rows, labels, predictions)
         except Exception as error:  # of all in this table
             failures |= dict.fromkeys(these, error)
             continue
-        for i, count, numbers in zip(these, rounds, found, strict=True):
-            done[i], predictions[i] = count, numbers
+        for i, count in zip(these, rounds, strict=True):
+            done[i] = count
     for i in single:
         try:
             advanced[i], done[i] = learners[i].advance(

@@ -13,6 +13,7 @@ import numpy as np
 
 from koco_stream.learners.base import Learner
 from koco_stream.learners.scan import bound_later
+from koco_stream.learners.spec import Cost, Public, Shared, StreamSize
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.first_order import fetch_lines
 from koco_stream.streams.rows import Rows, frozen, row
@@ -20,6 +21,7 @@ from koco_stream.types import Array
 
 WIDTHS = (8, 4)  # states in a table: a line of the processor's cache, or half of one
 FEWEST = WIDTHS[-1]
+LONGEST_BLOCK = 65536  # rows that the engine reads at a time at the most
 
 # lines(params, table, shape, idx, val, y, live, y_hat, change)
 lines = bound_later
@@ -31,6 +33,7 @@ def scan_lines(
     shape: Any,
     whole: Any,
     rows: Rows,
+    numbers: Array,
     columns: Array,
     labels: Array,
     predictions: Array,
@@ -40,10 +43,10 @@ def scan_lines(
 ) -> None:
     """Advance states of a table over rows, each as `scan_rows` does.
 
-    State i is in column `columns[i]`, learns `labels[i]`, of shape (k, n), fills `predictions[i]`
-    and counts its rounds in `done[i]`. It stops when its prediction is not finite: that round is
-    the last, and not counted. `live` (W,) marks the columns of states that have not stopped. The
-    tuple `shape` is as long as a table is wide in states, `whole` in numbers.
+    State `numbers[i]` is in column `columns[i]`. It learns its line of `labels` (k, n), fills that
+    of `predictions` (k, n) and counts its rounds in `done[i]`. It stops when its prediction is not
+    finite: that round is the last, and not counted. `live` (W,) marks the columns of states that
+    have not stopped. The tuple `shape` is as long as there are columns, `whole` as a line.
     """
     y, y_hat, change = scratch[0], scratch[1], scratch[2]
     for t in range(labels.shape[1]):
@@ -52,13 +55,13 @@ def scan_lines(
             following, _ = row(rows, t + 1)
             fetch_lines(table, whole, following)
         for i in range(columns.size):
-            y[columns[i]] = labels[i, t]
+            y[columns[i]] = labels[numbers[i], t]
         lines(params, table, shape, idx, val, y, live, y_hat, change)
         running = False
         for i in range(columns.size):
             k = columns[i]
             if live[k]:
-                predictions[i, t] = y_hat[k]
+                predictions[numbers[i], t] = y_hat[k]
                 live[k] = math.isfinite(y_hat[k])
                 done[i] += live[k]
                 running |= live[k]
@@ -72,10 +75,25 @@ class SharedLineLearner(Learner):
     The compiled function `lines(params, table, shape, idx, val, y, live, y_hat, change)` is a
     round of all states of a table. The length of the tuple `shape` is their number W. `params` has
     arrays (W,) in place of numbers; `y` and `live` are arrays (W,), also `y_hat`, which is filled,
-    and `change`, which is scratch. A state that is not live does not change.
+    and `change`, which is scratch. A state that is not live does not change. `own_share` is about
+    the time of a state in a full table, relative to that of a state by itself.
     """
 
     lines: ClassVar[Callable[..., None]]
+    own_share: ClassVar[float]
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """The approximate cost of a run: of its time, `own_share` is its own in a full table.
+
+        The rest is counted once in a cohort, as are the labels and predictions of a table.
+        """
+        alone = super().cost(q, size)
+        if not shares_lines(cls):
+            return alone
+        own, key = cls.own_share * alone.nanoseconds, ("lines", cls.__name__, q["fit_intercept"])
+        held = 2 * WIDTHS[0] * min(size.rounds, LONGEST_BLOCK)
+        return Cost(alone.floats, own, Shared(key, alone.nanoseconds - own, held))
 
 
 def shares_lines(learner: Any) -> bool:
@@ -122,7 +140,10 @@ class Place(NamedTuple):
 
     @staticmethod
     def of(state: Any) -> "Place | None":
-        """The place of a state, which is that of its array; None if the array is by itself."""
+        """The place of a state, which is that of its array; None if the array is by itself.
+
+        It is read from the array's memory, so it is right wherever the state comes from.
+        """
         (array,) = state
         if array.flags.c_contiguous:
             return None
@@ -155,32 +176,31 @@ def advance_table(
     learner: Any,
     params: Sequence[Any],
     states: Sequence[Any],
+    numbers: Sequence[int],
     rows: Rows,
     labels: Array,
     predictions: Array,
 ) -> list[int]:
-    """Advance states of one table over rows, as `advance_states`; other states of it do not change.
+    """Advance the states with these numbers, of one table, over rows, as `advance_states` does.
 
-    Returns the rounds that each has done.
+    Other states of the table do not change. Returns the rounds that each has done.
     """
-    places = [Place.of(state) for state in states]
-    ((array,), place) = states[0], places[0]
-    assert place is not None
-    width = place.width
-    table = place.table(array.size * width).reshape(len(array), -1)
-    columns = np.array([one.column for one in places if one is not None])
-    live, of_column = np.zeros(width, np.bool_), [params[0]] * width
-    for column, own in zip(columns, params, strict=True):
-        live[column], of_column[column] = True, own
-    arrays = type(params[0])(*(np.array(values) for values in zip(*of_column, strict=True)))
-    done = np.zeros(len(states), np.int64)
+    places = [place for i in numbers if (place := Place.of(states[i])) is not None]
+    (array,), width = states[numbers[0]], places[0].width
+    table = places[0].table(array.size * width).reshape(len(array), -1)
+    live, of_column = np.zeros(width, np.bool_), [params[numbers[0]]] * width
+    for i, place in zip(numbers, places, strict=True):
+        live[place.column], of_column[place.column] = True, params[i]
+    arrays = type(of_column[0])(*(np.array(values) for values in zip(*of_column, strict=True)))
+    done = np.zeros(len(numbers), np.int64)
     learner.compiled(scan_lines, "lines")(
         arrays,
         table,
         (0,) * width,
         (0,) * table.shape[1],
         rows,
-        columns,
+        np.array(numbers),
+        np.array([place.column for place in places]),
         frozen(labels, np.float64),
         predictions,
         live,

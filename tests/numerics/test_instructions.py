@@ -62,10 +62,7 @@ def test_feature_lines(columns, seed, size, single):
 @pytest.mark.parametrize("width", [4, 8])
 @settings(max_examples=30, deadline=None)
 @given(
-    seed=st.integers(0, 10**6),
-    size=st.integers(0, 13),
-    single=st.booleans(),
-    tiny=st.booleans(),
+    seed=st.integers(0, 10**6), size=st.integers(0, 13), single=st.booleans(), tiny=st.booleans()
 )
 def test_first_order(width, seed, size, single, tiny):
     """With squares that vanish, accumulators that are still 0, and slopes of 0."""

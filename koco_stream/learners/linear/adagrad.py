@@ -76,7 +76,7 @@ def lines(
 ) -> None:
     """A round of states side by side; see `SharedLineLearner`. Weights come before accumulators."""
     products(table, shape, idx, val, y_hat)
-    for k in range(len(shape)):
+    for k in range(live.size):
         y_hat[k] = truncated(y_hat[k], params.clip[k])
         slopes[k] = loss_slope(params.loss[k], y_hat[k], y[k]) if live[k] else 0.0
     adagrad_lines(table, shape, idx, val, slopes, params.step_size)
@@ -111,6 +111,7 @@ class AdaGrad(SharedLineLearner):
     parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     lines = staticmethod(lines)
+    own_share = 0.65  # a root and a division for each entry are its own
 
     def __init__(
         self,

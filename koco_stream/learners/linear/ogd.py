@@ -90,7 +90,7 @@ def lines(
     """A round of states side by side; see `SharedLineLearner`."""
     products(table, shape, idx, val, y_hat)
     n2 = square_norm(val)
-    for k in range(len(shape)):
+    for k in range(live.size):
         own = Params(params.loss[k], params.clip[k], params.step_size[k], params.project_weights[k])
         y_hat[k], change = answer(own, y_hat[k], n2, y[k])
         changes[k] = change if live[k] else 0.0
@@ -136,6 +136,7 @@ class OGD(SharedLineLearner):
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     lines = staticmethod(lines)
+    own_share = 0.45
 
     def __init__(
         self,
