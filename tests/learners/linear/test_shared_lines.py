@@ -64,7 +64,7 @@ def part(rows, first, end):
 
 
 @pytest.mark.parametrize("name", ["OGD", "AdaGrad"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(options, min_size=1, max_size=17),
     st.integers(0, 10**6),
