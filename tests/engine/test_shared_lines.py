@@ -2,6 +2,7 @@
 than if each had been computed by itself.
 """
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,13 +12,15 @@ from koco_stream.engine import cohort as engine
 from koco_stream.engine.checkpoint import Saved, checkpoint_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.groups import groups_of, lay_side_by_side, turn_bytes
+from koco_stream.engine.warm_up import Needed, load, needed
 from koco_stream.learners import LEARNERS, several
-from koco_stream.learners.shared_lines import Place
+from koco_stream.learners.shared_lines import Place, scan_lines
 from koco_stream.runs.cost_model import RUN_SECONDS, Costs, DataSize
 from koco_stream.runs.run import Cohort, Run, RunState, Seen
+from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from tests.engine.test_rungs import RUNGS, at_rung, from_the_first_row, runs_on
-from tests.helpers.sweeps import cohort_on, die_after, results_of, undisturbed
+from tests.helpers.sweeps import cohort_on, die_after, results_of, sizes_of, undisturbed
 
 STEPS = [2.0 ** (k - 6) for k in range(13)]  # eight, four, and one that is left over
 WILD = {"clip": 1e300, "step_size": 1e9, "projection": "prediction"}  # it diverges
@@ -193,3 +196,21 @@ def test_plan__knows_what_sharing_saves_and_asks_for_no_more_memory_of_states():
         cost = learner.cost(learner.complete({}), size.seen_by(runs[0]))
         (array,) = learner.init(learner.to_params(learner.complete({})), 1000, 0)
         assert array.size <= cost.floats
+
+
+@pytest.mark.parametrize("count", [3, 4, 13])
+def test_what_a_cohort_needs__is_compiled_before_it(count, small_store, tables):
+    """Workers would otherwise compile it, each by itself."""
+    cohort = grid(small_store, "AdaGrad")
+    cohort = replace(cohort, runs=cohort.runs[:count])
+    manifest = load_manifest(small_store, "real")
+    kinds = {manifest.dataset_hash: manifest.value_type}
+    (kind,) = needed(cohort.runs, kinds, sizes_of([manifest]))
+    assert tuple(kind.widths) == {3: (), 4: (4,), 13: (8, 4)}[count]
+    assert Needed(*json.loads(json.dumps(kind))).specialization == kind.specialization
+    load([kind])
+    assert tuple(tables) == tuple(kind.widths)
+    scan = LEARNERS["AdaGrad"].compiled(scan_lines, "lines")
+    before = set(scan.signatures)
+    run_cohort(str(small_store), "try", cohort)
+    assert set(scan.signatures) == before
