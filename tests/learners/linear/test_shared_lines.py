@@ -9,7 +9,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream.learners import LEARNERS
+from koco_stream.learners import LEARNERS, StreamSize
 from koco_stream.learners.several import advance_states
 from koco_stream.learners.shared_lines import (
     WIDTHS,
@@ -178,6 +178,10 @@ def test_subclass__has_a_step_of_its_own_and_shares_no_lines():
     assert shares_lines(LEARNERS["AdaGrad"])
     assert not shares_lines(Halved)
     assert not shares_lines(LEARNERS["OjaSON"])
+    size, given = StreamSize(1000, 50, 9.0), LEARNERS["OGD"].complete({})
+    alone, shared = Halved.cost(given, size), LEARNERS["OGD"].cost(given, size)
+    assert alone.shared.nanoseconds == 0.0 < shared.shared.nanoseconds
+    assert alone.seconds(1000) == pytest.approx(shared.seconds(1000))
 
 
 def test_no_rows__change_nothing():
