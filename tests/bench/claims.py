@@ -73,7 +73,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
             most,
             lambda r, name=name: r["first-order"]["side by side"][name],
         )
-        for name, most in (("AdaGrad", -0.7), ("OGD", -0.4))
+        for name, most in (("AdaGrad", -0.5), ("OGD", -0.35))
     ],
     *[
         (
