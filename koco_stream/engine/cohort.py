@@ -3,11 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
+from koco_stream.engine.groups import groups_of, lay_side_by_side, turn_bytes
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -18,7 +18,7 @@ from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.several import advance_states
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
+from koco_stream.learners.shared_lines import LONGEST_BLOCK
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
@@ -31,7 +31,6 @@ from koco_stream.types import Array
 # If states are large, a run reads at least this multiple of its state's bytes from the stream
 # before the next run's turn.
 TURN = 4
-LONGEST_BLOCK = 65536  # rows
 MOST_PREDICTIONS = 2**21  # of a run in a block
 GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two looks at their sizes
 
@@ -140,6 +139,7 @@ def run_cohort(
     points = points_until(reader.n_rows, cohort.later)
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points) for run in cohort.runs]
+    lay_side_by_side(run_states)
     done = found = resumed(checkpoint, run_states, cohort.later)
     done = done or continued(store, cohort, reader.n_rows, run_states)
     known, spent = rounds_of(run_states), scan_seconds(run_states)
@@ -230,14 +230,7 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     alone = sum(len(run_state.states) for run_state in run_states) == 1
     if longest <= BLOCK_ROWS or reader.manifest.layout == "dense" or alone:
         return BLOCK_ROWS
-    largest = max(
-        (
-            sum(array.nbytes for array in state_arrays(state).values())
-            for run_state in run_states
-            for state in run_state.states
-        ),
-        default=0,
-    )
+    largest = max(map(turn_bytes, run_states), default=0)
     # A run over all classes has a prediction of each for every row.
     states = max(1, *(len(run_state.states) for run_state in run_states))
     longest = min(longest, LONGEST_BLOCK, MOST_PREDICTIONS // states)
@@ -260,12 +253,7 @@ def advance_runs(
     Returns the round reached: `last`, or the end of the current block if this process was told to
     stop.
     """
-    # By intercept and by the kernel values that runs can share; others are groups of their own.
-    groups: dict[tuple[bool, Any], list[RunState]] = {}
-    for i, run_state in enumerate(run_states):
-        shares = issubclass(run_state.run.learner_class, SharedKernelLearner)
-        key = run_state.run.adds_intercept, run_state.params.kernel if shares else i
-        groups.setdefault(key, []).append(run_state)
+    groups = groups_of(run_states)
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
     if growing:
         block_rows = min(block_rows, GROWING_ROWS)
@@ -276,7 +264,7 @@ def advance_runs(
             intercept: with_intercept(block.rows) if intercept else block.rows
             for intercept in {intercept for intercept, _ in groups}
         }
-        for k, ((intercept, _), group) in enumerate(groups.items()):
+        for k, (intercept, group) in enumerate(groups):
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 advance_group(live, rows[intercept], labels, points)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import mmap
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,23 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
 
     The header may contain NumPy scalars and infinities; the entry `arrays` is added to it.
     """
-    arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
+    arrays = {name: np.asarray(a) for name, a in arrays.items()}
     entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
     text = canonical_json(_plain({**header, "arrays": entries})).encode()
     digest = hashlib.sha256()
     with path.open("wb") as handle:
-        raw: list[Any] = [a.reshape(-1).view(np.uint8).data for a in arrays.values() if a.size]
-        for piece in (MAGIC, len(text).to_bytes(8, "little"), text, *raw):
+        # An array that is not contiguous is copied when its turn comes: all copies at once might
+        # not fit the memory.
+        raw = (_bytes(a) for a in arrays.values() if a.size)
+        for piece in chain((MAGIC, len(text).to_bytes(8, "little"), text), raw):
             digest.update(piece)
             handle.write(piece)
         handle.write(digest.digest())
+
+
+def _bytes(array: Array) -> Any:
+    """The bytes of an array in C order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from koco_stream.learners.base import Learner
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, SharedKernelScan
+from koco_stream.learners.shared_lines import advance_table, tables_of
 from koco_stream.streams.rows import Rows, frozen, with_intercept
 from koco_stream.types import Array
 
@@ -19,7 +20,8 @@ def advance_states(
     labels: Array,
     predictions: Array,
 ) -> tuple[list[Any], list[int], dict[int, Exception]]:
-    """Advance states over a block of rows, with kernel values computed once if all need the same.
+    """Advance states over a block of rows, with kernel values computed once if all need the same,
+    and rows gathered once for states that lie side by side.
 
     Each state has the bits that it would have by itself.
 
@@ -27,7 +29,7 @@ def advance_states(
     ----------
     learners, params, states : sequence
         The learner class, the parameters and the state of each. Learners that need kernel values
-        have one kernel and the same past rows.
+        have one kernel and the same past rows. States that lie side by side have one learner.
     rows : Rows
         The rows (n, d).
     labels : ndarray of shape (k, n)
@@ -49,9 +51,18 @@ def advance_states(
         done = scan.advance(frozen(labels, np.float64), predictions)
         return scan.states, done, scan.failures
     advanced, done, failures = list(states), [0] * len(states), dict[int, Exception]()
-    for i, learner in enumerate(learners):
+    tables, single = tables_of(learners[0], states)
+    for these in tables:
         try:
-            advanced[i], done[i] = learner.advance(
+            rounds = advance_table(learners[0], params, states, these, rows, labels, predictions)
+        except Exception as error:  # of all in this table
+            failures |= dict.fromkeys(these, error)
+            continue
+        for i, count in zip(these, rounds, strict=True):
+            done[i] = count
+    for i in single:
+        try:
+            advanced[i], done[i] = learners[i].advance(
                 params[i], states[i], rows, labels[i], predictions[i]
             )
         except Exception as error:  # of this one

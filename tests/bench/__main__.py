@@ -18,6 +18,7 @@ GROUPS = (
     "ill-conditioned",
     "public-call",
     "roofline",
+    "first-order",
     "growth",
     "kernel",
     "preparing",
@@ -69,6 +70,8 @@ def main() -> None:
     from tests.bench.claims import claims
     from tests.bench.classes import classes
     from tests.bench.disk import disk
+    from tests.bench.first_order import floors
+    from tests.bench.first_order import side_by_side as of_first_order
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
     from tests.bench.metrics import metrics
@@ -85,9 +88,9 @@ def main() -> None:
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     )
     streams = {}
-    if {"20news", "public-call", "roofline"} & set(groups):
+    if {"20news", "public-call", "roofline", "first-order"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
-    if {"dense", "public-call", "roofline"} & set(groups):
+    if {"dense", "public-call", "roofline", "first-order"} & set(groups):
         streams["dense"] = data.dense(5000 if quick else 50_000)
     if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
@@ -104,6 +107,12 @@ def main() -> None:
         },
         "roofline": lambda: {
             name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
+        },
+        "first-order": lambda: {
+            "floors": {
+                name: floors(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
+            },
+            "side by side": of_first_order(repetitions, quick),
         },
         "growth": lambda: growth(repetitions, quick),
         "kernel": lambda: kernel(repetitions, quick),

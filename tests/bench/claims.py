@@ -60,6 +60,23 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ),
     *[
         (
+            f"{stream}: {name} / a plain loop of the same traffic",
+            -1.6,
+            lambda r, stream=stream, name=name: r["first-order"]["floors"][stream][name],
+        )
+        for stream in ("20news", "dense")
+        for name in ("AdaGrad", "OGD")
+    ],
+    *[
+        (
+            f"64 step sizes of {name} in a cohort / alone, seconds of scans",
+            most,
+            lambda r, name=name: r["first-order"]["side by side"][name],
+        )
+        for name, most in (("AdaGrad", -0.5), ("OGD", -0.35))
+    ],
+    *[
+        (
             f"{stream}: progressive / the scan, {learner.name}",
             -1.1,
             lambda r, stream=stream, learner=learner: r["public-call"][stream][learner.name],

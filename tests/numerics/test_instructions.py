@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.llvm import feature_lines as lines
+from koco_stream.numerics.llvm import first_order
 from koco_stream.numerics.llvm import point_panels as panels
 
 
@@ -56,6 +57,26 @@ def test_feature_lines(columns, seed, size, single):
     check(lines, "add_outer", a, width, n, 6 * W, 3 * W, W)
     check(lines, "combine", a, width, n, 6 * W, table, W, a, 2 * W)
     check(lines, "rotate", a, width, 2 * W, 3 * W, 0.6, 0.8)
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), size=st.integers(0, 13), single=st.booleans(), tiny=st.booleans()
+)
+def test_first_order(width, seed, size, single, tiny):
+    """With squares that vanish, accumulators that are still 0, and slopes of 0."""
+    draw, d, shape = np.random.default_rng(seed), 30, (0,) * width
+    idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
+    val = draw.standard_normal(size).astype(np.float32 if single else np.float64)
+    val *= val.dtype.type((1e-30 if single else 1e-200) if tiny else 1.0)
+    table = draw.random((d, 2 * width)) * (draw.random((d, 2 * width)) < 0.5)
+    slopes = draw.standard_normal(width) * (draw.random(width) < 0.7)
+    check(first_order, "products", table, shape, idx, val, np.ones(width))
+    check(first_order, "adagrad_lines", table, shape, idx, val, slopes, draw.random(width))
+    check(first_order, "fetch_lines", table, shape * 2, idx)
+    wG = np.ascontiguousarray(table[:, :2])
+    check(first_order, "adagrad_row", wG, idx, val, float(slopes[0]), 0.3)
 
 
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45])

@@ -7,14 +7,15 @@ weights are not projected.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.base import Learner
+from koco_stream.learners.shared_lines import SharedLineLearner
 from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.llvm.first_order import adagrad_lines, adagrad_row, products
 from koco_stream.types import Array
 
 
@@ -47,22 +48,41 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 
 @jit
+def truncated(y_hat: float, clip: float) -> float:
+    """The prediction held within [−C, C]."""
+    return math.copysign(clip, y_hat) if abs(y_hat) > clip else y_hat
+
+
+@jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat = forward(params, s, idx, val)
-    if abs(y_hat) > params.clip:
-        y_hat = math.copysign(params.clip, y_hat)
+    y_hat = truncated(forward(params, s, idx, val), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
-    for i in range(idx.size):
-        g = slope * np.float64(val[i])
-        G = s.wG[idx[i], 1] + g * g
-        s.wG[idx[i], 1] = G
-        if G > 0.0:
-            s.wG[idx[i], 0] -= params.step_size * g / math.sqrt(G)
+    adagrad_row(s.wG, idx, val, slope, params.step_size)
     return y_hat
 
 
-class AdaGrad(Learner):
+@jit
+def lines(
+    params: Any,
+    table: Array,
+    shape: Any,
+    idx: Array,
+    val: Array,
+    y: Array,
+    live: Array,
+    y_hat: Array,
+    slopes: Array,
+) -> None:
+    """A round of states side by side; see `SharedLineLearner`. Weights come before accumulators."""
+    products(table, shape, idx, val, y_hat)
+    for k in range(live.size):
+        y_hat[k] = truncated(y_hat[k], params.clip[k])
+        slopes[k] = loss_slope(params.loss[k], y_hat[k], y[k]) if live[k] else 0.0
+    adagrad_lines(table, shape, idx, val, slopes, params.step_size)
+
+
+class AdaGrad(SharedLineLearner):
     """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²).
 
     Parameters
@@ -90,6 +110,8 @@ class AdaGrad(Learner):
 
     parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    lines = staticmethod(lines)
+    own_share = 0.65  # a root and a division for each entry are its own
 
     def __init__(
         self,

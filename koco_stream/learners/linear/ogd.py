@@ -4,15 +4,17 @@ It is Oja-SON with no sketch and step_size = 1/α.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.base import Learner
+from koco_stream.learners.shared_lines import SharedLineLearner
 from koco_stream.learners.spec import PROJECTION, SHARED, STEP_SIZE, Public, loss_and_clip, real
 from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
+from koco_stream.numerics.llvm.feature_lines import scatter
+from koco_stream.numerics.llvm.first_order import products
 from koco_stream.types import Array
 
 
@@ -43,28 +45,59 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 
 @jit
-def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
+def answer(params: Params, y_hat: float, n2: float, y: float) -> tuple[float, float]:
+    """The prediction ŷ, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
 
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
+    If the step loses the digits of later rounds, ŷ is NaN and c is 0.
     """
-    y_hat, n2, change = forward(params, s, idx, val), square_norm(val), 0.0
+    change = 0.0
     if abs(y_hat) > params.clip:
         clipped = math.copysign(params.clip, y_hat)
         change = -(y_hat - clipped) / n2 if params.project_weights else 0.0
         y_hat = clipped
     if n2 == 0.0:
-        return y_hat
+        return y_hat, 0.0
     step = params.step_size * loss_slope(params.loss, y_hat, y)
     if loses_digits(step * n2, params.clip):
-        return math.nan
-    change -= step
+        return math.nan, 0.0
+    return y_hat, change - step
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
+    """
+    y_hat, change = answer(params, forward(params, s, idx, val), square_norm(val), y)
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat
 
 
-class OGD(Learner):
+@jit
+def lines(
+    params: Any,
+    table: Array,
+    shape: Any,
+    idx: Array,
+    val: Array,
+    y: Array,
+    live: Array,
+    y_hat: Array,
+    changes: Array,
+) -> None:
+    """A round of states side by side; see `SharedLineLearner`."""
+    products(table, shape, idx, val, y_hat)
+    n2 = square_norm(val)
+    for k in range(live.size):
+        own = Params(params.loss[k], params.clip[k], params.step_size[k], params.project_weights[k])
+        y_hat[k], change = answer(own, y_hat[k], n2, y[k])
+        changes[k] = change if live[k] else 0.0
+    scatter(table, shape, idx, val, changes, 0)
+
+
+class OGD(SharedLineLearner):
     """Projected online gradient descent, w ← w − step_size·g.
 
     Parameters
@@ -102,6 +135,8 @@ class OGD(Learner):
     parameters = (*SHARED, STEP_SIZE, PROJECTION)
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    lines = staticmethod(lines)
+    own_share = 0.45
 
     def __init__(
         self,

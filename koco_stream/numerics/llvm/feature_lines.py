@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
 from koco_stream.numerics.llvm.registers import (
     DOUBLE,
-    INT32,
     INT64,
     Line,
     Lines,
@@ -104,12 +102,7 @@ def literal_prefetch(table: Array, shape: Any, j: int) -> None:
 @instruction(types.void, literal_prefetch)
 def prefetch(e: Lines, table: Any, shape: Any, j: Any) -> None:
     """The instructions of `literal_prefetch`."""
-    byte = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
-    prefetch = cgutils.get_or_insert_function(e.b.module, kind, "llvm.prefetch.p0i8")
-    for first, _ in e.registers:  # a line of the processor's cache holds eight numbers
-        address = e.b.bitcast(table.at(e.line_at(j), INT64(first)), byte)
-        e.b.call(prefetch, [address, INT32(0), INT32(3), INT32(1)])
+    e.prefetch(table.at(e.line_at(j)))
 
 
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:

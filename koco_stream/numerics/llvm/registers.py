@@ -62,6 +62,28 @@ class Line:
     def __mul__(self, other: Any) -> "Line":
         return self._with(self.b.fmul, other)
 
+    def __truediv__(self, other: Any) -> "Line":
+        return self._with(self.b.fdiv, other)
+
+    def roots(self) -> "Line":
+        """The square root of each number."""
+        return Line(self.b, [self._root(register) for register in self.registers])
+
+    def _root(self, register: Any) -> Any:
+        kind = ir.FunctionType(register.type, [register.type])
+        name = f"llvm.sqrt.v{register.type.count}f64"
+        root = cgutils.get_or_insert_function(self.b.module, kind, name)
+        return self.b.call(root, [register])
+
+    def where_positive(self, tested: "Line") -> "Line":
+        """The numbers of this line where those of `tested` are above 0, else 0."""
+        pairs = zip(self.registers, tested.registers, strict=True)
+        zeros = {r: ir.Constant(r.type, [0.0] * r.type.count) for r in self.registers}
+        return Line(
+            self.b,
+            [self.b.select(self.b.fcmp_ordered(">", t, zeros[r]), r, zeros[r]) for r, t in pairs],
+        )
+
     def four(self) -> Any:
         """A register of four partial sums of the line, added in the order of `halved`."""
         eights = [r for r in self.registers if r.type.count == 8]
@@ -144,6 +166,15 @@ class Memory:
             return self.b.sext(value, INT64)
         return value if value.type == DOUBLE else self.b.fpext(value, DOUBLE)
 
+    def numbers(self, first: Any, n: int) -> Any:
+        """The n floats from `first` on, as a register of doubles."""
+        address = self.at(first)
+        vector = ir.VectorType(address.type.pointee, n)
+        value = self.b.load(self.b.bitcast(address, vector.as_pointer()))
+        value.align = 4
+        doubles = ir.VectorType(DOUBLE, n)
+        return value if vector == doubles else self.b.fpext(value, doubles)
+
 
 class Variable:
     """A line that changes."""
@@ -185,6 +216,15 @@ class Lines:
     def _pointer(self, pointer: Any, first: int, n: int) -> Any:
         vector = ir.VectorType(DOUBLE, n)
         return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), vector.as_pointer())
+
+    def prefetch(self, pointer: Any) -> None:
+        """Have the processor fetch the line at `pointer` into its cache."""
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
+        prefetch = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0i8")
+        for first, _ in self.registers:  # a line of the processor's cache holds eight numbers
+            address = self.b.bitcast(self.b.gep(pointer, [INT64(first)]), byte)
+            self.b.call(prefetch, [address, INT32(0), INT32(3), INT32(1)])
 
     def line_at(self, i: Any) -> Any:
         """The offset of line i."""
