@@ -52,8 +52,9 @@ def jit(
     if config.DISABLE_JIT:
         return function
     # Compiled without numba's runtime: the code allocates nothing, and does not count references
-    # to its array arguments.
-    compiled = numba.njit(nogil=True, error_model="numpy", _nrt=False, inline=inline)(function)
+    # to its array arguments; and without an entry for C, which nothing calls.
+    options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+    compiled = numba.njit(inline=inline, **options)(function)
     source = of or function
     if is_ours(source):
         folders: tuple[str, ...] = ()
