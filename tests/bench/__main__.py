@@ -20,6 +20,7 @@ GROUPS = (
     "roofline",
     "first-order",
     "growth",
+    "whole-runs",
     "kernel",
     "preparing",
     "streaming",
@@ -82,13 +83,14 @@ def main() -> None:
     from tests.bench.streaming import streaming
     from tests.bench.sweeping import sweeping
     from tests.bench.time_left import time_left
+    from tests.bench.whole_runs import whole_runs
 
     print(
         f"versions: Python {platform.python_version()}, "
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     )
     streams = {}
-    if {"20news", "public-call", "roofline", "first-order"} & set(groups):
+    if {"20news", "public-call", "roofline", "first-order", "whole-runs"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
     if {"dense", "public-call", "roofline", "first-order"} & set(groups):
         streams["dense"] = data.dense(5000 if quick else 50_000)
@@ -115,6 +117,7 @@ def main() -> None:
             "side by side": of_first_order(repetitions, quick),
         },
         "growth": lambda: growth(repetitions, quick),
+        "whole-runs": lambda: whole_runs(streams["20news"], repetitions),
         "kernel": lambda: kernel(repetitions, quick),
         "preparing": lambda: preparing(cores, repetitions, quick),
         "streaming": lambda: streaming(repetitions),

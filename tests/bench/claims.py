@@ -11,6 +11,7 @@ from tests.bench.measure import show
 from tests.bench.preparing import ONE, PEER, TWO
 from tests.bench.public_call import LEARNERS
 from tests.bench.side_by_side import US
+from tests.bench.whole_runs import SIZES, STARTS
 
 VW = "VW OjaNewton m=10"  # it rescales features adaptively, as our diagonal adaptation does
 DIAGONAL = f"{US}, diagonal"
@@ -113,6 +114,23 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         for name in ("RPSON", "FDSON", "FOGD", "DualSGD")
     ],
     ("OjaSON, d from 10^4 to 10^7", -5.0, lambda r: grown(r, "OjaSON", "d", 10**4, 10**7)),
+    *[
+        (
+            f"20news: whole runs, m = {m} / m = 10, over what m² + ms says, {start}",
+            -1.3,
+            lambda r, m=m, start=start: r["whole-runs"][start][f"m = {m}"],
+        )
+        for start in STARTS
+        for m in SIZES[1:]
+    ],
+    *[
+        (
+            f"m = 64, d = 10^6: the longest wait for 16 rounds, ms, {start}",
+            -20.0,
+            lambda r, start=start: r["whole-runs"][start]["longest"],
+        )
+        for start in STARTS
+    ],
     *[
         (
             f"PROS-N-KONS on {name}: NumPy / ours",
