@@ -80,10 +80,8 @@ def save_cohort(
             kept, about = packed({name: a for name, a in own.items() if name not in shared})
             write_arrays(handle, {"format": FORMAT, "packed": about}, kept)
         places[-1] = handle.tell()
-        handle.seek(0)
-        write_arrays(
-            handle, header, {"places": places}
-        )  # of the same length, now that all are known
+        handle.seek(0)  # now that all places are known: the same length
+        write_arrays(handle, header, {"places": places})
 
 
 def _arrays_of(k: int, run_state: RunState) -> dict[str, Array]:

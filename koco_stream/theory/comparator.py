@@ -109,8 +109,8 @@ Blocks = Callable[[], Iterable[Block]]
 def blocks_of(reader: StreamReader) -> Blocks:
     """What gives the blocks of a stream, as often as it is called.
 
-    The first rows of a shuffled stream are copied from all over the dataset, so few of them are
-    kept.
+    The first rows of a shuffled stream are copied from all over the dataset. As each step reads
+    them, they are kept if they are few.
     """
     read = partial(reader.blocks, zeros=True)
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
