@@ -106,8 +106,7 @@ def halving_note(checked: CheckedSweep, plans: Sequence[Plan]) -> dict[str, str]
         names = ", ".join(sorted(again))
         note += (
             f"; {names} may begin again at a rung: a learner of another library cannot be"
-            " continued, and large states may have no room on disk, or take longer to write than to"
-            " compute"
+            " continued, and large states may have no room on disk"
         )
     return {"halving": note}
 

@@ -4,16 +4,20 @@ Any worker can resume a cohort from its checkpoint with bit-identical results. O
 code, whose numbers may differ, is ignored, and so is a damaged one: the cohort then starts again.
 
 The last checkpoint of runs that may go on for more rounds is kept when their cohort has ended.
-Longer runs continue from there.
+Longer runs continue from there. They are in other cohorts, which need the states of a few runs
+only. So a checkpoint is a sequence of array files (`io.array_file`): the first says where the
+others are, and each of these has the state of one run, with a checksum of its own. What is mostly
+zero is packed (`io.packed_arrays`).
 """
 
 import mmap
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.io.array_file import forget_pages, read_arrays, read_header, write_arrays
+from koco_stream.io.packed_arrays import Unpacked, packed
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
@@ -21,7 +25,7 @@ from koco_stream.runs.run import Cohort, Kept, RunState
 from koco_stream.runs.schemas import points_until
 from koco_stream.types import Array
 
-FORMAT = 1
+FORMAT = 2
 KEPT = ("at", "seconds", "status", "error")
 
 
@@ -50,23 +54,14 @@ def save_cohort(
 
     `later` are the rounds of longer runs, which go on from there if the cohort has `ended`.
     """
-    written: dict[int, str] = {}
-    arrays: dict[str, Array] = {}
-    shared: dict[str, str] = {}
-    for k, run_state in enumerate(run_states):
-        own = {f"{k}.totals": run_state.totals, f"{k}.curve": run_state.curve}
-        if run_state.measurement is not None:
-            own |= {f"{k}.measured.{n}": a for n, a in run_state.measurement.arrays().items()}
-        if run_state.predictions.size:
-            own[f"{k}.predictions"] = run_state.predictions
-        for prefix, state in zip(_prefixes(k, run_state), run_state.states, strict=True):
-            own |= state_arrays(state, prefix)
-        for name, array in own.items():
-            first = written.setdefault(id(array), name)
-            if first == name:
-                arrays[name] = array
-            else:
-                shared[name] = first
+    first_of: dict[int, str] = {}
+    arrays = [_arrays_of(k, run_state) for k, run_state in enumerate(run_states)]
+    shared = {
+        name: first
+        for own in arrays
+        for name, array in own.items()
+        if (first := first_of.setdefault(id(array), name)) != name
+    }
     header = {
         "format": FORMAT,
         "code": code_hash(),
@@ -77,8 +72,28 @@ def save_cohort(
         "progress": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
         "shared": shared,
     }
-    with where.written() as temporary:
-        write_arrays(temporary, header, arrays)
+    places = np.zeros(len(run_states) + 1, np.int64)
+    with where.written() as temporary, temporary.open("wb") as handle:
+        write_arrays(handle, header, {"places": places})
+        for k, own in enumerate(arrays):
+            places[k] = handle.tell()
+            kept, about = packed({name: a for name, a in own.items() if name not in shared})
+            write_arrays(handle, {"format": FORMAT, "packed": about}, kept)
+        places[-1] = handle.tell()
+        handle.seek(0)  # now that all places are known: the same length
+        write_arrays(handle, header, {"places": places})
+
+
+def _arrays_of(k: int, run_state: RunState) -> dict[str, Array]:
+    """All arrays of run k by the names that they have in a checkpoint."""
+    own = {f"{k}.totals": run_state.totals, f"{k}.curve": run_state.curve}
+    if run_state.measurement is not None:
+        own |= {f"{k}.measured.{n}": a for n, a in run_state.measurement.arrays().items()}
+    if run_state.predictions.size:
+        own[f"{k}.predictions"] = run_state.predictions
+    for prefix, state in zip(_prefixes(k, run_state), run_state.states, strict=True):
+        own |= state_arrays(state, prefix)
+    return own
 
 
 def resumed(where: StorePath, run_states: Sequence[RunState], later: Sequence[int] = ()) -> int:
@@ -105,7 +120,12 @@ def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequenc
     later = [n_rounds, *cohort.later]
     points = points_until(cohort.begun, later)
     mine = np.isin(points, points_until(n_rounds, cohort.later))
-    files = {kept.cohort_id: Saved.read(_path(store, kept.cohort_id)) for kept in cohort.kept}
+    asked: dict[str, set[str]] = {}
+    for kept in cohort.kept:
+        asked.setdefault(kept.cohort_id, set()).add(kept.run_id)
+    files = {
+        cohort_id: Saved.read(_path(store, cohort_id), runs) for cohort_id, runs in asked.items()
+    }
     for saved in files.values():
         if saved is None or (saved.header["rounds"], saved.header["later"]) != (
             cohort.begun,
@@ -116,35 +136,51 @@ def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequenc
         saved = files[kept.cohort_id]
         if saved is not None:
             saved.restore(saved.header["runs"].index(kept.run_id), run_state, mine)
-            forget_pages(saved.content)
     return cohort.begun
 
 
 class Saved(NamedTuple):
     """A checkpoint that was read, with the histories that its states have shared so far.
 
-    `content` is the mapped file, and `started` are the numbers of the runs that have a state.
+    `content` is the mapped file, `arrays` are those of the runs that were asked for, and `started`
+    are the numbers of those that have a state.
     """
 
     content: mmap.mmap
     header: dict[str, Any]
-    arrays: dict[str, Array]
+    arrays: Unpacked
     started: set[int]
-    histories: dict[int, Any]
+    histories: dict[str, Any]
 
     @staticmethod
-    def read(where: StorePath) -> "Saved | None":
-        """Read a checkpoint; None if it is missing, damaged, or was written by other code."""
+    def read(where: StorePath, run_ids: Collection[str] | None = None) -> "Saved | None":
+        """Read the states of these runs (default: all) from a checkpoint.
+
+        None if it is missing, is damaged where they are, or was written by other code.
+        """
+        stored, packings = dict[str, Array](), dict[str, Any]()
         try:
             content = _mapped(where)
-            header, arrays = read_arrays(content, FORMAT)
+            # Other code is recognised first: its whole file might be a single array file.
+            if read_header(content)[0].get("code") != code_hash():
+                return None
+            header, index = read_arrays(content, FORMAT, more=True)
+            shared = header["shared"]
+            asked = {
+                k for k, run_id in enumerate(header["runs"]) if run_ids is None or run_id in run_ids
+            }
+            names = [name for name in shared if _run_of(name) in asked]
+            for k in sorted(asked | {_run_of(shared[name]) for name in names}):
+                lo, hi = index["places"][k : k + 2].tolist()
+                of_run, arrays = read_arrays(memoryview(content)[lo:hi], FORMAT)
+                stored |= arrays
+                packings |= of_run["packed"]
+                forget_pages(content)
         except (FileNotFoundError, ValueError):
             return None
-        if header.get("code") != code_hash():
-            return None
-        arrays |= {name: arrays[first] for name, first in header["shared"].items()}
-        started = {int(name.partition(".")[0]) for name in arrays if ".state." in name}
-        return Saved(content, header, arrays, started, {})
+        unpacked = Unpacked(stored, packings, {name: shared[name] for name in names})
+        started = {_run_of(name) for name in unpacked if ".state." in name}
+        return Saved(content, header, unpacked, started, {})
 
     def restore(self, k: int, run_state: RunState, points: Array | None = None) -> None:
         """Load run k into a new run: with the whole curve, or with the marked `points` of it."""
@@ -161,8 +197,8 @@ class Saved(NamedTuple):
         run_state.curve[:] = curve
         if run_state.measurement is not None:
             of_run = f"{k}.measured."
-            own = {n.removeprefix(of_run): a for n, a in arrays.items() if n.startswith(of_run)}
-            run_state.measurement.restore(own)
+            mine = [name for name in arrays if name.startswith(of_run)]
+            run_state.measurement.restore({n.removeprefix(of_run): arrays[n] for n in mine})
         if run_state.predictions.size:
             run_state.predictions[:] = arrays[f"{k}.predictions"]
         if not started:
@@ -172,9 +208,16 @@ class Saved(NamedTuple):
         for c, prefix in enumerate(_prefixes(k, run_state)):
             state = run_state.states[c] = restored(run_state.states[c], arrays, grows, prefix)
             if "history" in state._fields:  # states that shared one history share it again
-                shared = id(arrays[f"{prefix}history.n"])
-                history = self.histories.setdefault(shared, state.history)
+                name = f"{prefix}history.n"
+                first = self.header["shared"].get(name, name)
+                history = self.histories.setdefault(first, state.history)
                 run_state.states[c] = state._replace(history=history)
+        forget_pages(self.content)
+
+
+def _run_of(name: str) -> int:
+    """The number of the run to which an array of this name belongs."""
+    return int(name.partition(".")[0])
 
 
 def _prefixes(k: int, run_state: RunState) -> list[str]:

@@ -1,5 +1,5 @@
 """A file format for named arrays with a JSON header, without pickle and verified by a checksum.
-Saved learners and checkpoints of cohorts use it.
+Saved learners are such files. Checkpoints of cohorts consist of several, one after the other.
 
 Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a
 `format` and the arrays' names, types and shapes), the arrays as raw bytes in that order, and the
@@ -11,8 +11,7 @@ import json
 import math
 import mmap
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from koco_stream.io.files import canonical_json
 from koco_stream.types import Array
 
 MAGIC = b"KOCO\n"
-PIECE = 64 << 20  # bytes that are read at a time for the checksum; whole pages
 # what a header with values of other types than ours leads to
 MALFORMED = (
     TypeError,
@@ -37,8 +35,11 @@ class Unreadable(ValueError):
     """An array file is truncated, altered, of another kind or too new; the message says which."""
 
 
-def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write named arrays and a header to an array file.
+Bytes = bytes | mmap.mmap | memoryview
+
+
+def write_arrays(handle: BinaryIO, header: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Write named arrays and a header as an array file.
 
     The header may contain NumPy scalars and infinities; the entry `arrays` is added to it.
     """
@@ -46,14 +47,13 @@ def write_arrays(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -
     entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
     text = canonical_json(_plain({**header, "arrays": entries})).encode()
     digest = hashlib.sha256()
-    with path.open("wb") as handle:
-        # An array that is not contiguous is copied when its turn comes: all copies at once might
-        # not fit the memory.
-        raw = (_bytes(a) for a in arrays.values() if a.size)
-        for piece in chain((MAGIC, len(text).to_bytes(8, "little"), text), raw):
-            digest.update(piece)
-            handle.write(piece)
-        handle.write(digest.digest())
+    # An array that is not contiguous is copied when its turn comes: all copies might not fit
+    # the memory.
+    raw = (_bytes(a) for a in arrays.values() if a.size)
+    for piece in chain((MAGIC, len(text).to_bytes(8, "little"), text), raw):
+        digest.update(piece)
+        handle.write(piece)
+    handle.write(digest.digest())
 
 
 def _bytes(array: Array) -> Any:
@@ -61,7 +61,7 @@ def _bytes(array: Array) -> Any:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
+def read_header(data: Bytes) -> tuple[dict[str, Any], int]:
     """The header of an array file from its bytes, and where its arrays begin.
 
     The checksum is not verified. Raises `Unreadable` if the header cannot be read.
@@ -71,7 +71,7 @@ def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
         raise Unreadable("it does not begin with a whole header; use another copy")
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        header = json.loads(data[start:end], object_hook=_special)
+        header = json.loads(bytes(data[start:end]), object_hook=_special)
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
@@ -79,13 +79,17 @@ def read_header(data: bytes | mmap.mmap) -> tuple[dict[str, Any], int]:
     return header, end
 
 
-def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_arrays(
+    data: Bytes, newest: int, more: bool = False
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of an array file from its bytes; the arrays are read-only views.
 
-    Raises `Unreadable` also if its format is above `newest`.
+    With `more`, other bytes may follow. Raises `Unreadable` also if its format is above `newest`.
     """
     header, start = read_header(data)
-    if _checksum(data) != data[-32:]:
+    end = _end(header, start) if more else len(data)
+    view = memoryview(data)[:end]
+    if hashlib.sha256(view[:-32]).digest() != view[-32:]:
         raise Unreadable(
             "its checksum does not match: it was cut short or altered; use another copy"
         )
@@ -110,23 +114,24 @@ def read_arrays(data: bytes | mmap.mmap, newest: int) -> tuple[dict[str, Any], d
     return header, arrays
 
 
-def forget_pages(data: bytes | mmap.mmap, start: int = 0, length: int | None = None) -> None:
-    """Give back the memory of pages of a mapped file that have been read; they can be read again.
+def _end(header: dict[str, Any], start: int) -> int:
+    """Where an array file whose arrays begin at `start` ends, by its header."""
+    try:
+        sizes = [
+            np.dtype(entry["dtype"]).itemsize * math.prod(entry["shape"])
+            for entry in header["arrays"]
+        ]
+        return max(start + sum(sizes) + 32, 0)
+    except MALFORMED:
+        raise Unreadable("its header cannot be read; use another copy") from None
+
+
+def forget_pages(data: mmap.mmap) -> None:
+    """Give back the memory of a mapped file's pages that have been read; they can be read again.
 
     Otherwise a process seems to hold the whole file, and may be ended for it.
     """
-    if isinstance(data, mmap.mmap):
-        data.madvise(mmap.MADV_DONTNEED, start, len(data) - start if length is None else length)
-
-
-def _checksum(data: bytes | mmap.mmap) -> bytes:
-    """The checksum that belongs at the end of an array file."""
-    digest, view = hashlib.sha256(), memoryview(data)[:-32]
-    for start in range(0, len(view), PIECE):
-        piece = view[start : start + PIECE]
-        digest.update(piece)
-        forget_pages(data, start, len(piece))
-    return digest.digest()
+    data.madvise(mmap.MADV_DONTNEED)
 
 
 def _plain(value: Any) -> Any:

@@ -30,8 +30,8 @@ def save_model(model: Any, path: Path) -> None:
 
 def write_model(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Write a model's header, which has its name as `learner`, and its arrays atomically."""
-    with written_atomically(path) as temporary:
-        write_arrays(temporary, {"format": FORMAT, **header, "version": __version__}, arrays)
+    with written_atomically(path) as temporary, temporary.open("wb") as handle:
+        write_arrays(handle, {"format": FORMAT, **header, "version": __version__}, arrays)
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = "") -> Any:
+def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str = "") -> Any:
     """A learner's state with its arrays replaced by saved ones.
 
     With `grows`, saved arrays may be larger than those of a new state.
@@ -155,11 +155,9 @@ def restored(state: Any, arrays: dict[str, Array], grows: bool, prefix: str = ""
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
+            found = prefix + (name if prefix + name in arrays else EARLIER.get(name, name))
             # Empty arrays may be missing in the file.
-            saved = arrays.get(
-                prefix + name,
-                arrays.get(prefix + EARLIER.get(name, name), value if value.size == 0 else None),
-            )
+            saved = arrays.get(found, value if value.size == 0 else None)
             if (
                 saved is None
                 or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)

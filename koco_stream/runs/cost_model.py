@@ -20,6 +20,7 @@ from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream
+from koco_stream.theory.comparator import HELD_BYTES
 
 WORKER_BYTES = 300 << 20  # resident: a worker process with its libraries loaded, without data
 RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its row and curve
@@ -205,8 +206,8 @@ def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
 
     The terms are the worker process, the copy of a shard while it is made, a block of rows (copied
     if there is an intercept, gathered first if the order is shuffled), the row numbers of the
-    order, and the regret's comparator (six vectors, and a gathered block if it reads only some of
-    the rows). Memory-mapped shard copies are not counted, since all workers share them.
+    order, and the regret's comparator (six vectors, and gathered rows if it reads only some of
+    them). Memory-mapped shard copies are not counted, since all workers share them.
     """
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
     gathered = stream.order != AS_STORED
@@ -223,5 +224,5 @@ def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
         "block": (1 + gathered) * block,
         "order": 8 * numbers,
         "comparator": 48 * (size.n_features + 1)
-        + (block if gathered and stream.max_rows else 4096 * 16),
+        + (max(block, HELD_BYTES) if gathered and stream.max_rows else 4096 * 16),
     }

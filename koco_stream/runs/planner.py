@@ -136,7 +136,7 @@ class UnfinishedCohort:
     def states(self) -> States:
         """What keeping its states costs and saves."""
         reading = self.costs.reading(self.stream, self.begun)
-        return States(self.bytes, len(self.runs), self.seconds + reading)
+        return States(self.bytes, self.seconds + reading)
 
     def finished(self, limits: Limits, keeps: bool) -> Cohort:
         """The finished cohort; `keeps` says whether longer runs may go on from its states.

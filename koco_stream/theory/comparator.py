@@ -9,7 +9,9 @@ prediction is therefore returned with the loss, to judge a regret by.
 """
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,13 +21,14 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, locked, write_text
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.orders import AS_STORED
-from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
 STEPS, FEWEST_STEPS = 500, 20
 VALUES = 2_000_000_000  # the most values read in all steps
 SLOW_STEPS, SLOW = 10, 1e-7
+HELD_BYTES = 24 << 20  # rows that are copied in their order are copied once if all take less
 TOLERANCE = 1e-9  # of the scaled gradient's norm, relative to its start
 
 
@@ -68,9 +71,10 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     loss is approached slowly.
     """
     manifest, reader = reader.manifest, StreamReader(reader.store, as_summed(reader.stream))
-    scale = square_columns(reader, fit_intercept)
+    blocks = blocks_of(reader)
+    scale = square_columns(blocks, manifest.n_features, fit_intercept)
     w = np.zeros(scale.size)
-    gradient, loss, largest = normal_sums(reader, fit_intercept, w, against_labels=True)
+    gradient, loss, largest = normal_sums(blocks, fit_intercept, w, against_labels=True)
     zero_loss, settled = loss, False
     norm2 = first = scaled_norm2(gradient, scale)
     # More data get fewer steps, so that the time stays a small share of a sweep.
@@ -82,7 +86,7 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
             if steps_left == 0:
                 return None
             steps_left -= 1
-            image, curvature, _ = normal_sums(reader, fit_intercept, direction, False)
+            image, curvature, _ = normal_sums(blocks, fit_intercept, direction, False)
             if curvature == 0.0:
                 break
             step = norm2 / curvature
@@ -92,15 +96,32 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
             settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
             last, norm2 = norm2, scaled_norm2(gradient, scale)
             direction = gradient / scale + (norm2 / last) * direction
-        gradient, loss, largest = normal_sums(reader, fit_intercept, w, against_labels=True)
+        gradient, loss, largest = normal_sums(blocks, fit_intercept, w, against_labels=True)
         norm2 = scaled_norm2(gradient, scale)
         if norm2 > 0.25 * before:
             break  # limited by rounding
     return Comparator(loss, largest)
 
 
+Blocks = Callable[[], Iterable[Block]]
+
+
+def blocks_of(reader: StreamReader) -> Blocks:
+    """What gives the blocks of a stream, as often as it is called.
+
+    The first rows of a shuffled stream are copied from all over the dataset. As each step reads
+    them, they are kept if they are few.
+    """
+    read = partial(reader.blocks, zeros=True)
+    row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
+    if reader.order is None or reader.n_rows * row > HELD_BYTES:
+        return read
+    held = list(read())
+    return lambda: held
+
+
 def normal_sums(
-    reader: StreamReader, fit_intercept: bool, w: Array, against_labels: bool
+    blocks: Blocks, fit_intercept: bool, w: Array, against_labels: bool
 ) -> tuple[Array, float, float]:
     """One pass over the rows: Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|.
 
@@ -108,7 +129,7 @@ def normal_sums(
     feature that is 1, which d includes.
     """
     out, totals = np.zeros(w.size), np.zeros(2)
-    for rows, labels in reader.blocks(zeros=True):
+    for rows, labels in blocks():
         normal_rows(
             rows.indptr,
             rows.indices,
@@ -124,10 +145,10 @@ def normal_sums(
     return out, float(totals[0]), float(totals[1])
 
 
-def square_columns(reader: StreamReader, fit_intercept: bool) -> Array:
+def square_columns(blocks: Blocks, n_features: int, fit_intercept: bool) -> Array:
     """Σ_t x_tj² for each feature, (d,); 1 for a feature that no row has."""
-    out = np.zeros(reader.manifest.n_features + fit_intercept)
-    for rows, labels in reader.blocks(zeros=True):
+    out = np.zeros(n_features + fit_intercept)
+    for rows, labels in blocks():
         add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
         if fit_intercept:
             out[-1] += labels.size

@@ -10,6 +10,7 @@ import pytest
 from koco_stream.engine.checkpoint import checkpoints_folder, kept_states, remove_kept
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
+from koco_stream.io.array_file import read_arrays
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Run, without_repeats
@@ -135,6 +136,26 @@ def test_states_of_no_use__cost_time_and_nothing_else(harm, small_store):
     cohort = Cohort(longer[0].stream, longer, 1.0, later=later, kept=sources)
     receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.rounds == 2 * RUNGS[1]
+    assert rows_of(small_store, cohort) == from_the_first_row(small_store, longer)
+
+
+@pytest.mark.parametrize("mine", [True, False], ids=["its own", "another's"])
+def test_changed_bit__matters_to_the_run_whose_state_has_it(mine, small_store):
+    """A run that goes on reads its own state only, and recognises any damage to that."""
+    learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2)]
+    runs = runs_on(small_store, learners, RUNGS[0], positive_class=1.0)
+    at_rung(small_store, runs, 0)
+    (file,) = checkpoints_folder(small_store).files(".koco")
+    content = bytearray(file.path.read_bytes())
+    places = read_arrays(bytes(content), 99, more=True)[1]["places"]
+    k = 0 if mine else 1
+    content[(places[k] + places[k + 1]) // 2] ^= 4
+    file.path.write_bytes(content)
+    longer = runs_on(small_store, learners, RUNGS[1], positive_class=1.0)[:1]
+    sources = (kept_states(small_store)[runs[0].run_id],)
+    cohort = Cohort(longer[0].stream, longer, 1.0, later=RUNGS[2:], kept=sources)
+    receipt = run_cohort(str(small_store), "try", cohort)
+    assert receipt.rounds == RUNGS[1] - (0 if mine else RUNGS[0])
     assert rows_of(small_store, cohort) == from_the_first_row(small_store, longer)
 
 

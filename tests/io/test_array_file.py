@@ -1,14 +1,18 @@
-"""Array files that are mapped: reading one holds no more memory than what is used of it."""
+"""Array files: one among others is read alone, changed bytes are noticed, and a mapped file holds
+no more memory than what is used of it.
+"""
 
+import io
 import mmap
 import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from koco_stream.io.array_file import PIECE, forget_pages, read_arrays, write_arrays
+from koco_stream.io.array_file import Unreadable, forget_pages, read_arrays, write_arrays
 
-PIECES = 3
+LARGE = 64 << 20  # bytes
 
 
 def mapped_bytes():
@@ -17,30 +21,50 @@ def mapped_bytes():
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("RssFile"))
 
 
-def test_reading__gives_back_the_pages_of_the_checksum_and_of_what_was_used(tmp_path):
+def test_pages_that_are_forgotten__are_given_back_and_read_again(tmp_path):
     """Dask ends a worker that holds more than its limit, and counts pages of files."""
-    large = np.arange(PIECES * PIECE // 8, dtype=np.int64)
-    write_arrays(tmp_path / "large", {"format": 1}, {"large": large})
+    large = np.arange(LARGE // 8, dtype=np.int64)
+    with (tmp_path / "large").open("wb") as handle:
+        write_arrays(handle, {"format": 1}, {"large": large})
     before = mapped_bytes()
     with (tmp_path / "large").open("rb") as handle:
         content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
     _, arrays = read_arrays(content, 1)
-    assert mapped_bytes() - before < PIECE
-    assert np.array_equal(arrays["large"], large)
-    assert mapped_bytes() - before > (PIECES - 1) * PIECE
+    assert mapped_bytes() - before > LARGE // 2
     forget_pages(content)
-    assert mapped_bytes() - before < PIECE
-    assert np.array_equal(arrays["large"], large)  # read again
+    assert mapped_bytes() - before < LARGE // 2
+    assert np.array_equal(arrays["large"], large)
+
+
+def test_file_that_others_follow__is_read_alone_and_every_changed_byte_is_noticed():
+    """A run that goes on reads its own state from a checkpoint of many."""
+    handle = io.BytesIO()
+    write_arrays(handle, {"format": 1, "of": "me"}, {"a": np.arange(3), "b": np.zeros((0, 2))})
+    mine = handle.getvalue()
+    header, arrays = read_arrays(memoryview(mine + b"more"), 1, more=True)
+    assert header["of"] == "me"
+    assert arrays["a"].tolist() == [0, 1, 2]
+    assert arrays["b"].shape == (0, 2)
+    for at in range(len(mine)):
+        for bit in (1, 128):
+            harmed = mine[:at] + bytes([mine[at] ^ bit]) + mine[at + 1 :] + b"more"
+            with pytest.raises(Unreadable):
+                read_arrays(harmed, 1, more=True)
+    for end in range(len(mine)):
+        with pytest.raises(Unreadable):
+            read_arrays(mine[:end], 1, more=True)
 
 
 def test_writing_columns__copies_one_at_a_time(tmp_path):
     """States side by side are columns of one table, which may take most of the memory."""
     table = np.arange(8 * 50_000, dtype=np.float64).reshape(50_000, 8)
     columns = {str(k): table[:, k] for k in range(8)}
-    tracemalloc.start()
-    write_arrays(tmp_path / "columns", {"format": 1}, columns)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    with (tmp_path / "columns").open("wb") as handle:
+        tracemalloc.start()
+        write_arrays(handle, {"format": 1}, columns)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
     assert peak < 3 * table.nbytes / 8
-    write_arrays(tmp_path / "arrays", {"format": 1}, {k: a.copy() for k, a in columns.items()})
-    assert (tmp_path / "columns").read_bytes() == (tmp_path / "arrays").read_bytes()
+    alone = io.BytesIO()
+    write_arrays(alone, {"format": 1}, {k: a.copy() for k, a in columns.items()})
+    assert (tmp_path / "columns").read_bytes() == alone.getvalue()
