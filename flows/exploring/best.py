@@ -58,7 +58,7 @@ measured AS (
 ),
 best AS (
   SELECT stream, learner, configuration, version, avg(score) AS mean,
-    count(DISTINCT hash(data, order_seed, learner_seed)) AS repeats
+    count(*) AS repeats
   FROM measured GROUP BY stream, learner, configuration, version
   QUALIFY row_number() OVER (PARTITION BY stream, learner
     ORDER BY repeats DESC, mean, configuration, version DESC) = 1
