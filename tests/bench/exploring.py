@@ -32,7 +32,7 @@ def main(n: int) -> None:
             asked = {
                 "overview": "overview",
                 "first screen": "summary",
-                "first screen, filtered": "summary?learner=OjaSON&learner=AdaGrad&where=seconds%3C2",
+                "first screen, filtered": "summary?learner=OjaSON&where=seconds%3C2",
                 "table, sorted": "runs?column=params&column=mean_loss&sort=mean_loss&offset=5000",
                 "table, all columns": "runs?sweep=many&where=mean_loss%3C0.9"
                 + "".join(f"&column={name}" for name in COLUMNS),
