@@ -48,7 +48,7 @@ def reproduce(
     claims: whether it is reproduced, the criterion, and the outcome. Datasets that are not
     available are named. Exit status 1 if runs have failed, but not if a claim does not hold.
     """
-    from flows.reproduce.reproduction import SETS
+    from flows.reproduce.outcome import SETS
     from flows.reproduce.reproduction import reproduce as reproduce_target
     from flows.runtime.console import wrapped
 

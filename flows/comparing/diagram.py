@@ -18,6 +18,7 @@ CHARACTER, CAPITAL = 9.6, 11.8  # widths of a character and of a capital in a wi
 LEAST_AXIS = 0.3  # share of the width that long names leave for the axis
 LEAST_HEIGHT = 168.0
 GAP, LEAD = 6.0, 8.0  # between a name and its line, and the least length of that
+BEYOND, APART = 4.0, 4.0  # how far a bar goes beyond its learners, and between two on one line
 
 
 class Picture(NamedTuple):
@@ -88,17 +89,15 @@ def _drawn(
     k = len(names)
     layout = _layout(width, names, ranks)
     unit = (layout.right - layout.left) / (k - 1)
-    levels = _levels(groups)
+    ends = [(layout.xs[one[0]] - BEYOND, layout.xs[one[-1]] + BEYOND) for one in groups]
+    levels = _levels(ends)
     below = TOP + 14.0 + BAR_ROW * (max(levels, default=-1) + 1)
     rows = (k + 1) // 2
     height = max(LEAST_HEIGHT, below + ROW * rows + 6.0)
     parts = _axis(layout, k) + (_ruler(layout, critical, unit) if critical is not None else [])
-    for group, level in zip(groups, levels, strict=True):
+    for (start, end), level in zip(ends, levels, strict=True):
         y = TOP + 12.0 + BAR_ROW * level
-        ends = layout.xs[group[0]] - 4.0, layout.xs[group[-1]] + 4.0
-        parts.append(
-            _line(ends[0], y, ends[1], y, 'stroke="var(--vermilion,#c04f00)" stroke-width="5"')
-        )
+        parts.append(_line(start, y, end, y, 'stroke="var(--vermilion,#c04f00)" stroke-width="5"'))
     for number, (x, text) in enumerate(zip(layout.xs, layout.names, strict=True)):
         on_left = number < rows
         row = number if on_left else k - 1 - number
@@ -118,12 +117,18 @@ def _drawn(
 
 
 def _layout(width: float, names: Sequence[str], ranks: Sequence[float]) -> Layout:
-    """Place the axis so that every name has room beside its line; too long names are cut."""
+    """Place the axis so that every name has room beside its line; too long names are cut.
+
+    A name may be as long as there is room before its line when the axis is the shortest.
+    """
     k, rows = len(names), (len(names) + 1) // 2
-    ends = (1.0 - LEAST_AXIS) * width / 2.0 - MARGIN - GAP - LEAD
-    texts = [_shortened(name, int(ends / CHARACTER)) for name in names]
-    needed = [MARGIN + _width(text) + GAP + LEAD for text in texts]
     shares = [(rank - 1.0) / (k - 1) for rank in ranks]
+    beside, axis = (1.0 - LEAST_AXIS) * width / 2.0 - MARGIN - GAP - LEAD, LEAST_AXIS * width
+    inward = [share if number < rows else 1.0 - share for number, share in enumerate(shares)]
+    texts = [
+        _shortened(name, beside + share * axis) for name, share in zip(names, inward, strict=True)
+    ]
+    needed = [MARGIN + _width(text) + GAP + LEAD for text in texts]
     left = right = MARGIN + LEAD
     for _ in range(50):  # each margin depends on the other
         across = width - left - right
@@ -144,10 +149,15 @@ def _layout(width: float, names: Sequence[str], ranks: Sequence[float]) -> Layou
     return Layout(left, width - right, xs, texts)
 
 
-def _shortened(name: str, most: int) -> str:
-    """A learner's name without its module or file, in at most so many characters."""
+def _shortened(name: str, room: float) -> str:
+    """A learner's name without its module or file, cut where it is wider than `room`."""
     short = name.rpartition(":")[2]
-    return short if len(short) <= most else f"{short[: most - 1]}…"
+    if _width(short) <= room:
+        return short
+    kept = next(
+        n for n in range(len(short) - 1, -1, -1) if n == 0 or _width(short[:n] + "…") <= room
+    )
+    return f"{short[:kept]}…"
 
 
 def _axis(layout: Layout, k: int) -> list[str]:
@@ -178,12 +188,12 @@ def _ruler(layout: Layout, critical: float, unit: float) -> list[str]:
     return [*parts, _text(layout.left, y - 12.0, words, "start")]
 
 
-def _levels(groups: Sequence[Sequence[int]]) -> list[int]:
-    """The line on which each group is drawn, so that no two touch."""
-    ends, levels = list[int](), list[int]()
-    for group in groups:
-        level = next((n for n, end in enumerate(ends) if end < group[0]), len(ends))
-        ends[level : level + 1] = [group[-1]]
+def _levels(bars: Sequence[tuple[float, float]]) -> list[int]:
+    """The line on which each bar from left to right is drawn, so that no two touch."""
+    ends, levels = list[float](), list[int]()
+    for left, right in bars:
+        level = next((n for n, end in enumerate(ends) if end + APART <= left), len(ends))
+        ends[level : level + 1] = [right]
         levels.append(level)
     return levels
 

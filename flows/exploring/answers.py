@@ -10,13 +10,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.exploring.best import KEYS, best_on_streams
 from flows.exploring.chosen import COLUMNS, LISTS, Chosen, column
 from flows.exploring.curves import curves
+from flows.exploring.summary import dataset_rows, sweep_rows
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
+from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.following import Followed, Snapshot
 from storage.notes import read_note
 from storage.results import repeated
@@ -26,13 +29,17 @@ MOST_ROWS = 500  # of the table, in one answer
 MOST_CURVES = 20
 MOST_VALUES = 200  # of a list to pick from
 PARAMETERS = {one.name for learner in LEARNERS.values() for one in learner.parameters}
-RESULTS = ("error_rate", "mean_loss", *METRICS, "regret", "dictionary_size", "seconds")
+MEASURES = ("error_rate", "mean_loss", *METRICS)
+RESULTS = (*MEASURES, "regret", "dictionary_size", "seconds")
 AXES = 7  # shown unless others are asked for
 Answer = dict[str, Any]
 
 
 class Shown(NamedTuple):
-    """What answers are made from: the runs, which sweeps they belong to, and a word for both."""
+    """What answers are made from: the runs, which sweeps they belong to, and a word for both.
+
+    Both tables have the keys of `KEYS` too, which are no columns that can be asked for.
+    """
 
     snapshot: Snapshot
     runs: pa.Table
@@ -53,6 +60,7 @@ class Explorer:
         # What is asked is over tables in memory: no file or address can be named.
         self._database.execute("SET enable_external_access = false")
         self._database.execute("SET lock_configuration = true")
+        self._manifests = dict[tuple[str, str], Manifest | None]()
         self.refresh()
 
     def refresh(self) -> None:
@@ -63,12 +71,10 @@ class Explorer:
         snapshot = self._followed.snapshot()
         times = snapshot.runs.schema.get_field_index("finished_at")
         finished = snapshot.runs.column("finished_at").cast(pa.timestamp("us"))
-        self._shown = Shown(
-            snapshot,
-            snapshot.runs.set_column(times, "finished_at", finished),
-            self._members(snapshot.runs),
-            text_hash(repr(snapshot.state))[:16],
+        runs, members = self._with_keys(
+            snapshot.runs.set_column(times, "finished_at", finished), self._members(snapshot.runs)
         )
+        self._shown = Shown(snapshot, runs, members, text_hash(repr(snapshot.state))[:16])
 
     def _members(self, runs: pa.Table) -> pa.Table:
         """Which runs each sweep asked for; of a sweep without a note, those that it computed."""
@@ -84,6 +90,17 @@ class Explorer:
         return pa.concat_tables(
             [*tables, runs.select(["sweep", "run_id"]).filter(pc.invert(there))]
         )
+
+    def _with_keys(self, runs: pa.Table, members: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Both tables with the keys of streams and configurations, and of runs."""
+        with self._database.cursor() as cursor:
+            cursor.register("runs", runs)
+            cursor.register("members", members)
+            keys = cursor.sql(KEYS).to_arrow_table()
+            mine = cursor.sql("SELECT hash(run_id) AS run_key FROM members").to_arrow_table()
+        for name in keys.column_names:
+            runs = runs.append_column(name, keys.column(name))
+        return runs, members.append_column("run_key", mine.column("run_key"))
 
     def stamp(self) -> Answer:
         """A word that changes whenever answers may."""
@@ -118,6 +135,46 @@ class Explorer:
             **self.stamp(),
         }
 
+    def summary(self, chosen: Chosen) -> Answer:
+        """Which learner is best in each sweep and on each dataset, how sure that is, its cost.
+
+        `seconds` is the time of all chosen runs.
+        """
+        shown, (holds, values) = self._shown, chosen.sql()
+        sweeps = set(chosen.picked[LISTS.index("sweep")])
+
+        def ask(sql: str, given: Sequence[Any]) -> list[Answer]:
+            return self._rows(shown, sql, given)
+
+        each = best_on_streams(ask, holds, values, each_sweep=True)
+        of_sweep = f"SELECT sum(seconds) AS seconds FROM runs WHERE {holds}"
+        [total] = ask(of_sweep, values)
+        took = ask(
+            "SELECT members.sweep, sum(seconds) AS seconds FROM members JOIN"
+            f" (SELECT run_key, seconds FROM runs WHERE {holds}) USING (run_key) GROUP BY ALL",
+            values,
+        )
+        return {
+            "seconds": total["seconds"],
+            "sweeps": sweep_rows(
+                [one for one in each if not sweeps or one.part in sweeps],
+                {row["sweep"]: row["seconds"] or 0.0 for row in took},
+            ),
+            "datasets": dataset_rows(
+                best_on_streams(ask, holds, values, each_sweep=False), self._manifest
+            ),
+        }
+
+    def _manifest(self, name: str, dataset_hash: str) -> Manifest | None:
+        """The manifest of a dataset, if the store has it."""
+        key = name, dataset_hash
+        if key not in self._manifests:
+            found = None
+            with suppress(WrongInput, OSError):
+                found = load_manifest(self.store, name)
+            self._manifests[key] = found if found and found.dataset_hash == dataset_hash else None
+        return self._manifests[key]
+
     def runs(
         self,
         chosen: Chosen,
@@ -129,16 +186,20 @@ class Explorer:
     ) -> Answer:
         """Some columns of the chosen runs, sorted, from a position on; missing values come last.
 
+        By a measure of how well they predicted, runs that failed or diverged come after the others,
+        because theirs is that of a few rounds.
+
         Raises `WrongInput` for an unknown column.
         """
         shown, (holds, values) = self._shown, chosen.sql()
         names = ", ".join(column(name) for name in ("run_id", *columns))
         way = "DESC" if descending else "ASC"
+        well = "status != 'ok', " if sort in MEASURES else ""
         [[matched]] = self._ask(shown, f"SELECT count(*) FROM runs WHERE {holds}", values)
         rows = self._ask(
             shown,
             f"SELECT {names} FROM runs WHERE {holds}"
-            f" ORDER BY {column(sort)} {way} NULLS LAST, run_id LIMIT ? OFFSET ?",
+            f" ORDER BY {well}{column(sort)} {way} NULLS LAST, run_id LIMIT ? OFFSET ?",
             [*values, min(limit, MOST_ROWS), offset],
         )
         return {"matched": matched, "rows": rows}
@@ -199,11 +260,16 @@ class Explorer:
 
     def _ask(self, shown: Shown, sql: str, values: Sequence[Any] = ()) -> list[list[Any]]:
         """The rows of a query on the tables `runs` and `members`, as what JSON can have."""
+        return [list(map(_plain, row.values())) for row in self._rows(shown, sql, values)]
+
+    def _rows(self, shown: Shown, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+        """The rows of a query as they are, by the names of their columns."""
         with self._database.cursor() as cursor:
             cursor.register("runs", shown.runs)
             cursor.register("members", shown.members)
-            rows = cursor.execute(sql, list(values)).fetchall()
-        return [[_plain(value) for value in row] for row in rows]
+            cursor.execute(sql, list(values))
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def _usual(varying: Sequence[str]) -> list[str]:

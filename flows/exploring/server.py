@@ -41,10 +41,11 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+PAGE_FILES = ("page.css", "page.js", "drawing.js", "summary.js")
 PAGE = {
     "": "exploring/page/index.html",
     "style.css": "templates/style.css",
-    **{name: f"exploring/page/{name}" for name in ("page.css", "page.js", "drawing.js")},
+    **{name: f"exploring/page/{name}" for name in PAGE_FILES},
 }
 PLOTLY = "plotly.min.js"
 LEAST_PAUSE = 1.0  # seconds between looking at the store
@@ -230,6 +231,7 @@ def _parallel(explorer: Explorer, query: Query) -> Answer:
 ANSWERS: dict[str, Callable[[Explorer, Query], Answer]] = {
     "stamp": lambda explorer, _: explorer.stamp(),
     "overview": lambda explorer, _: explorer.overview(),
+    "summary": lambda explorer, query: explorer.summary(_chosen(query)),
     "runs": _runs,
     "parallel": _parallel,
     "curves": lambda explorer, query: explorer.curves(query.get("run", [])),

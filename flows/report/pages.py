@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -65,14 +66,28 @@ def _environment(html: bool) -> Environment:
 
 
 def text_of(value: Any) -> str:
-    """Text of a table cell: floats to three digits, integers with commas, – for None."""
+    """Text of a table cell: floats with three digits, integers with commas, – for None.
+
+    Zeros at the end are kept, so that numbers of a column have equal digits, and the minus is a
+    minus sign.
+    """
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:,}".replace("-", "−")
     if isinstance(value, float):
-        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
+        return _float_text(value).replace("-", "−")
     return MISSING if value is None else str(value)
+
+
+def _float_text(value: float) -> str:
+    size = abs(value)
+    if 999.5 <= size < 1e6:
+        return f"{value:,.0f}"
+    if size == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    # small ones that a column may have beside others are not written with an exponent
+    return f"{value:.6f}" if 1e-5 <= size < 1e-4 else f"{value:#.3g}".removesuffix(".")
 
 
 class Shown(NamedTuple):

@@ -1,7 +1,7 @@
 """Reproduction of a published figure or table: prepare data, run sweeps, judge the claims."""
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from flows.comparing.comparison import Comparison
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.drawing import Claim, Figure, Flag
-from flows.report.pages import claim_rows, write_pages
+from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
 from flows.reproduce.benchmark import (
     PARTS,
@@ -23,6 +23,7 @@ from flows.reproduce.benchmark import (
 )
 from flows.reproduce.benchmark_figure import part_figures
 from flows.reproduce.findings import at_a_glance, findings
+from flows.reproduce.outcome import Reproduction
 from flows.reproduce.targets import (
     QUICK_GENERATED,
     QUICK_ROWS,
@@ -44,81 +45,12 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
 from storage.results import write_tables
 
-SETS = ("dataset", "rows in the paper", "rows here", "state")
 QUICK = (
     f"A quick run: at most {QUICK_ROWS:,} rows of a dataset ({QUICK_GENERATED:,} of a generated"
     f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It checks that everything works;"
     " its numbers cannot be compared with those of the paper."
 )
 TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """Outcome of reproducing a target.
-
-    `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
-    sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs. `glance` has titles with a line each, and `findings` are
-    sentences on what came out; both are for the first screen.
-    """
-
-    target: Target
-    quick: bool
-    flags: list[Flag]
-    sets: list[list[Any]]
-    figures: list[tuple[str, Figure]]
-    searches: list[tuple[str, Figure]]
-    failed: int
-    glance: list[tuple[str, str]] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
-
-    @property
-    def sweeps(self) -> list[str]:
-        """The names of the sweeps that were run."""
-        return list(dict.fromkeys(sweep for sweep, _ in self.figures + self.searches))
-
-    @property
-    def name(self) -> str:
-        """Name of the page, without a suffix."""
-        return f"reproduce-{self.target.name}" + ("-quick" if self.quick else "")
-
-    @property
-    def claims(self) -> list[tuple[str, Claim]]:
-        """The claims of all figures except those of searches, each with the name of its sweep."""
-        return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
-
-    @property
-    def claim_rows(self) -> list[list[Any]]:
-        """The claims as rows of `flows.report.pages.claim_rows`, each with its sweep's name."""
-        return [[*claim_rows([claim])[0], sweep] for sweep, claim in self.claims]
-
-    @property
-    def summary(self) -> str:
-        """Sentence on how many claims are reproduced."""
-        judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
-        found = f"{sum(judged)} of {len(judged)} claims reproduced"
-        return found if judged else "no claim could be tested"
-
-    @property
-    def lines(self) -> list[str]:
-        """Lines for the terminal: claims, figures that could not be tested, and the summary."""
-        words = {True: "reproduced", False: "not reproduced", None: "remark"}
-        lines = [
-            *self.findings,
-            *(
-                f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
-                f" | came out: {one.came_out}"
-                for _, one in self.claims
-            ),
-            *(
-                f"not tested: {figure.title} ({sweep})"
-                for sweep, figure in self.figures
-                if not figure.claims and not self.findings
-            ),
-            f"{self.target.name}: {self.summary}",
-        ]
-        return [f"quick: {line}" for line in lines] if self.quick else lines
 
 
 @dataclass(frozen=True)
@@ -202,7 +134,7 @@ def reproduce(
     done = Reproduction(target, quick, flags, rows, figures, searches, failed, *found)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
-    return done, str(write_pages(store, done.name, "reproduction", done=done, set_columns=SETS))
+    return done, str(write_pages(store, done.name, "reproduction", done=done))
 
 
 def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
@@ -276,11 +208,12 @@ def state_of(name: str, n_rows: int) -> str:
 def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not available")]
-    partial = [
-        f"{one.name} ({one.state.removeprefix('a part: ')})"
+    # a dataset that is read in two ways is named once
+    partial = dict.fromkeys(
+        f"{entry_of(one.name).name} ({one.state.removeprefix('a part: ')})"
         for one in sets
         if one.state.startswith("a part")
-    ]
+    )
     flags = [
         QUICK if quick else "",
         f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",

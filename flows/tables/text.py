@@ -90,6 +90,11 @@ def number_text(value: float, digits: int = DIGITS) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and float(text) == value else text
 
 
+def with_minus(value: float, digits: int = DIGITS) -> str:
+    """As `number_text`, with a minus sign instead of a hyphen: for pages, not for files."""
+    return number_text(value, digits).replace("-", "−")
+
+
 def _text(value: Any) -> str:
     if value is None:
         return ""

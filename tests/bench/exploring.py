@@ -31,6 +31,8 @@ def main(n: int) -> None:
             rows = json.loads(urlopen(f"{server.url}runs?limit=20").read())["rows"]
             asked = {
                 "overview": "overview",
+                "first screen": "summary",
+                "first screen, filtered": "summary?learner=OjaSON&where=seconds%3C2",
                 "table, sorted": "runs?column=params&column=mean_loss&sort=mean_loss&offset=5000",
                 "table, all columns": "runs?sweep=many&where=mean_loss%3C0.9"
                 + "".join(f"&column={name}" for name in COLUMNS),

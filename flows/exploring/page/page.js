@@ -4,7 +4,7 @@ const at = (id) => document.getElementById(id);
 const form = at("filters"), lists = ["sweep", "dataset", "learner", "status"];
 const USUAL = ["sweep", "dataset", "order", "order_seed", "learner", "params", "status", "error", "mean_loss", "error_rate", "seconds"];
 const SIZE = 50, MOST_CURVES = 20, EVERY = 2000; // rows, curves, milliseconds
-const now = { stamp: null, columns: [], shown: null, axes: null, sort: "finished_at", descending: true, offset: 0, rows: [], matched: 0, chosen: [], parallel: null, curves: [] };
+const now = { stamp: null, columns: [], shown: null, axes: null, sort: null, descending: false, learners: new Map(), offset: 0, rows: [], matched: 0, chosen: [], parallel: null, curves: [] };
 const many = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
 
 function make(name, given = {}, ...inside) {
@@ -25,6 +25,8 @@ function say(error) {
   at("error").textContent = error ? error.message : "";
 }
 
+const numberOf = (learner) => now.learners.get(learner);
+const swatch = (learner) => markOf(numberOf(learner) ?? 0);
 const filters = () => new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
 
 // A checkbox for each name; the checked ones are given to `changed`, in the order of the names.
@@ -48,6 +50,8 @@ async function overview() {
     list.replaceChildren(...found.lists[name].map(([value, n]) => make("option", { value, selected: picked.has(value), textContent: `${value} (${n.toLocaleString("en")})` })));
   }
   now.columns = found.columns;
+  now.learners = new Map(found.lists.learner.map(([name], k) => [name, k]));
+  now.sort ??= ["error_rate", "mean_loss", "finished_at"].find((name) => found.columns.some((one) => one.name === name)) ?? null;
   now.shown ??= USUAL.filter((name) => found.columns.some((one) => one.name === name));
   if (!found.runs) now.shown = null;
   const meaning = (name) => found.columns.find((one) => one.name === name)?.meaning ?? "";
@@ -57,7 +61,7 @@ async function overview() {
 async function table() {
   const given = filters();
   (now.shown ?? []).forEach((name) => given.append("column", name));
-  given.set("sort", now.sort);
+  given.set("sort", now.sort ?? "run_id");
   given.set("descending", now.descending ? "yes" : "no");
   given.set("offset", now.offset);
   given.set("limit", SIZE);
@@ -120,15 +124,16 @@ async function parallel() {
 async function drawn() {
   const { axes, lines, matched, varying } = now.parallel;
   const some = lines.length < matched ? `${lines.length.toLocaleString("en")} of ${many(matched, "run")}, always the same ones (a sample by run_id).` : `${many(matched, "run")}.`;
-  at("parallel").hidden = !lines.length || !axes.length;
+  at("parallel").hidden = at("key").hidden = !lines.length || !axes.length;
   if (at("parallel").hidden) {
     at("parallel-note").textContent = lines.length && !varying.length ? "No parameter or result differs among these runs; choose axes." : some;
     return;
   }
-  const [done, colours] = drawParallel(at("parallel"), axes, lines, choose, brush);
-  const names = ["blue", "red", "green", "purple", "orange", "light blue"];
-  const key = colours.map((name, k) => `${name ?? "none"} ${names[k] ?? "grey"}`);
-  at("parallel-note").textContent = `${some} ${key.slice(0, 7).join(", ")}${key.length > 7 ? " like all others" : ""}. A click shows a run's curve; drag over an axis to filter by it.`;
+  const numeric = new Set(now.columns.filter((one) => one.number).map((one) => one.name));
+  const byLearner = at("colour").value === "learner" ? numberOf : () => undefined;
+  const [done, colours] = drawParallel(at("parallel"), axes, numeric, lines, byLearner, choose, brush);
+  at("key").replaceChildren(...colours.map(([name, k]) => make("li", {}, markOf(k), String(name ?? "none"))));
+  at("parallel-note").textContent = `${some} A click shows a run's curve; drag over an axis to filter by it.`;
   await done;
 }
 
@@ -137,7 +142,7 @@ function brush(name, range, values) {
   if (name) { dragged.push([name, range, values]); return; }
   for (const [column, between, texts] of dragged) {
     const whole = now.columns.find((one) => one.name === column);
-    if (between) condition(`${column}>=${Number(between[0].toPrecision(6))} and ${column}<=${Number(between[1].toPrecision(6))}`);
+    if (between) condition([[">=", between[0]], ["<=", between[1]]].filter(([, end]) => Number.isFinite(end)).map(([sign, end]) => `${column}${sign}${Number(end.toPrecision(6))}`).join(" and "));
     else if (lists.includes(column)) for (const option of form.elements[column].options) option.selected = texts.includes(option.value);
     else if (texts.length === 1) condition(`${column}=${texts[0]}`);
     else if (whole) at("parallel-note").textContent = `Of ${column}, drag over one value.`;
@@ -174,18 +179,14 @@ async function lines() {
   const list = at("measure"), any = now.curves.some((one) => one.points.some((point) => Number.isFinite(MEASURES[list.value](point))));
   at("curves").hidden = !any;
   at("curves-note").textContent = !now.curves.length ? `Choose runs in the table or the plot above, at most ${MOST_CURVES}.` : any ? many(now.curves.length, "run") + "." : "These runs have no such curve.";
+  const strokes = strokesOf(now.curves, numberOf);
   at("legend").replaceChildren(...now.curves.map((one, k) => {
     const off = make("button", { type: "button", textContent: "remove", ariaLabel: `Remove the curve of ${one.words}` });
     off.addEventListener("click", () => choose(one.run_id));
-    const mark = document.createElementNS("http://www.w3.org/2000/svg", "svg"), stroke = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    const { color, dash } = strokeOf(k);
-    const given = { d: "M0 6 H40", stroke: color, "stroke-width": 3, "stroke-dasharray": { solid: "none", dash: "9 5", dot: "3 4", dashdot: "9 4 3 4" }[dash] };
-    for (const [name, value] of Object.entries(given)) stroke.setAttribute(name, value);
-    mark.setAttribute("aria-hidden", "true");
-    mark.append(stroke);
+    const mark = markOf(strokes[k].k, DASHED[strokes[k].dash]);
     return make("li", {}, mark, one.words, off);
   }));
-  if (any) await drawCurves(at("curves"), now.curves, list.value, list.selectedOptions[0].textContent);
+  if (any) await drawCurves(at("curves"), now.curves, strokes, list.value, list.selectedOptions[0].textContent);
 }
 
 async function run(...work) {
@@ -194,8 +195,8 @@ async function run(...work) {
     say(null);
   } catch (error) { say(error); }
 }
-const refilter = () => { now.offset = 0; return run(parallel, table); };
-const everything = () => run(overview, parallel, table, curves);
+const refilter = () => { now.offset = 0; return run(summary, parallel, table); };
+const everything = () => run(overview, summary, parallel, table, curves);
 
 form.addEventListener("submit", (event) => { event.preventDefault(); refilter(); });
 form.addEventListener("change", refilter);

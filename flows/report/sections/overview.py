@@ -16,10 +16,11 @@ from flows.report.drawing import Drawing, Flag, merged_flags
 from flows.report.sections.lines import Configuration, StreamResults
 from flows.report.sections.suggestions import Suggestion, suggestions_for
 from flows.tables.tables import CONSTANT, grouped, lists_of, rows_of
-from flows.tables.text import number_text
+from flows.tables.text import with_minus
 from koco_stream.streams.orders import AS_STORED
 
 MOST_ROWS = 8  # most learners or streams in the table
+MICROSECONDS = "µs a round"
 MOST_NAMED = 8  # most streams whose best learner is named
 
 
@@ -37,6 +38,10 @@ class Overview:
         A row for each learner, the best first; without a comparison a row for each stream.
     notes : list of str
         On which streams a learner is the best, and what the table leaves out.
+    chosen : str
+        How configurations were chosen, and whom that favours; empty if there was no choice.
+    other_choice : str
+        The command that chooses them otherwise; empty if nothing is compared.
     picture : Drawing or None
         The critical-difference diagram.
     warnings : list of Flag
@@ -50,6 +55,8 @@ class Overview:
     columns: list[str]
     rows: list[list[Any]]
     notes: list[str]
+    chosen: str
+    other_choice: str
     picture: Drawing | None
     warnings: list[Flag]
     suggestions: list[Suggestion]
@@ -80,10 +87,27 @@ def overview_of(
         columns,
         rows,
         notes,
+        *how_chosen(sweep, streams, found),
         picture,
         warnings_of(streams, missing, statuses),
         suggestions_for(sweep, note["file"], streams, found, missing, statuses["failed"]),
     )
+
+
+def how_chosen(
+    sweep: str, streams: Sequence[StreamResults], found: Comparison | None
+) -> tuple[str, str]:
+    """How configurations were chosen, in a sentence, and the command that chooses otherwise."""
+    if all(len(line.configurations) < 2 for stream in streams for line in stream.lines):
+        return "", ""
+    if found is None:
+        return "Configurations are chosen by the same rounds on which they are judged here.", ""
+    words = (
+        "Configurations are chosen by the same rounds on which they are judged here, which favours"
+        " learners with larger grids. To choose by the first half of each stream and judge on the"
+        " second:"
+    )
+    return words, f"koco compare {sweep} --select first-half"
 
 
 def facts_of(runs: pa.Table, missing: int, statuses: Mapping[str, int]) -> list[str]:
@@ -155,13 +179,15 @@ def _learners(found: Comparison) -> tuple[list[str], list[list[Any]], list[str]]
     alone = found.n_blocks == 1
     scores = {row["learner"]: row["score"] for row in blocks}
     kind = "relative difference to best" if found.relative else "difference to best"
-    measures = [metric.replace("_", " ")] if alone else ["mean rank", "first on"]
+    measure = metric.replace("_", " ") if alone else "mean rank"
     rows = [
         [
             row["learner"],
-            *([scores[row["learner"]]] if alone else [row["mean_rank"], row["first"]]),
+            scores[row["learner"]] if alone else row["mean_rank"],
+            row["microseconds"],
             row["difference"],
             _interval(row),
+            *([] if alone else [row["first"]]),
             row["beats_constant"],
         ]
         for row in rows_of(found.summary)
@@ -170,7 +196,9 @@ def _learners(found: Comparison) -> tuple[list[str], list[list[Any]], list[str]]
     if len(rows) > MOST_ROWS:
         notes.append(f"The table has the best {MOST_ROWS} of {len(rows)} learners.")
     level = f"{100 * (1 - found.alpha):g} %"
-    columns = ["learner", *measures, kind, f"{level} interval", "beats Constant"]
+    first = [] if alone else ["first on"]
+    columns = ["learner", measure, MICROSECONDS, kind, f"{level} interval", *first]
+    columns.append("beats Constant")
     return columns, rows[:MOST_ROWS], notes
 
 
@@ -178,7 +206,7 @@ def _interval(row: Mapping[str, Any]) -> str | None:
     """The interval of a difference, such as `0.011 to 0.04`."""
     if row["low"] is None or row["high"] is None:
         return None
-    low, high = (number_text(row[name], 2) for name in ("low", "high"))
+    low, high = (with_minus(row[name], 2) for name in ("low", "high"))
     return f"{low} to {high}"
 
 
@@ -212,7 +240,8 @@ def _streams(streams: Sequence[StreamResults]) -> tuple[list[str], list[list[Any
     rows = [_best_row(stream) for stream in shown[:MOST_ROWS]]
     left = len(shown) - len(rows)
     notes = [f"The table has the first {MOST_ROWS} of {len(shown)} streams."] if left else []
-    return ["stream", "best learner", measure, "± std", "Constant", "beats Constant"], rows, notes
+    names = ["stream", "best learner", measure, MICROSECONDS, "± std", "Constant", "beats Constant"]
+    return names, rows, notes
 
 
 def _best_row(stream: StreamResults) -> list[Any]:
@@ -221,11 +250,12 @@ def _best_row(stream: StreamResults) -> list[Any]:
     line, best = next(
         (pair for pair in stream.best_lines if pair[0].learner != CONSTANT), stream.best_lines[0]
     )
-    constant = best.means[f"constant_{name}"]
+    constant, seconds = best.means[f"constant_{name}"], best.means["seconds"]
     return [
         stream.title,
         line.name,
         best.merit,
+        1e6 * seconds / stream.rounds if seconds and stream.rounds else None,
         best.deviations[name],
         constant,
         best.beats_constant,

@@ -56,7 +56,7 @@ def suggestions_for(
     if worse and not any(one.beats_constant for s in streams for _, one in s.best_lines):
         words = "Check the labels and the scale of the features: nothing was learnt from them."
         made.append(Suggestion(words))
-    made += more_data(streams, found) + _other_choice(sweep, streams, found)
+    made += more_data(streams, found)
     return made[:MOST]
 
 
@@ -130,18 +130,3 @@ def blocks_needed(n_pairs: int, alpha: float) -> int:
     while n_pairs * least_p(n) > alpha:
         n += 1
     return n
-
-
-def _other_choice(
-    sweep: str, streams: Sequence[StreamResults], found: Comparison | None
-) -> list[Suggestion]:
-    """The comparison by another choice of configurations, if they were chosen and it is tested."""
-    chosen = any(len(line.configurations) > 1 for s in streams for line in s.lines)
-    if found is None or found.critical_difference is None or not chosen:
-        return []
-    return [
-        Suggestion(
-            "Check the conclusion with configurations that were not chosen by it.",
-            f"koco compare {sweep} --select first-half",
-        )
-    ]

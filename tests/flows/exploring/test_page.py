@@ -47,6 +47,59 @@ def test_page__is_readable(width, scheme, chromium, server):
         assert complaints == []
 
 
+def shown_on(page, text):
+    """Whether a text is wholly on the first screen."""
+    box = page.get_by_text(text).first.bounding_box()
+    size = page.viewport_size
+    return box["y"] >= 0 and box["y"] + box["height"] <= size["height"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_first_screen__says_who_is_best_how_sure_that_is_and_what_it_costs(
+    width, scheme, chromium, server
+):
+    with visited(chromium, server.url, server.url, width, scheme) as (page, complaints):
+        page.wait_for_selector("#best-datasets tbody td")
+        for text in ("Best, and its cost", "Runner-up, and is it sure?", "µs a round", "error 0."):
+            assert shown_on(page, text), text
+        cut = page.evaluate(
+            """() => [...document.querySelectorAll('.best th, .best td, #filters option')]
+                .filter((one) => one.scrollWidth > one.clientWidth + 1)
+                .map((one) => one.textContent)"""
+        )
+        assert cut == []
+        assert complaints == []
+
+
+def test_runs_that_diverged__leave_an_axis_of_numbers(chromium, tmp_path):
+    store, runs = open_store(tmp_path / "store"), drawn_runs(60, "s", np.random.default_rng(0))
+    at = runs.schema.get_field_index("mean_loss")
+    losses = [float("inf"), 1e304, *runs.column("mean_loss").to_pylist()[2:]]
+    put_collected(store, runs.set_column(at, runs.schema.field(at), pa.array(losses)))
+    with Server(store) as server:
+        with visited(chromium, server.url, server.url) as (page, complaints):
+            page.wait_for_selector("#parallel .main-svg")
+            words = page.locator("#parallel .annotation-text").all_inner_texts()
+            [beyond] = [one for one in words if one.startswith(">")]
+            assert 1 < float(beyond[1:]) < 1.2
+            assert not [one for one in words if "e+30" in one or "inf" in one]
+            assert complaints == []
+
+
+def test_learner__has_one_colour_and_symbol_everywhere(chromium, server):
+    marks = """(place) => Object.fromEntries([...document.querySelectorAll(place)].map((one) =>
+        [one.textContent.split(",")[0], one.querySelector("path + path").outerHTML]))"""
+    with visited(chromium, server.url, server.url) as (page, _):
+        page.wait_for_selector("#parallel .main-svg")
+        key = page.evaluate(marks, "#key li")
+        assert len(key) == len(set(key.values())) == 3
+        assert page.evaluate(marks, ".best .learner").items() <= key.items()
+        page.fill("[name=where]", "learner!=AdaGrad")
+        page.press("[name=where]", "Enter")
+        expect(page.locator("#key li")).to_have_count(2)
+        assert page.evaluate(marks, "#key li").items() <= key.items()
+
+
 def test_page__is_used_by_keyboard_alone(chromium, server):
     with visited(chromium, server.url, server.url) as (page, complaints):
         page.wait_for_selector("#parallel .main-svg")
