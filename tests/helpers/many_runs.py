@@ -12,12 +12,14 @@ from koco_stream.engine.result_file import result_files_folder
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points, result_schema, schema
+from koco_stream.types import Array
 from storage.results import file_name, write_tables
 from storage.store import open_store
 
 LEARNERS = ("OjaSON", "AdaGrad", "CONKONS")
 VARIED = {"OjaSON": ("alpha", "sketch_size"), "AdaGrad": ("step_size",), "CONKONS": ("bandwidth",)}
 ROUNDS = 10_000
+ORDERS = 5
 
 
 def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed: int = 0) -> Path:
@@ -66,25 +68,34 @@ def drawn_curves(runs: pa.Table) -> pa.Table:
 
 
 def drawn_runs(n: int, sweep: str, rng: np.random.Generator) -> pa.Table:
-    """`n` rows of the table `runs`: three learners, parameters and results that are drawn."""
-    learner = rng.integers(0, len(LEARNERS), n)
-    names = np.array(LEARNERS)[learner]
+    """`n` rows of the table `runs`: three learners, parameters and results that are drawn. As in a
+    sweep, a configuration has a run in each order.
+    """
+    configuration = np.arange(n) // ORDERS
+
+    def of_configurations(values: Array) -> Array:
+        return values[configuration]
+
+    names = of_configurations(np.array(LEARNERS)[rng.integers(0, len(LEARNERS), n)])
     drawn = {
         name: np.where(
-            [name in VARIED[one] for one in names], 10.0 ** rng.uniform(-3, 3, n).round(3), np.nan
+            [name in VARIED[one] for one in names],
+            of_configurations(10.0 ** rng.uniform(-3, 3, n).round(3)),
+            np.nan,
         )
         for name in ("alpha", "step_size", "bandwidth", "sketch_size")
     }
-    drawn["sketch_size"] = np.where(names == "OjaSON", rng.integers(0, 20, n), np.nan)
+    sizes = of_configurations(rng.integers(0, 20, n))
+    drawn["sketch_size"] = np.where(names == "OjaSON", sizes, np.nan)
     loss = 0.1 + rng.random(n)
     status = np.where(rng.random(n) < 0.01, "diverged", "ok")
     given = {
         "run_id": [text_hash(f"{sweep} {k}") for k in range(n)],
         "sweep": [sweep] * n,
-        "dataset": rng.choice(["pump", "20news", "year"], n),
+        "dataset": of_configurations(rng.choice(["pump", "20news", "year"], n)),
         "dataset_hash": ["0" * 64] * n,
         "order": ["shuffled"] * n,
-        "order_seed": rng.integers(0, 5, n),
+        "order_seed": np.arange(n) % ORDERS,
         "learner": names,
         "numbers": ["own"] * n,
         "params": [

@@ -74,13 +74,14 @@ def visited(started, address, beside, width=1280, scheme="light"):
 
 def unreadable(page, width):
     """The plots of a page that are not visible, or not within its width; and whether the page is
-    wider than the window. Of a plot that has a narrow twin, one of the two is visible.
+    wider than the window. Of a plot that has a narrow twin, one of the two is visible. What is
+    hidden from a screen reader is a mark beside a name, and no plot.
     """
     return page.evaluate(
         """(width) => {
             const twin = (svg) => svg.closest(".narrow")?.previousElementSibling
                 ?? svg.parentElement.querySelector("svg + .narrow svg");
-            const wrong = [...document.querySelectorAll("main svg")]
+            const wrong = [...document.querySelectorAll("main svg:not([aria-hidden])")]
                 .filter((svg) => svg.checkVisibility() || !twin(svg)?.checkVisibility())
                 .map((svg) => [svg.checkVisibility(), svg.getBoundingClientRect()])
                 .filter(([seen, b]) => !seen || b.width < 250 || b.height < 150

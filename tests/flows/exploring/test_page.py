@@ -79,7 +79,7 @@ def test_runs_that_diverged__leave_an_axis_of_numbers(chromium, tmp_path):
     with Server(store) as server:
         with visited(chromium, server.url, server.url) as (page, complaints):
             page.wait_for_selector("#parallel .main-svg")
-            words = page.locator("#parallel .annotation-text").all_inner_texts()
+            words = page.locator("#parallel .annotation-text").all_text_contents()
             [beyond] = [one for one in words if one.startswith(">")]
             assert 1 < float(beyond[1:]) < 1.2
             assert not [one for one in words if "e+30" in one or "inf" in one]
