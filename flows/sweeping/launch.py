@@ -49,6 +49,8 @@ def launch(
                 say("starting the workers")
                 kinds = needed(missing, checked.value_types, checked.sizes)
                 start = Start(cluster, kinds, loads=request.cluster == "local")
+                if start.compilers:
+                    say("compiling the learners, once for this version; this can take a minute")
                 stack.callback(start.close)
         # free the lists, which can be large; the steps make them again
         missing = checked.missing = []
