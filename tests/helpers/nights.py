@@ -11,7 +11,7 @@ from tests.helpers.project import begun
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
-STEP = "s.wG[idx[i], 0] -= params.step_size * g / math.sqrt(G)"
+STEP = "adagrad_row(s.wG, idx, val, slope, params.step_size)"
 SCAN = '        scan, done = cls.compiled(scan_rows, "step", "full"), 0\n'
 BUSY = """        import time
         quick, done = cls.compiled(scan_rows, "step", "full"), 0
