@@ -21,10 +21,11 @@ def lay_side_by_side(run_states: Sequence[RunState]) -> None:
     They stay there to the end of the cohort. The states of a run are in one group: the classes of
     one run lie side by side, or if they are too few for a table, each class of several runs does.
     """
-    alike: dict[tuple[Any, bool], list[RunState]] = {}
+    alike: dict[tuple[Any, ...], list[RunState]] = {}
     for one in run_states:
         if one.states and shares_lines(one.run.learner_class):
-            key = one.run.learner_class, one.run.adds_intercept
+            (array,) = one.states[0]
+            key = one.run.learner_class, one.run.adds_intercept, array.dtype
             alike.setdefault(key, []).append(one)
     for runs in alike.values():
         classes = len(runs[0].states)

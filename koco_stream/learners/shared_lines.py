@@ -113,7 +113,7 @@ def portions(n: int) -> Iterator[slice]:
 
 
 def laid_side_by_side(states: Sequence[Any]) -> list[Any]:
-    """The states of a learner before the first round, side by side in tables.
+    """The states of a learner before the first round, all in one precision, side by side in tables.
 
     Those that do not fill a table stay as they are. A table has no empty columns, so states take
     the same memory as before.
@@ -125,7 +125,7 @@ def laid_side_by_side(states: Sequence[Any]) -> list[Any]:
             laid += some
             continue
         (array,) = some[0]
-        table = aligned_zeros(len(array), len(some) * math.prod(array.shape[1:]))
+        table = aligned_zeros(len(array), len(some) * math.prod(array.shape[1:]), array.dtype)
         columns = table.reshape(*array.shape, len(some))
         laid += [type(state)(columns[..., k]) for k, state in enumerate(some)]
     return laid

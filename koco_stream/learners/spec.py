@@ -108,6 +108,13 @@ PROJECTION = Parameter(
     choices=("weights", "prediction"),
     later=True,
 )
+PRECISION = Parameter(
+    "precision",
+    str,
+    "how the numbers of each feature are stored; arithmetic is in double precision",
+    choices=("double", "single"),
+    later=True,
+)
 SKETCH_SIZE = Parameter(
     "sketch_size",
     int,
@@ -185,6 +192,11 @@ def whole(q: Public, name: str) -> int:
 def loss_and_clip(q: Public) -> dict[str, Any]:
     """The fields `loss` and `clip`, with which the `Params` of every learner begin."""
     return {"loss": LOSSES[str(q["loss"])], "clip": real(q, "clip")}
+
+
+def in_single(q: Public) -> bool:
+    """Whether the numbers of each feature are kept in single precision."""
+    return q.get("precision") == "single"
 
 
 def newton_params(q: Public) -> dict[str, Any]:

@@ -26,6 +26,7 @@ GROUPS = (
     "streaming",
     "disk",
     "sweep",
+    "precision",
     "classes",
     "metrics",
     "time-left",
@@ -76,6 +77,7 @@ def main() -> None:
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
     from tests.bench.metrics import metrics
+    from tests.bench.precision import precision
     from tests.bench.preparing import preparing
     from tests.bench.public_call import public_call
     from tests.bench.roofline import roofline
@@ -123,6 +125,7 @@ def main() -> None:
         "streaming": lambda: streaming(repetitions),
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
+        "precision": lambda: precision(cores, repetitions, quick),
         "classes": lambda: classes(repetitions, quick),
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),

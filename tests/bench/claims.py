@@ -238,6 +238,16 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         )
         for w in (1, 2, 4)
     ],
+    (
+        "20news on all cores: rounds a second with tables in single precision / double",
+        +1.6,
+        lambda r: r["precision"]["rounds"],
+    ),
+    (
+        "single precision: the largest difference of the least errors, all datasets",
+        -0.002,
+        lambda r: r["precision"]["difference"],
+    ),
     ("1,000 runs: ray tune's seconds / ours", +10.0, lambda r: r["sweep"]["ray"]),
     ("1,000 runs: Vowpal Wabbit's seconds / ours", +8.0, lambda r: r["sweep"]["VW"]),
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),

@@ -38,11 +38,17 @@ def check(module, name, *arguments):
 
 @pytest.mark.parametrize("columns", [1, 5, 11, 20])
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), size=st.integers(0, 9), single=st.booleans())
-def test_feature_lines(columns, seed, size, single):
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.integers(0, 9),
+    single=st.booleans(),
+    single_table=st.booleans(),
+)
+def test_feature_lines(columns, seed, size, single, single_table):
     draw, width = np.random.default_rng(seed), lines.shape_for(columns)
     W, d = len(width), 30
-    table, a = draw.standard_normal((d, W)), draw.standard_normal((6 + W) * W)
+    table, a = lines.feature_table(d, W, single_table), draw.standard_normal((6 + W) * W)
+    table[:] = draw.standard_normal(table.shape)
     idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
     val = draw.standard_normal(size).astype(np.float32 if single else np.float64)
     n = int(draw.integers(0, W + 1))
@@ -62,15 +68,19 @@ def test_feature_lines(columns, seed, size, single):
 @pytest.mark.parametrize("width", [4, 8])
 @settings(max_examples=30, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), size=st.integers(0, 13), single=st.booleans(), tiny=st.booleans()
+    seed=st.integers(0, 10**6),
+    size=st.integers(0, 13),
+    single=st.booleans(),
+    tiny=st.booleans(),
+    kind=st.sampled_from([np.float32, np.float64]),
 )
-def test_first_order(width, seed, size, single, tiny):
+def test_first_order(width, seed, size, single, tiny, kind):
     """With squares that vanish, accumulators that are still 0, and slopes of 0."""
     draw, d, shape = np.random.default_rng(seed), 30, (0,) * width
     idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
     val = draw.standard_normal(size).astype(np.float32 if single else np.float64)
     val *= val.dtype.type((1e-30 if single else 1e-200) if tiny else 1.0)
-    table = draw.random((d, 2 * width)) * (draw.random((d, 2 * width)) < 0.5)
+    table = (draw.random((d, 2 * width)) * (draw.random((d, 2 * width)) < 0.5)).astype(kind)
     slopes = draw.standard_normal(width) * (draw.random(width) < 0.7)
     check(first_order, "products", table, shape, idx, val, np.ones(width))
     check(first_order, "adagrad_lines", table, shape, idx, val, slopes, draw.random(width))

@@ -1,32 +1,36 @@
-"""Online gradient descent and AdaGrad as they are written down, in double or long double."""
+"""Online gradient descent and AdaGrad as they are written down, in double or long double.
+
+`stored` is the precision to which weights and sums are rounded at the end of a step.
+"""
 
 import numpy as np
 
 
-def ogd(X, y, *, step_size, clip, slope, projection="weights", dtype=float):
+def ogd(X, y, *, step_size, clip, slope, projection="weights", dtype=float, stored=None):
     """w ← w − step·g; w is projected onto {|wᵀx| ≤ C} first, or only the prediction is held there.
 
     Returns the predictions (n,) and the weights (d,).
     """
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
-    w, predictions = np.zeros(X.shape[1], dtype), []
+    w, predictions, stored = np.zeros(X.shape[1], dtype), [], stored or dtype
     for x, label in zip(X, y, strict=True):
         z = w @ x
         y_hat = np.clip(z, -clip, clip)
         if projection == "weights" and y_hat != z:
             w = w - (z - y_hat) / (x @ x) * x
         predictions.append(y_hat)
-        w = w - step_size * slope(y_hat, label) * x
+        w = (w - step_size * slope(y_hat, label) * x).astype(stored).astype(dtype)
     return np.array(predictions), w
 
 
-def adagrad(X, y, *, step_size, clip, slope, dtype=float):
+def adagrad(X, y, *, step_size, clip, slope, dtype=float, stored=None):
     """w_j ← w_j − step·g_j/√(Σ g_j²), and 0/0 is 0; predictions are truncated.
 
     Returns the predictions (n,) and the weights (d,).
     """
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
     w, squares, predictions = np.zeros(X.shape[1], dtype), np.zeros(X.shape[1], dtype), []
+    stored = stored or dtype
     for x, label in zip(X, y, strict=True):
         y_hat = np.clip(w @ x, -clip, clip)
         predictions.append(y_hat)
@@ -34,4 +38,5 @@ def adagrad(X, y, *, step_size, clip, slope, dtype=float):
         squares = squares + g * g
         for j in np.flatnonzero(squares):
             w[j] -= step_size * g[j] / np.sqrt(squares[j])
+        w, squares = (numbers.astype(stored).astype(dtype) for numbers in (w, squares))
     return np.array(predictions), w

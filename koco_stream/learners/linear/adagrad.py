@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.learners.shared_lines import SharedLineLearner
-from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.learners.spec import (
+    PRECISION,
+    SHARED,
+    STEP_SIZE,
+    Public,
+    in_single,
+    loss_and_clip,
+    real,
+)
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.first_order import adagrad_lines, adagrad_row, products
@@ -20,11 +28,14 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """AdaGrad's parameters for compiled code. loss: its code. clip: C. step_size: the step."""
+    """AdaGrad's parameters for compiled code. loss: its code. clip: C. step_size: the step. single:
+    the table's precision.
+    """
 
     loss: int
     clip: float
     step_size: float
+    single: bool
 
 
 class State(NamedTuple):
@@ -35,7 +46,7 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, G = 0. Nothing is drawn: `seed` is not used."""
-    return State(np.zeros((n_features, 2)))
+    return State(np.zeros((n_features, 2), np.float32 if params.single else np.float64))
 
 
 @jit
@@ -89,6 +100,9 @@ class AdaGrad(SharedLineLearner):
     ----------
     step_size : float
         The step, above 0.
+    precision : {"double", "single"}
+        How weights and sums are stored: single takes half the memory. Arithmetic is in double
+        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -108,7 +122,7 @@ class AdaGrad(SharedLineLearner):
     Duchi, Hazan, Singer (JMLR 2011).
     """
 
-    parameters = (*SHARED, STEP_SIZE)
+    parameters = (*SHARED, STEP_SIZE, PRECISION)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     lines = staticmethod(lines)
     own_share = 0.65  # a root and a division for each entry are its own
@@ -117,6 +131,7 @@ class AdaGrad(SharedLineLearner):
         self,
         step_size: float = 1.0,
         *,
+        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -127,9 +142,9 @@ class AdaGrad(SharedLineLearner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
+        return Params(**loss_and_clip(q), step_size=real(q, "step_size"), single=in_single(q))
 
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        return self._state.wG[:, 0].copy()
+        return self._state.wG[:, 0].astype(np.float64)

@@ -26,10 +26,10 @@ import numpy as np
 from numba.core import config, types
 from numba.extending import intrinsic
 
-from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
+from koco_stream.learners.spec import Cost, Public, StreamSize, in_single, newton_params, whole
 from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.numerics.llvm.feature_lines import shape_for
+from koco_stream.numerics.llvm.feature_lines import feature_table, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
@@ -175,6 +175,7 @@ def sketch_params(q: Public) -> dict[str, Any]:
         "sketch_size": whole(q, "sketch_size"),
         "diagonal": DIAGONAL_FORMS[q["diagonal"]],
         "project_weights": q["projection"] == "weights",
+        "single": in_single(q),
     }
 
 
@@ -184,5 +185,6 @@ def table_cost(q: Public, size: StreamSize, numbers: int) -> Cost:
     """
     diagonal = bool(q["diagonal"])
     width, plain = len(shape_for(numbers + diagonal)), len(shape_for(numbers))
-    floats = (size.d + width + 16) * width + diagonal * size.d
+    table = feature_table(1, width, in_single(q)).nbytes * size.d // 8
+    floats = table + (width + 16) * width + diagonal * size.d
     return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.learners.shared_lines import SharedLineLearner
-from koco_stream.learners.spec import PROJECTION, SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.learners.spec import (
+    PRECISION,
+    PROJECTION,
+    SHARED,
+    STEP_SIZE,
+    Public,
+    in_single,
+    loss_and_clip,
+    real,
+)
 from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
@@ -19,12 +28,15 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. project_weights: else only the prediction is truncated."""
+    """loss: its code. clip: C. project_weights: else only the prediction is truncated. single: the
+    weights' precision.
+    """
 
     loss: int
     clip: float
     step_size: float
     project_weights: bool
+    single: bool
 
 
 class State(NamedTuple):
@@ -35,7 +47,7 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0. Nothing is drawn: `seed` is not used."""
-    return State(np.zeros(n_features))
+    return State(np.zeros(n_features, np.float32 if params.single else np.float64))
 
 
 @jit
@@ -91,7 +103,13 @@ def lines(
     products(table, shape, idx, val, y_hat)
     n2 = square_norm(val)
     for k in range(live.size):
-        own = Params(params.loss[k], params.clip[k], params.step_size[k], params.project_weights[k])
+        own = Params(
+            params.loss[k],
+            params.clip[k],
+            params.step_size[k],
+            params.project_weights[k],
+            params.single[k],
+        )
         y_hat[k], change = answer(own, y_hat[k], n2, y[k])
         changes[k] = change if live[k] else 0.0
     scatter(table, shape, idx, val, changes, 0)
@@ -107,6 +125,9 @@ class OGD(SharedLineLearner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
+    precision : {"double", "single"}
+        How the weights are stored: single takes half the memory. Arithmetic is in double
+        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -132,7 +153,7 @@ class OGD(SharedLineLearner):
     [0.0, 0.2]
     """
 
-    parameters = (*SHARED, STEP_SIZE, PROJECTION)
+    parameters = (*SHARED, STEP_SIZE, PROJECTION, PRECISION)
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     lines = staticmethod(lines)
@@ -143,6 +164,7 @@ class OGD(SharedLineLearner):
         step_size: float = 1.0,
         *,
         projection: str = "weights",
+        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -153,10 +175,14 @@ class OGD(SharedLineLearner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        step_size, project = real(q, "step_size"), q["projection"] == "weights"
-        return Params(**loss_and_clip(q), step_size=step_size, project_weights=project)
+        return Params(
+            **loss_and_clip(q),
+            step_size=real(q, "step_size"),
+            project_weights=q["projection"] == "weights",
+            single=in_single(q),
+        )
 
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        return self._state.w.copy()
+        return self._state.w.astype(np.float64)

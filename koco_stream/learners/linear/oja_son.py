@@ -26,7 +26,13 @@ from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.lazy_maps import USED, Maps, empty_maps, first_use, maps_floats
 from koco_stream.numerics.linear_algebra import gram_schmidt
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, scatter, shape_for
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    feature_table,
+    line_dot,
+    scatter,
+    shape_for,
+)
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
@@ -47,7 +53,8 @@ class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the
     sketch starts (S10). diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is
-    projected, or only its prediction truncated. shape: its length is W, the width of a line of Z.
+    projected, or only its prediction truncated. single: the table's precision. shape: its length is
+    W, the width of a line of Z.
     """
 
     loss: int
@@ -60,6 +67,7 @@ class Params(NamedTuple):
     from_gradients: bool
     diagonal: int
     project_weights: bool
+    single: bool
     shape: tuple[int, ...]
 
 
@@ -99,7 +107,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     counts = {name: np.zeros((), np.int64) for name in ("t", "folds", "cleanings", "dense_rounds")}
     state = State(
         found=np.array(found),
-        zw=aligned_zeros(n_features, width),
+        zw=feature_table(n_features, width, params.single),
         a=aligned_zeros(F + width, width).reshape(-1),
         maps=empty_maps(n_features, m + 1, m + 1, params.shape, sketch.FOLDS),
         growth=np.ones(()),
@@ -113,10 +121,11 @@ def init(params: Params, n_features: int, seed: int) -> State:
     for i in range(m):
         state.a[F * width + i * (width + 1)] = 1.0
     if found and not by_need:
-        draw = np.random.default_rng([seed, 0x0A])
-        state.zw[:, :found] = draw.standard_normal((n_features, found))
+        drawn, draw = aligned_zeros(n_features, width), np.random.default_rng([seed, 0x0A])
+        drawn[:, :found] = draw.standard_normal((n_features, found))
         for _ in range(2):
-            gram_schmidt(state.zw, found, np.empty(found))
+            gram_schmidt(drawn, found, np.empty(found))
+        state.zw[:, :found] = drawn[:, :found]
         for j in range(n_features):
             first_use(state.maps, state.zw, j)
     return state
@@ -234,6 +243,9 @@ class OjaSON(Learner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
+    precision : {"double", "single"}
+        How sketch, weights and D are stored: single takes half the memory. Arithmetic is in double
+        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -272,6 +284,7 @@ class OjaSON(Learner):
         sketch.SKETCH_START,
         spec.DIAGONAL,
         spec.PROJECTION,
+        spec.PRECISION,
     )
     numbers_version = 7
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
@@ -287,6 +300,7 @@ class OjaSON(Learner):
         sketch_start: str = "gradients",
         diagonal: bool | str = False,
         projection: str = "weights",
+        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -332,7 +346,7 @@ class OjaSON(Learner):
         done on a copy of the lines of these rows.
         """
         features, indices = np.unique(rows.indices, return_inverse=True)
-        lines = aligned_zeros(features.size, len(params.shape))
+        lines = feature_table(features.size, len(params.shape), params.single)
         lines[:] = state.zw[features]
         counts, products = state.maps.counts.copy(), state.maps.lines.copy()
         counts[USED] = 0

@@ -1,11 +1,13 @@
 """The loops that dominate the time of a linear learner, with lines in vector registers.
 
-A table is (d, width), so all numbers of one feature are contiguous in memory, in one line. `gather`
-sums x_j·table[j] over a row's features and `scatter` adds x_j·coefficient to table[j]; a learner's
-cost depends on the row only in these two. The other loops work on small vectors and on matrices of
-such lines. The entries of a line are independent outputs, so computing them side by side does not
-change any number. Compiled from Python, the sums would be in memory. Each instruction stands beside
-a Python loop that specifies it, which tests use and which runs without the compiler.
+A table is (d, width), so all numbers of one feature are contiguous in memory, in one line, which
+may be longer than what is read of it. `gather` sums x_j·table[j] over a row's features and
+`scatter` adds x_j·coefficient to table[j]; a learner's cost depends on the row only in these two. A
+table may be in single precision; all other numbers, and all arithmetic, are in double precision.
+The other loops work on small vectors and on matrices of such lines. The entries of a line are
+independent outputs, so computing them side by side does not change any number. Compiled from
+Python, the sums would be in memory. Each instruction stands beside a Python loop that specifies it,
+which tests use and which runs without the compiler.
 
 All sums have fixed orders that reduce waiting for additions: `gather` and `combine` sum even and
 odd positions separately; `times` and the dot products add the halves of a line until one number is
@@ -22,6 +24,7 @@ from llvmlite import ir
 from numba import types
 
 from koco_stream.numerics.llvm.registers import (
+    CACHE_LINE,
     DOUBLE,
     INT64,
     Line,
@@ -41,11 +44,23 @@ def shape_for(columns: int) -> tuple[int, ...]:
     return (0,) * (4 * ((columns + 3) // 4))
 
 
-def aligned_zeros(rows: int, width: int) -> Array:
-    """A zero float64 matrix (rows, width), aligned to the processor's cache lines."""
-    raw = np.zeros(rows * width + 8)
-    first = (-raw.ctypes.data % 64) // 8
+def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
+    """A zero matrix (rows, width) of floats, aligned to the processor's cache lines."""
+    size = np.dtype(kind).itemsize
+    raw = np.zeros(rows * width + CACHE_LINE // size, kind)
+    first = (-raw.ctypes.data % CACHE_LINE) // size
     return raw[first : first + rows * width].reshape(rows, width)
+
+
+def feature_table(rows: int, width: int, single: bool) -> Array:
+    """A zero table with a line of `width` numbers for each of so many features, in single or double
+    precision.
+
+    Lines of numbers in single precision are padded, so that they do not straddle cache lines.
+    """
+    if not single:
+        return aligned_zeros(rows, width)
+    return aligned_zeros(rows, width if width == 4 else 8 * ((width + 7) // 8), np.float32)
 
 
 def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int) -> float:
@@ -57,7 +72,7 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
     for i in range(idx.size):
         v = np.float64(val[i])
-        sums[i % 2] += table[idx[i]] * v
+        sums[i % 2] += table[idx[i], :width] * v
         squares[i % 2] += v * v
     a[out : out + width] = sums[0] + sums[1]
     return float(squares[0] + squares[1])
@@ -69,7 +84,7 @@ def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: An
 
     def term(i: Any) -> Line:
         v = val.number(i)
-        line = e.load(table.at(e.line_at(idx.number(i)))) * v
+        line = e.load(table.line(idx.number(i))) * v
         return Line(e.b, [*line.registers, e.b.fmul(v, v)])
 
     begin = Line(e.b, [*e.zeros().registers, DOUBLE(0.0)])
@@ -82,8 +97,9 @@ def literal_scatter(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
     """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row."""
+    width = len(shape)
     for i in range(idx.size):
-        table[idx[i]] += a[coefficient : coefficient + len(shape)] * np.float64(val[i])
+        table[idx[i], :width] += a[coefficient : coefficient + width] * np.float64(val[i])
 
 
 @instruction(types.void, literal_scatter)
@@ -91,7 +107,7 @@ def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coeffi
     """The instructions of `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
     with e.loop(INT64(0), idx.size) as i:
-        address = table.at(e.line_at(idx.number(i)))
+        address = table.line(idx.number(i))
         e.store(e.load(address) + coefficients * val.number(i), address)
 
 
@@ -102,7 +118,7 @@ def literal_prefetch(table: Array, shape: Any, j: int) -> None:
 @instruction(types.void, literal_prefetch)
 def prefetch(e: Lines, table: Any, shape: Any, j: Any) -> None:
     """The instructions of `literal_prefetch`."""
-    e.prefetch(table.at(e.line_at(j)))
+    e.prefetch(table.line(j))
 
 
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:

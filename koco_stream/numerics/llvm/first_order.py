@@ -33,7 +33,7 @@ def products(e: Lines, table: Any, shape: Any, idx: Any, val: Any, out: Any) -> 
     """The instructions of `literal_products`."""
     total = e.variable(e.zeros())
     with e.loop(INT64(0), idx.size) as i:
-        address = table.at(e.b.mul(idx.number(i), table.shape[1]))
+        address = table.line(idx.number(i))
         total.set(total.get() + e.load(address) * val.number(i))
     e.store(total.get(), out.at(INT64(0)))
 
@@ -46,7 +46,7 @@ def literal_fetch_lines(table: Array, whole: Any, idx: Array) -> None:
 def fetch_lines(e: Lines, table: Any, whole: Any, idx: Any) -> None:
     """The instructions of `literal_fetch_lines`."""
     with e.loop(INT64(0), idx.size) as i:
-        e.prefetch(table.at(e.line_at(idx.number(i))))
+        e.prefetch(table.line(idx.number(i)))
 
 
 def literal_adagrad_lines(

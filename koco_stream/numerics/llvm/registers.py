@@ -16,7 +16,8 @@ from numba.extending import intrinsic
 
 from koco_stream.types import Array
 
-INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+INT32, INT64, DOUBLE, FLOAT = ir.IntType(32), ir.IntType(64), ir.DoubleType(), ir.FloatType()
+CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
 def halved(registers: list[Array]) -> float:
@@ -143,6 +144,11 @@ def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(numbers)), numbers))
 
 
+def _bytes_of(pointer: Any) -> int:
+    """The size of the number at `pointer`."""
+    return 4 if pointer.type.pointee == FLOAT else 8
+
+
 class Memory:
     """An array that an instruction is given: where its numbers are."""
 
@@ -158,6 +164,10 @@ class Memory:
         for step in steps[1:]:
             offset = self.b.add(offset, step)
         return self.b.gep(self.data, [offset])
+
+    def line(self, i: Any) -> Any:
+        """The pointer to line i of a matrix."""
+        return self.at(self.b.mul(i, self.shape[1]))
 
     def number(self, *steps: Any) -> Any:
         """The element at the sum of these offsets: an integer as 64 bits, a float as a double."""
@@ -194,7 +204,11 @@ class Variable:
 
 
 class Lines:
-    """Emits loops over lines of `width` numbers, and moves lines between memory and registers."""
+    """Emits loops over lines of `width` numbers, and moves lines between memory and registers.
+
+    Registers hold doubles. Numbers in memory may be in single precision: they are widened when they
+    are loaded, and rounded when they are stored.
+    """
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
@@ -205,16 +219,20 @@ class Lines:
         """Load the line at `pointer`, which need not be aligned."""
         loaded = [self.b.load(self._pointer(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
-            value.align = 8
+            value.align = _bytes_of(pointer)
+        if pointer.type.pointee == FLOAT:
+            loaded = [self.b.fpext(x, ir.VectorType(DOUBLE, x.type.count)) for x in loaded]
         return Line(self.b, loaded)
 
     def store(self, line: Line, pointer: Any) -> None:
         """Store a line at `pointer`."""
         for value, (first, n) in zip(line.registers, self.registers, strict=True):
-            self.b.store(value, self._pointer(pointer, first, n)).align = 8
+            if pointer.type.pointee == FLOAT:
+                value = self.b.fptrunc(value, ir.VectorType(FLOAT, n))
+            self.b.store(value, self._pointer(pointer, first, n)).align = _bytes_of(pointer)
 
     def _pointer(self, pointer: Any, first: int, n: int) -> Any:
-        vector = ir.VectorType(DOUBLE, n)
+        vector = ir.VectorType(pointer.type.pointee, n)
         return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), vector.as_pointer())
 
     def prefetch(self, pointer: Any) -> None:
@@ -222,7 +240,7 @@ class Lines:
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
         prefetch = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0i8")
-        for first, _ in self.registers:  # a line of the processor's cache holds eight numbers
+        for first in range(0, self.width, CACHE_LINE // _bytes_of(pointer)):
             address = self.b.bitcast(self.b.gep(pointer, [INT64(first)]), byte)
             self.b.call(prefetch, [address, INT32(0), INT32(3), INT32(1)])
 
