@@ -1,4 +1,4 @@
-"""Publication of a dataset: shards are added to the store, then a manifest makes them visible."""
+"""Publication of a dataset: files are added to the store, then a manifest makes them visible."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,40 +13,43 @@ from storage.store import LOCK, open_store
 def publish(
     root: StorePath, written: Path, manifest: Manifest, parallel_map: ParallelMap
 ) -> Manifest:
-    """Publish the shards in the folder `written` as a dataset of the store at `root`.
+    """Publish the files in the folder `written` as a dataset of the store at `root`.
 
-    The shards are added first; writing the manifest then makes them visible atomically. Files of an
-    earlier version are deleted last. Returns the manifest with the final shard paths.
+    They are added first; writing the manifest then makes them visible atomically. Files of an
+    earlier version are deleted last. Returns the manifest with the final paths.
     """
     open_store(root)
     folder = dataset_path(root, manifest.name)
     with (root / LOCK).locked():
-        target = put_shards(written, folder, manifest, parallel_map)
+        target = put_files(written, folder, manifest, parallel_map)
         shards = [replace(shard, path=f"{target}/{shard.path}") for shard in manifest.shards]
-        manifest = replace(manifest, shards=shards)
+        table = manifest.feature_table
+        if table is not None:
+            table = replace(table, path=f"{target}/{table.path}")
+        manifest = replace(manifest, shards=shards, feature_table=table)
         (folder / "manifest.json").write_text(manifest.to_json())
         for name in folder.names():
             if name not in (target, "manifest.json"):
-                # shards of an earlier version, or files of a terminated process
+                # those of an earlier version, or files of a terminated process
                 left = folder / name
                 left.remove() if left.is_file() else left.remove_tree()
     return manifest
 
 
-def put_shards(
+def put_files(
     written: Path, folder: StorePath, manifest: Manifest, parallel_map: ParallelMap
 ) -> str:
-    """Add the shards in `written` to the dataset's `folder`; returns the name of their subfolder.
+    """Add the files in `written` to the dataset's `folder`; returns the name of their subfolder.
 
     Existing files are not replaced, because the current manifest may refer to them: identical
-    shards are reused, and different ones go to a new subfolder.
+    files are reused, and different ones go to a new subfolder.
     """
     name, number = manifest.dataset_hash[:16], 1
     target = folder / name
-    while target.names():
-        if all(
-            (target / shard.path).is_file() and (target / shard.path).sha256() == shard.sha256
-            for shard in manifest.shards
+    names = sorted(file.path for file in manifest.files)
+    while there := target.names():
+        if there == names and all(
+            (target / file.path).sha256() == file.sha256 for file in manifest.files
         ):
             return target.name
         number += 1
@@ -56,6 +59,5 @@ def put_shards(
         written.replace(target.path)
         sync(target.path.parent)
     else:
-        names = [shard.path for shard in manifest.shards]
         list(parallel_map(lambda name: (target / name).put(written / name), names))
     return target.name

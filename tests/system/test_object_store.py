@@ -233,8 +233,8 @@ def in_the_bucket(store):
 
 def names_of(manifest):
     """The names of all objects of a store with this dataset only."""
-    shards = [f"datasets/x/{shard.path}" for shard in manifest.shards]
-    return sorted(["koco-store.json", "datasets/x/manifest.json", *shards])
+    files = [f"datasets/x/{file.path}" for file in manifest.files]
+    return sorted(["koco-store.json", "datasets/x/manifest.json", *files])
 
 
 def assert_whole(store):
@@ -243,7 +243,8 @@ def assert_whole(store):
 
 def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, tmp_path):
     source, folder = random_source(tmp_path / "a.svm", 1), tmp_path / "folder"
-    options = {"scale": "unit-mean-square", "values_per_shard": 500}
+    how = {"scale": "unit-mean-square", "order_features": "frequency"}
+    options = {**how, "values_per_shard": 500}
     with local_cluster(1) as client:
         there = prepare_file(
             s3_store, "x", source, parallel_map=partial(map_on_dask, client), **options
@@ -254,7 +255,7 @@ def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, 
     assert in_the_bucket(s3_store) == names_of(there)
     for name in names_of(there)[:-1]:  # not what says when the store was made
         assert (store_path(s3_store) / name).read_bytes() == (folder / name).read_bytes()
-    again = prepare_file(s3_store, "x", source, values_per_shard=700, scale="unit-mean-square")
+    again = prepare_file(s3_store, "x", source, values_per_shard=700, **how)
     assert again.dataset_hash == there.dataset_hash
     assert in_the_bucket(s3_store) == names_of(again)
     assert list(private_folder("preparing").iterdir()) == []
