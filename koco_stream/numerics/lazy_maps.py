@@ -101,9 +101,15 @@ def map_at(M: Maps, n_in: int, n_out: int, width: int) -> int:
 
 
 @inlined
+def current_epoch(M: Maps) -> int:
+    """The last number of the lines that are up to date."""
+    return int(M.counts[EPOCH] + 1)
+
+
+@inlined
 def is_current(M: Maps, table: Array, j: int) -> bool:
     """Whether column j was used and is up to date."""
-    return bool(table[j, table.shape[1] - 1] == M.counts[EPOCH] + 1)
+    return bool(table[j, table.shape[1] - 1] == current_epoch(M))
 
 
 @jit

@@ -34,6 +34,19 @@ def row_dot(w: Array, idx: Array, val: Array) -> float:
 
 
 @jit
+def dot_and_norm(w: Array, idx: Array, val: Array) -> tuple[float, float]:
+    """wᵀx and ‖x‖² of the row x = (idx, val), as `row_dot` and `square_norm` add them: in one loop,
+    in which neither waits for the other's additions.
+    """
+    total = n2 = 0.0
+    for i in range(idx.size):
+        v = np.float64(val[i])
+        total += w[idx[i]] * v
+        n2 += v * v
+    return total, n2
+
+
+@jit
 def gram_schmidt(table: Array, m: int, dots: Array) -> None:
     """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order.
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from koco_stream.learners import learner_named
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, shape_for
 from koco_stream.streams.rows import Rows, sparse_rows
 from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours, scan
+from tests.bench.roofline import with_package
 
 NON_ZEROS = 300_000  # gathered in one repetition
 Key = tuple[str, int]
@@ -69,6 +71,21 @@ def going_on(ours: Ours, s: int, d: int) -> Callable[[], float]:
     return once
 
 
+def floor(s: int, d: int) -> Callable[[], float]:
+    """As `going_on`, of the loop that only gathers and scatters lines of OjaSON's length."""
+    draw = np.random.default_rng([s, d])
+    n, shape = max(NON_ZEROS // s, 300), shape_for(12)
+    table, a = aligned_zeros(d, len(shape)), aligned_zeros(2, len(shape)).reshape(-1)
+    table += draw.standard_normal(len(shape))
+
+    def once() -> float:
+        rows, _ = drawn(n, s, d, draw)
+        numbers = rows.indptr, rows.indices, rows.index_stride, rows.values
+        return 1e6 / n * seconds(lambda: with_package(table, shape, *numbers, a))
+
+    return once
+
+
 def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
     """Measure and print the tables. Returns the times by (learner, the letter that grows), then by
     its value.
@@ -96,8 +113,13 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
     results = {}
     for (learner, letter), cases in tables.items():
         timed = whole_runs if learner in ("FOGD", "DualSGD") else going_on
-        times = in_turn({str(value): timed(*case) for value, case in cases.items()}, repetitions)
+        contestants = {str(value): timed(*case) for value, case in cases.items()}
+        if (learner, letter) == ("OjaSON", "d"):
+            contestants |= {f"roofline {d}": floor(100, d) for d in ds}
+        times = in_turn(contestants, repetitions)
         found = {value: times[str(value)] for value in cases}
+        if len(times) > len(found):
+            results["roofline", letter] = {d: times[f"roofline {d}"] for d in ds}
         results[learner, letter] = found
         base = found[next(iter(cases))].us
         show(
@@ -113,6 +135,12 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
                 ]
                 for (value, t), (ours, s, _) in zip(found.items(), cases.values(), strict=True)
             ],
+            *(
+                f"The roofline of d = {d:,} (lines are only gathered and scattered):"
+                f" {times[f'roofline {d}'].us:.3g} µs/round"
+                for d in ds
+                if f"roofline {d}" in times
+            ),
             "A table entry: one of the s (m + 1) numbers that a round reads and writes, or of the"
             " sD that it reads or draws.",
         )

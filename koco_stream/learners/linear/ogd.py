@@ -21,7 +21,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import row_dot, square_norm
+from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot, square_norm
 from koco_stream.numerics.llvm.feature_lines import scatter
 from koco_stream.numerics.llvm.first_order import products
 from koco_stream.types import Array
@@ -81,7 +81,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
     """
-    y_hat, change = answer(params, forward(params, s, idx, val), square_norm(val), y)
+    z, n2 = dot_and_norm(s.w, idx, val)
+    y_hat, change = answer(params, z, n2, y)
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat

@@ -19,6 +19,7 @@ from koco_stream.numerics.lazy_maps import (
     PERIOD,
     USED,
     Maps,
+    current_epoch,
     end_epoch,
     first_use,
     is_current,
@@ -29,6 +30,7 @@ from koco_stream.numerics.lazy_maps import (
 from koco_stream.numerics.llvm.feature_lines import (
     add_outer,
     gather,
+    gather_current,
     line_dot,
     line_dot3,
     scatter,
@@ -103,8 +105,10 @@ def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     Leaves Zx and p = Vx, the row as the sketch sees it, in the scratch.
     """
     m, W = params.sketch_size, len(params.shape)
-    bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
-    n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
+    n2 = gather_current(s.zw, params.shape, idx, val, s.a, Z * W, current_epoch(s.maps))
+    if n2 < 0.0:
+        bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
+        n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
     times(s.a, params.shape, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
     return s.a[Z * W + m] + line_dot(s.a, params.shape, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
 

@@ -17,11 +17,13 @@ A learner stores its small vectors in one flat array `a`, and a vector is given 
 one base and constant offsets the compiler knows that they do not overlap.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from koco_stream.numerics.llvm.registers import (
     CACHE_LINE,
@@ -81,16 +83,50 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
 @instruction(types.float64, literal_gather)
 def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
     """The instructions of `literal_gather`."""
+    return _gathered(e, table, idx, val, a, out, lambda line: None)
+
+
+def _gathered(
+    e: Lines, table: Any, idx: Any, val: Any, a: Any, out: Any, look_at: Callable[[Any], None]
+) -> Any:
+    """The instructions of `literal_gather`, and of a look at each line."""
 
     def term(i: Any) -> Line:
-        v = val.number(i)
-        line = e.load(table.line(idx.number(i))) * v
+        v, j = val.number(i), idx.number(i)
+        look_at(j)
+        line = e.load(table.line(j)) * v
         return Line(e.b, [*line.registers, e.b.fmul(v, v)])
 
     begin = Line(e.b, [*e.zeros().registers, DOUBLE(0.0)])
     *line, squares = e.sum_of(idx.size, term, begin).registers
     e.store(Line(e.b, line), a.at(out))
     return squares
+
+
+def literal_gather_current(
+    table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int, epoch: int
+) -> float:
+    """As `gather`, but −1 is returned if the last number of any of the lines is not `epoch`."""
+    n2 = literal_gather(table, shape, idx, val, a, out)
+    return -1.0 if (table[idx, -1] != epoch).any() else n2
+
+
+@instruction(types.float64, literal_gather_current)
+def gather_current(
+    e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any, epoch: Any
+) -> Any:
+    """The instructions of `literal_gather_current`, without a branch for each line: the processor
+    would guess it wrong where features are new, and wait for one line's memory after the other's.
+    """
+    current, wrong = e.b.sitofp(epoch, DOUBLE), cgutils.alloca_once_value(e.b, ir.IntType(1)(0))
+
+    def look_at(j: Any) -> None:
+        last = e.b.sub(e.b.mul(e.b.add(j, INT64(1)), table.shape[1]), INT64(1))
+        other = e.b.fcmp_unordered("!=", table.number(last), current)
+        e.b.store(e.b.or_(e.b.load(wrong), other), wrong)
+
+    squares = _gathered(e, table, idx, val, a, out, look_at)
+    return e.b.select(e.b.load(wrong), DOUBLE(-1.0), squares)
 
 
 def literal_scatter(
