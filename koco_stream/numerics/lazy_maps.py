@@ -10,7 +10,8 @@ most four products of a small matrix and a vector, whatever its age. After a per
 columns that were used are updated and the count restarts (docs/errata.md, S13).
 
 A column is a line of the table. The last number of its line is 0 if the column was never used, and
-otherwise 1 plus the epoch in which it was last updated: a round reads the line anyway.
+otherwise 1 plus the epoch in which it was last updated: a round reads the line anyway. A column
+that was never used is zero, and so are its images: it is up to date.
 
 Maps are stored transposed, by lines: line k is what input k adds to the outputs.
 """
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, combine
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, combine, scatter, scatter_first
 from koco_stream.types import Array
 
 BLOCK = 16  # epochs
@@ -104,6 +105,24 @@ def map_at(M: Maps, n_in: int, n_out: int, width: int) -> int:
 def current_epoch(M: Maps) -> int:
     """The last number of the lines that are up to date."""
     return int(M.counts[EPOCH] + 1)
+
+
+@jit
+def scatter_used(
+    M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
+) -> None:
+    """As `scatter`, to columns that are up to date, or not used before: these are noted."""
+    now, used = current_epoch(M), M.counts[USED]
+    if used + idx.size < M.used.size:
+        M.counts[USED] = scatter_first(
+            table, shape, idx, val, a, coefficient, now, M.used, np.int64(used)
+        )
+        return
+    for i in range(idx.size):
+        if table[idx[i], table.shape[1] - 1] == 0.0:
+            first_use(M, table, int(idx[i]))
+            table[idx[i], table.shape[1] - 1] = now
+    scatter(table, shape, idx, val, a, coefficient)
 
 
 @inlined

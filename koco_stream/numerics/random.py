@@ -106,16 +106,18 @@ def normals(seed: Any, position: int, n: int, scale: float, out: Array, rare: Ar
 
     It has no branches but for one number in seventy; their places are put in `rare` (n,).
     """
-    counter = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
-    left = 0
-    for i in range(n):
-        z = counter
-        counter += GOLDEN << np.uint64(ROW)
+    first = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
+    for i in range(n):  # several numbers at once, since nothing is looked up yet
+        z = first + np.uint64(i) * (GOLDEN << np.uint64(ROW))
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         word = z ^ (z >> np.uint64(31))
-        kind = np.int64(word & SIGN_AND_LAYER)
-        x = np.float64(np.int64(word >> np.uint64(11))) * EDGES[kind, 0]
+        rare[i] = np.int64(word & SIGN_AND_LAYER)
+        out[i] = np.float64(np.int64(word >> np.uint64(11)))
+    left = 0
+    for i in range(n):
+        kind = rare[i]
+        x = out[i] * EDGES[kind, 0]
         out[i] = scale * x
         rare[left] = i
         left += abs(x) >= EDGES[kind, 1]

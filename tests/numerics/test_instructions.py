@@ -54,8 +54,11 @@ def test_feature_lines(columns, seed, size, single, single_table):
     n = int(draw.integers(0, W + 1))
     check(lines, "gather", table, width, idx, val, a, 0)
     epochs = table.copy()
-    epochs[:, -1] = draw.choice([1.0, 2.0], p=[0.9, 0.1], size=d)
+    epochs[:, -1] = draw.choice([0.0, 1.0, 2.0], p=[0.2, 0.7, 0.1], size=d)
     check(lines, "gather_current", epochs, width, idx, val, a, 0, 1)
+    a[6 * W - 1] = 0.0
+    used = np.zeros(size + 3, np.int32)
+    check(lines, "scatter_first", epochs, width, idx, val, a, 5 * W, 7, used, 2)
     check(lines, "scatter", table, width, idx, val, a, 5 * W)
     check(lines, "times", a, width, 6 * W, 0, W)
     check(lines, "line_dot", a, width, 0, W)

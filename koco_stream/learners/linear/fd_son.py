@@ -25,18 +25,20 @@ from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.lazy_maps import (
     Maps,
+    current_epoch,
     empty_maps,
     end_epoch,
     is_current,
     maps_floats,
     refresh,
     refresh_used,
+    scatter_used,
 )
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     feature_table,
     gather,
-    prefetch,
+    gather_current,
     scatter,
     shape_for,
 )
@@ -107,12 +109,14 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     columns up to date.
     """
     a, m, W = s.a, params.sketch_size, len(params.shape)
-    for i in range(idx.size):
-        prefetch(s.sw, params.shape, int(idx[i]))
-    for i in range(idx.size):
-        if not is_current(s.maps, s.sw, idx[i]):
-            refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
-    n2 = gather(s.sw, params.shape, idx, val, a, LINE * W)
+    new = (LINE + 1) * W - 1  # so many lines were never used
+    n2 = gather_current(s.sw, params.shape, idx, val, a, LINE * W, current_epoch(s.maps))
+    if n2 < 0.0:
+        for i in range(idx.size):
+            if not is_current(s.maps, s.sw, idx[i]):
+                refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
+        n2 = gather(s.sw, params.shape, idx, val, a, LINE * W)
+        a[new] = 0.0
     margin = a[LINE * W + m]  # w̄ᵀx
     for i in range(m):
         a[X_HAT * W + i] = a[LINE * W + i]
@@ -200,7 +204,10 @@ def learn(
     # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes
     # comes first.
     a[COEF * W + m] = w_coef - slope / alpha
-    scatter(s.sw, params.shape, idx, val, a, COEF * W)
+    if a[(LINE + 1) * W - 1] > 0.0:
+        scatter_used(s.maps, s.sw, params.shape, idx, val, a, COEF * W)
+    else:
+        scatter(s.sw, params.shape, idx, val, a, COEF * W)
     if rows == 2 * m:
         s.trace[()] = directions.shrink(a, s.maps, params.shape, len(params.out_shape), m, alpha)
         s.filled[()] = 0

@@ -24,7 +24,14 @@ from koco_stream.learners.linear.newton_round import sketch_params, table_cost, 
 from koco_stream.learners.linear.oja_sketch import BETA, COEF, I_MINUS_D, TLAM, F, P, Z
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.lazy_maps import USED, Maps, empty_maps, first_use, maps_floats
+from koco_stream.numerics.lazy_maps import (
+    USED,
+    Maps,
+    empty_maps,
+    first_use,
+    maps_floats,
+    scatter_used,
+)
 from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
@@ -170,7 +177,7 @@ def learn(
     dense = grown > DENSE_AT
     if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
         if started >= 0:  # the fold maps all of Z: its new row has to be there
-            sketch.write_row(s.zw, a, params.shape, idx, val, started, residual)
+            sketch.write_row(s.zw, a, s.maps, params.shape, idx, val, started, residual)
             started = -1
         sketch.fold(s.zw, a, s.maps, s.scale, s.seed, params.shape, m)
         sketch.bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
@@ -190,7 +197,10 @@ def learn(
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(residual)
-    scatter(s.zw, params.shape, idx, val, a, COEF * W)
+    if a[(Z + 1) * W - 1] > 0.0:
+        scatter_used(s.maps, s.zw, params.shape, idx, val, a, COEF * W)
+    else:
+        scatter(s.zw, params.shape, idx, val, a, COEF * W)
 
     # Lines 1 and 4: the rows of V are orthonormal again; β follows V.
     sketch.orthonormalise(

@@ -17,7 +17,7 @@ A learner stores its small vectors in one flat array `a`, and a vector is given 
 one base and constant offsets the compiler knows that they do not overlap.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,14 +28,18 @@ from numba.core import cgutils
 from koco_stream.numerics.llvm.registers import (
     CACHE_LINE,
     DOUBLE,
+    INT32,
     INT64,
     Line,
     Lines,
     halved,
     instruction,
     shuffled,
+    spread,
 )
 from koco_stream.types import Array
+
+PAIR = ir.VectorType(DOUBLE, 2)
 
 
 def shape_for(columns: int) -> tuple[int, ...]:
@@ -83,32 +87,44 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
 @instruction(types.float64, literal_gather)
 def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
     """The instructions of `literal_gather`."""
-    return _gathered(e, table, idx, val, a, out, lambda line: None)
+    line, (squares,) = _gathered(e, table, idx, val)
+    e.store(line, a.at(out))
+    return squares
 
 
 def _gathered(
-    e: Lines, table: Any, idx: Any, val: Any, a: Any, out: Any, look_at: Callable[[Any], None]
-) -> Any:
-    """The instructions of `literal_gather`, and of a look at each line."""
+    e: Lines,
+    table: Any,
+    idx: Any,
+    val: Any,
+    asked: Callable[[Any], list[Any]] = lambda j: [],
+    answers: Sequence[Any] = (),
+) -> tuple[Line, list[Any]]:
+    """The line of `literal_gather`, and sums: of the squares, then of what is asked of each feature
+    j, from `answers` on.
+    """
 
     def term(i: Any) -> Line:
         v, j = val.number(i), idx.number(i)
-        look_at(j)
         line = e.load(table.line(j)) * v
-        return Line(e.b, [*line.registers, e.b.fmul(v, v)])
+        return Line(e.b, [*line.registers, e.b.fmul(v, v), *asked(j)])
 
-    begin = Line(e.b, [*e.zeros().registers, DOUBLE(0.0)])
-    *line, squares = e.sum_of(idx.size, term, begin).registers
-    e.store(Line(e.b, line), a.at(out))
-    return squares
+    begin = Line(e.b, [*e.zeros().registers, DOUBLE(0.0), *answers])
+    sums, n = e.sum_of(idx.size, term, begin).registers, len(e.registers)
+    return Line(e.b, sums[:n]), sums[n:]
 
 
 def literal_gather_current(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int, epoch: int
 ) -> float:
-    """As `gather`, but −1 is returned if the last number of any of the lines is not `epoch`."""
-    n2 = literal_gather(table, shape, idx, val, a, out)
-    return -1.0 if (table[idx, -1] != epoch).any() else n2
+    """As `gather`, of lines whose last number is `epoch`, or 0 if they were never used.
+
+    −1 is returned if one has another. The last number of a[out:] becomes the number of lines that
+    were never used.
+    """
+    n2, last = literal_gather(table, shape, idx, val, a, out), table[idx, -1]
+    a[out + len(shape) - 1] = (last == 0.0).sum()
+    return -1.0 if ((last != 0.0) & (last != epoch)).any() else n2
 
 
 @instruction(types.float64, literal_gather_current)
@@ -118,15 +134,21 @@ def gather_current(
     """The instructions of `literal_gather_current`, without a branch for each line: the processor
     would guess it wrong where features are new, and wait for one line's memory after the other's.
     """
-    current, wrong = e.b.sitofp(epoch, DOUBLE), cgutils.alloca_once_value(e.b, ir.IntType(1)(0))
+    # In one comparison: whether the last number is another than the epoch, and than 0.
+    current = e.b.insert_element(PAIR([0.0, 0.0]), e.b.sitofp(epoch, DOUBLE), INT32(0))
 
-    def look_at(j: Any) -> None:
-        last = e.b.sub(e.b.mul(e.b.add(j, INT64(1)), table.shape[1]), INT64(1))
-        other = e.b.fcmp_unordered("!=", table.number(last), current)
-        e.b.store(e.b.or_(e.b.load(wrong), other), wrong)
+    def asked(j: Any) -> list[Any]:
+        last = spread(e.b, table.number(table.last(j)), 2)
+        return [
+            e.b.select(e.b.fcmp_unordered("!=", last, current), PAIR([1.0, 1.0]), PAIR([0.0, 0.0]))
+        ]
 
-    squares = _gathered(e, table, idx, val, a, out, look_at)
-    return e.b.select(e.b.load(wrong), DOUBLE(-1.0), squares)
+    line, (squares, different) = _gathered(e, table, idx, val, asked, [PAIR([0.0, 0.0])])
+    others, used = (e.b.extract_element(different, INT32(k)) for k in (0, 1))
+    unused = e.b.fsub(e.b.sitofp(idx.size, DOUBLE), used)
+    e.store(line, a.at(out))
+    e.b.store(unused, a.at(out, INT64(e.width - 1)))
+    return e.b.select(e.b.fcmp_ordered("==", others, unused), squares, DOUBLE(-1.0))
 
 
 def literal_scatter(
@@ -145,6 +167,56 @@ def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coeffi
     with e.loop(INT64(0), idx.size) as i:
         address = table.line(idx.number(i))
         e.store(e.load(address) + coefficients * val.number(i), address)
+
+
+def literal_scatter_first(
+    table: Array,
+    shape: Any,
+    idx: Array,
+    val: Array,
+    a: Array,
+    coefficient: int,
+    epoch: int,
+    used: Array,
+    count: int,
+) -> int:
+    """As `scatter`, and `epoch` becomes the last number of the lines. Those where it was 0 are put
+    in `used` from `count` on, where there has to be room for a number more. Returns the new count.
+    """
+    literal_scatter(table, shape, idx, val, a, coefficient)
+    for j in idx:
+        used[count] = j
+        count += bool(table[j, -1] == 0.0)
+        table[j, -1] = epoch
+    return count
+
+
+@instruction(types.int64, literal_scatter_first)
+def scatter_first(
+    e: Lines,
+    table: Any,
+    shape: Any,
+    idx: Any,
+    val: Any,
+    a: Any,
+    coefficient: Any,
+    epoch: Any,
+    used: Any,
+    count: Any,
+) -> Any:
+    """The instructions of `literal_scatter_first`, without a branch for each line."""
+    coefficients, at = e.load(a.at(coefficient)), cgutils.alloca_once_value(e.b, count)
+    kind = table.data.type.pointee
+    current = e.b.sitofp(epoch, kind)
+    with e.loop(INT64(0), idx.size) as i:
+        j = idx.number(i)
+        address, last = table.line(j), table.at(table.last(j))
+        e.b.store(e.b.trunc(j, INT32), used.at(e.b.load(at)))
+        new = e.b.fcmp_ordered("==", e.b.load(last), kind(0.0))
+        e.b.store(e.b.add(e.b.load(at), e.b.zext(new, INT64)), at)
+        e.store(e.load(address) + coefficients * val.number(i), address)
+        e.b.store(current, last)
+    return e.b.load(at)
 
 
 def literal_prefetch(table: Array, shape: Any, j: int) -> None:

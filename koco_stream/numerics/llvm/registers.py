@@ -169,6 +169,10 @@ class Memory:
         """The pointer to line i of a matrix."""
         return self.at(self.b.mul(i, self.shape[1]))
 
+    def last(self, i: Any) -> Any:
+        """The offset of the last element in line i of a matrix."""
+        return self.b.sub(self.b.mul(self.b.add(i, INT64(1)), self.shape[1]), INT64(1))
+
     def number(self, *steps: Any) -> Any:
         """The element at the sum of these offsets: an integer as 64 bits, a float as a double."""
         value = self.b.load(self.at(*steps))
