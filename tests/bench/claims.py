@@ -253,7 +253,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         lambda r: r["precision"]["rounds"],
     ),
     (
-        "single precision: the largest difference of the least errors, all datasets",
+        "single precision: the largest difference of the least errors, beyond one row",
         -0.002,
         lambda r: r["precision"]["difference"],
     ),
