@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.bench.measure import pin
+from tests.bench.measure import group_begun, pin
 
 GROUPS = (
     "20news",
@@ -102,6 +102,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
         for name, stream in streams.items():
             if name in groups:
+                group_begun(name)
                 results[name], results[f"{name} loss"] = side_by_side(
                     stream, Path(folder) / name, repetitions, quick
                 )
@@ -130,9 +131,11 @@ def main() -> None:
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),
     }
-    results |= {
-        name: found for name, work in others.items() if name in groups and (found := work())
-    }
+    for name, work in others.items():
+        if name in groups:
+            group_begun(name)
+            if found_now := work():
+                results[name] = found_now
     found = claims(results, whole=given.only is None)
     if given.json is not None:
         about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}

@@ -5,8 +5,28 @@ text tables.
 import os
 import time
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import median, quantiles
 from typing import NamedTuple
+
+# The quartiles of undisturbed repetitions are not farther apart than this share of their median.
+SPREAD = 0.25
+# The largest spread of what was timed, by the group that `group_begun` was told last
+spreads: dict[str, float] = {}
+
+
+def group_begun(name: str) -> None:
+    """What is timed from now on belongs to this group of the benchmark."""
+    spreads.setdefault(name, 0.0)
+    spreads[name] = spreads.pop(name)  # the last one is the current
+
+
+def noted(taken: Sequence[float]) -> float:
+    """The median of the repetitions of one contestant, whose spread is noted for its group."""
+    low, middle, high = quantiles(taken, n=4) if len(taken) > 1 else [taken[0]] * 3
+    if spreads:
+        group = next(reversed(spreads))
+        spreads[group] = max(spreads[group], (high - low) / middle)
+    return median(taken)
 
 
 class Time(NamedTuple):
@@ -54,7 +74,7 @@ def in_turn(contestants: dict[str, Callable[[], float]], repetitions: int) -> di
             us = once()
             if repetition:
                 taken[name].append(us)
-    return {name: Time(median(us), min(us), max(us)) for name, us in taken.items()}
+    return {name: Time(noted(us), min(us), max(us)) for name, us in taken.items()}
 
 
 def show(

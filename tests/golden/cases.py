@@ -334,9 +334,7 @@ def environment() -> dict[str, str]:
         "machine": platform.machine(),
         "system": platform.system(),
         "C library": " ".join(platform.libc_ver()),
-        "processor features": " ".join(
-            name for name in ("avx2", "fma") if features.get(name)
-        ),
+        "processor features": " ".join(name for name in ("avx2", "fma") if features.get(name)),
     }
 
 

@@ -21,6 +21,8 @@ from tests.helpers.linear_streams import stream
 from tests.oracles import first_order
 from tests.oracles.losses import slopes
 
+pytestmark = pytest.mark.one_python
+
 ORACLES = {"OGD": first_order.ogd, "AdaGrad": first_order.adagrad}
 M = {"sketch_size": 5}  # with the diagonal or without, lines are equally long: compiled once
 SKETCHED = {
