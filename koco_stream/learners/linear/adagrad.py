@@ -21,7 +21,7 @@ from koco_stream.learners.spec import (
     loss_and_clip,
     real,
 )
-from koco_stream.losses import loss_slope
+from koco_stream.losses import leaves_single, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.first_order import adagrad_lines, adagrad_row, products
 from koco_stream.types import Array
@@ -60,15 +60,22 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def truncated(y_hat: float, clip: float) -> float:
-    """The prediction held within [−C, C]."""
-    return math.copysign(clip, y_hat) if abs(y_hat) > clip else y_hat
+    """The prediction held within [−C, C]; NaN for one that is infinite."""
+    if abs(y_hat) <= clip:
+        return y_hat
+    return math.nan if math.isinf(y_hat) else math.copysign(clip, y_hat)
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN if the step leaves the range of single precision.
+    """
     y_hat = truncated(forward(params, s, idx, val), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
+    if params.single and leaves_single(slope, val):
+        return math.nan
     adagrad_row(s.wG, idx, val, slope, params.step_size)
     return y_hat
 
@@ -90,6 +97,8 @@ def lines(
     for k in range(live.size):
         y_hat[k] = truncated(y_hat[k], params.clip[k])
         slopes[k] = loss_slope(params.loss[k], y_hat[k], y[k]) if live[k] else 0.0
+        if live[k] and params.single[k] and leaves_single(slopes[k], val):
+            y_hat[k], slopes[k] = math.nan, 0.0
     adagrad_lines(table, shape, idx, val, slopes, params.step_size)
 
 

@@ -323,13 +323,13 @@ class FDSON(Learner):
     @property
     def sketch_(self) -> Array:
         """S (m, d), the kept rows."""
-        return self._table()[:, : self._params.sketch_size].T.copy()
+        return self._table()[:, : self._params.sketch_size].T.astype(np.float64)
 
     @property
     def buffer_(self) -> Array:
         """The to-sketch vectors since the last shrink (k, d), k < m."""
         m = self._params.sketch_size
-        return self._table()[:, m + 1 : m + 1 + int(self._state.filled)].T.copy()
+        return self._table()[:, m + 1 : m + 1 + int(self._state.filled)].T.astype(np.float64)
 
     @property
     def coef_(self) -> Array:

@@ -27,7 +27,7 @@ from numba.core import config, types
 from numba.extending import intrinsic
 
 from koco_stream.learners.spec import Cost, Public, StreamSize, in_single, newton_params, whole
-from koco_stream.losses import loses_digits, loss_slope
+from koco_stream.losses import leaves_single, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined, jit, jit_with
 from koco_stream.numerics.llvm.feature_lines import feature_table, shape_for
 from koco_stream.types import Array
@@ -98,6 +98,8 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
         return 0.0, 0.0, 0.0, 0.0
     residual, w_coef = residual_of(params, s, n2), 0.0
     if abs(y_hat) > params.clip:
+        if math.isinf(y_hat):
+            return math.nan, 0.0, 0.0, n2
         nearest = math.copysign(params.clip, y_hat)
         if params.project_weights:
             w_coef = project(params, s, y_hat - nearest, residual)
@@ -127,6 +129,8 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
             slope = loss_slope(params.loss, y_hat, y)
             if loses_digits(slope * n2 / params.alpha, params.clip):
                 return math.nan
+            if params.single and leaves_single(slope, val):
+                return math.nan
             learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
@@ -137,6 +141,8 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
         return y_hat
     slope = loss_slope(params.loss, y_hat, y)
     if loses_digits(slope * n2 / params.alpha, params.clip):
+        return math.nan
+    if params.single and leaves_single(slope, val):
         return math.nan
     if params.diagonal == UPDATED:
         # The projection was along x as D was; the sketch and the gradient have x as D is now.

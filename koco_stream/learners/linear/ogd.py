@@ -19,7 +19,7 @@ from koco_stream.learners.spec import (
     loss_and_clip,
     real,
 )
-from koco_stream.losses import loses_digits, loss_slope
+from koco_stream.losses import leaves_single, loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot, square_norm
 from koco_stream.numerics.llvm.feature_lines import scatter
@@ -60,10 +60,12 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 def answer(params: Params, y_hat: float, n2: float, y: float) -> tuple[float, float]:
     """The prediction ŷ, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
 
-    If the step loses the digits of later rounds, ŷ is NaN and c is 0.
+    If wᵀx is infinite, or the step loses the digits of later rounds, ŷ is NaN and c is 0.
     """
     change = 0.0
     if abs(y_hat) > params.clip:
+        if math.isinf(y_hat):
+            return math.nan, 0.0
         clipped = math.copysign(params.clip, y_hat)
         change = -(y_hat - clipped) / n2 if params.project_weights else 0.0
         y_hat = clipped
@@ -83,6 +85,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """
     z, n2 = dot_and_norm(s.w, idx, val)
     y_hat, change = answer(params, z, n2, y)
+    if params.single and leaves_single(0.0, val):
+        return math.nan
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat
@@ -103,6 +107,7 @@ def lines(
     """A round of states side by side; see `SharedLineLearner`."""
     products(table, shape, idx, val, y_hat)
     n2 = square_norm(val)
+    outside = params.single[0] and leaves_single(0.0, val)  # a table has one precision
     for k in range(live.size):
         own = Params(
             params.loss[k],
@@ -112,7 +117,9 @@ def lines(
             params.single[k],
         )
         y_hat[k], change = answer(own, y_hat[k], n2, y[k])
-        changes[k] = change if live[k] else 0.0
+        if outside:
+            y_hat[k] = math.nan
+        changes[k] = change if live[k] and not outside else 0.0
     scatter(table, shape, idx, val, changes, 0)
 
 

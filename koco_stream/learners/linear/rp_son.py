@@ -324,7 +324,7 @@ class RPSON(Learner):
     @property
     def sketch_(self) -> Array:
         """S (m, d), the sketch."""
-        return self._state.sw[:, : self._params.sketch_size].T.copy()
+        return self._state.sw[:, : self._params.sketch_size].T.astype(np.float64)
 
     @property
     def coef_(self) -> Array:

@@ -142,3 +142,45 @@ def test_precision__is_in_a_runs_identity_only_if_it_is_single(name):
     size = StreamSize(1000, 10**6, 100.0)
     held = [learner.cost(q, size).floats for q in (double, single)]
     assert held[1] <= held[0]
+
+
+OUTSIDE = {
+    "values that are too large": (1e20, 1.0),
+    "values that are too small": (1e-30, 1.0),
+    "gradients that are too large": (1.0, 1e20),
+}
+
+
+@pytest.mark.filterwarnings("ignore:a label")
+@pytest.mark.parametrize("outside", OUTSIDE)
+@pytest.mark.parametrize(("name", "given_"), CASES, ids=str)
+def test_numbers_that_single_precision_cannot_hold__end_the_run(name, given_, outside):
+    if name == "OGD" and "gradients" in outside:
+        pytest.skip("OGD keeps nothing of the gradients' size")
+    scale, labels = OUTSIDE[outside]
+    X, y = stream(6, n=50)
+    model = getattr(koco_stream, name)(**given_, precision="single", clip=labels)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        model.progressive(scale * X, labels * y)
+
+
+@pytest.mark.parametrize("projection", ["weights", "prediction"])
+@pytest.mark.parametrize("name", ["OGD", "AdaGrad", "RPSON"])
+def test_infinite_product__is_no_prediction(name, projection):
+    """With one feature it is infinite, not NaN, and would be held within the clip."""
+    own = {"step_size": 1e38} if name != "RPSON" else {"sketch_size": 5, "alpha": 1e-38}
+    own |= {"projection": projection} if name != "AdaGrad" else {}
+    model = getattr(koco_stream, name)(**own, precision="single", clip=1e30)
+    X, y = np.full((60, 1), 3.0), np.resize([1e12, 9e12], 60)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        model.progressive(X, y)
+
+
+@pytest.mark.parametrize(("name", "given_"), CASES, ids=str)
+def test_empty_rows_and_tiny_values_beside_others__are_learnt_from(name, given_):
+    X, y = stream(7, n=60)
+    X[X.any(1), 3] = 1e-30
+    assert not X.any(1).all()
+    model = getattr(koco_stream, name)(**given_, precision="single")
+    assert np.isfinite(model.progressive(X, y)).all()
+    assert model.rounds_ == 60
