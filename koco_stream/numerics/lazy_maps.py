@@ -107,11 +107,24 @@ def current_epoch(M: Maps) -> int:
     return int(M.counts[EPOCH] + 1)
 
 
+@inlined
+def scatter_lines(
+    M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int, new: Any
+) -> None:
+    """As `scatter`, to columns that are up to date. If `new` is not 0, columns may be among them
+    that were never used: these are noted.
+    """
+    if new == 0:
+        scatter(table, shape, idx, val, a, coefficient)
+    else:
+        scatter_first_time(M, table, shape, idx, val, a, coefficient)
+
+
 @jit
-def scatter_used(
+def scatter_first_time(
     M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """As `scatter`, to columns that are up to date, or not used before: these are noted."""
+    """As `scatter_lines`, where columns may be used for the first time."""
     now, used = current_epoch(M), M.counts[USED]
     if used + idx.size < M.used.size:
         M.counts[USED] = scatter_first(

@@ -32,14 +32,13 @@ from koco_stream.numerics.lazy_maps import (
     maps_floats,
     refresh,
     refresh_used,
-    scatter_used,
+    scatter_lines,
 )
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     feature_table,
     gather,
     gather_current,
-    scatter,
     shape_for,
 )
 from koco_stream.types import Array
@@ -103,20 +102,25 @@ def init(params: Params, n_features: int, seed: int) -> State:
     return state
 
 
+@inlined
+def new_lines(W: int) -> int:
+    """Where in `a` the number of the row's lines is that were never used."""
+    return (LINE + 1) * W - 1
+
+
 @jit
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
     """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch, and brings the row's
     columns up to date.
     """
     a, m, W = s.a, params.sketch_size, len(params.shape)
-    new = (LINE + 1) * W - 1  # so many lines were never used
     n2 = gather_current(s.sw, params.shape, idx, val, a, LINE * W, current_epoch(s.maps))
     if n2 < 0.0:
         for i in range(idx.size):
             if not is_current(s.maps, s.sw, idx[i]):
                 refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
         n2 = gather(s.sw, params.shape, idx, val, a, LINE * W)
-        a[new] = 0.0
+        a[new_lines(W)] = 0.0
     margin = a[LINE * W + m]  # w̄ᵀx
     for i in range(m):
         a[X_HAT * W + i] = a[LINE * W + i]
@@ -204,10 +208,7 @@ def learn(
     # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes
     # comes first.
     a[COEF * W + m] = w_coef - slope / alpha
-    if a[(LINE + 1) * W - 1] > 0.0:
-        scatter_used(s.maps, s.sw, params.shape, idx, val, a, COEF * W)
-    else:
-        scatter(s.sw, params.shape, idx, val, a, COEF * W)
+    scatter_lines(s.maps, s.sw, params.shape, idx, val, a, COEF * W, a[new_lines(W)])
     if rows == 2 * m:
         s.trace[()] = directions.shrink(a, s.maps, params.shape, len(params.out_shape), m, alpha)
         s.filled[()] = 0

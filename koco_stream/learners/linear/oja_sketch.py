@@ -26,7 +26,7 @@ from koco_stream.numerics.lazy_maps import (
     map_at,
     refresh,
     refresh_used,
-    scatter_used,
+    scatter_lines,
 )
 from koco_stream.numerics.llvm.feature_lines import (
     add_outer,
@@ -99,6 +99,12 @@ def bring_lines(params: Any, s: Any, features: Array) -> None:
         )
 
 
+@inlined
+def new_lines(W: int) -> int:
+    """Where in `a` the number of the row's lines is that were never used."""
+    return (Z + 1) * W - 1
+
+
 @jit
 def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     """The prediction uᵀx before it is bounded, and ‖x‖², of the row (idx, val).
@@ -106,12 +112,11 @@ def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     Leaves Zx and p = Vx, the row as the sketch sees it, in the scratch.
     """
     m, W = params.sketch_size, len(params.shape)
-    new = (Z + 1) * W - 1  # so many lines were never used
     n2 = gather_current(s.zw, params.shape, idx, val, s.a, Z * W, current_epoch(s.maps))
-    if n2 < 0.0 or (s.scale[()] > 0.0 and s.a[new] > 0.0):
+    if n2 < 0.0 or (s.scale[()] > 0.0 and s.a[new_lines(W)] > 0.0):
         bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
         n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
-        s.a[new] = 0.0
+        s.a[new_lines(W)] = 0.0
     times(s.a, params.shape, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
     return s.a[Z * W + m] + line_dot(s.a, params.shape, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
 
@@ -173,7 +178,7 @@ def write_row(
     for k in range(W):
         a[COEF * W + k] = 0.0
     a[COEF * W + row] = 1.0 / math.sqrt(residual)
-    scatter_used(maps, zw, shape, idx, val, a, COEF * W)
+    scatter_lines(maps, zw, shape, idx, val, a, COEF * W, 1)
 
 
 @inlined

@@ -30,14 +30,13 @@ from koco_stream.numerics.lazy_maps import (
     empty_maps,
     first_use,
     maps_floats,
-    scatter_used,
+    scatter_lines,
 )
 from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     feature_table,
     line_dot,
-    scatter,
     shape_for,
 )
 from koco_stream.streams.rows import Rows, frozen
@@ -197,10 +196,7 @@ def learn(
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(residual)
-    if a[(Z + 1) * W - 1] > 0.0:
-        scatter_used(s.maps, s.zw, params.shape, idx, val, a, COEF * W)
-    else:
-        scatter(s.zw, params.shape, idx, val, a, COEF * W)
+    scatter_lines(s.maps, s.zw, params.shape, idx, val, a, COEF * W, a[sketch.new_lines(W)])
 
     # Lines 1 and 4: the rows of V are orthonormal again; β follows V.
     sketch.orthonormalise(
