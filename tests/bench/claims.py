@@ -248,11 +248,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         for w in (1, 2, 4)
     ],
     (
-        "20news on all cores: rounds a second with tables in single precision / double",
-        +1.6,
-        lambda r: r["precision"]["rounds"],
-    ),
-    (
         "single precision: the largest difference of the least errors, beyond one row",
         -0.002,
         lambda r: r["precision"]["difference"],
@@ -317,6 +312,10 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
 ]
 KEPT = "NumPy, kept inverses"
 BESIDE: list[tuple[str, Callable[[Any], float]]] = [
+    (
+        "20news on all cores: rounds a second with tables in single precision / double",
+        lambda r: r["precision"]["rounds"],
+    ),
     *[
         (
             f"PROS-N-KONS, {name}: NumPy with kept inverses / ours",
