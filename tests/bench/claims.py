@@ -113,6 +113,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         )
         for name in ("RPSON", "FDSON", "FOGD", "DualSGD")
     ],
+    ("OjaSON, d from 10^4 to 10^7", -5.0, lambda r: grown(r, "OjaSON", "d", 10**4, 10**7)),
     *[
         (
             f"OjaSON, d = 10^{k}, s = 100 / the roofline",

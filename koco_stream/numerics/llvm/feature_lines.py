@@ -219,16 +219,6 @@ def scatter_first(
     return e.b.load(at)
 
 
-def literal_prefetch(table: Array, shape: Any, j: int) -> None:
-    """Prefetch line j of a table into the processor's cache. Changes no data."""
-
-
-@instruction(types.void, literal_prefetch)
-def prefetch(e: Lines, table: Any, shape: Any, j: Any) -> None:
-    """The instructions of `literal_prefetch`."""
-    e.prefetch(table.line(j))
-
-
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:
     """The product a[out:] ← M v of the square matrix at a[matrix:] and the vector at a[vector:]."""
     width = len(shape)
