@@ -12,6 +12,7 @@ from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.llvm import feature_lines as lines
 from koco_stream.numerics.llvm import first_order
 from koco_stream.numerics.llvm import point_panels as panels
+from koco_stream.numerics.llvm.registers import literal_fused
 
 
 def call(*arguments):
@@ -34,6 +35,18 @@ def check(module, name, *arguments):
     for a, b in zip(ours, literal, strict=True):
         assert not isinstance(a, np.ndarray) or a.tobytes() == b.tobytes()
     return ours
+
+
+def test_a_product_and_its_sum_are_rounded_once():
+    """(1 + u)(1 − u) − 1 = −u², which is lost if the product is rounded: here and in the compiled
+    loops, which are compared with it.
+    """
+    u = 2.0**-40
+    assert literal_fused(1.0 + u, 1.0 - u, -1.0) == -(u * u) != (1.0 + u) * (1.0 - u) - 1.0
+    table, change = np.full((1, 4), -1.0), np.full(4, 1.0 + u)
+    idx, val = np.zeros(1, np.int32), np.array([1.0 - u])
+    compiled(lines, "scatter")(table, (0,) * 4, idx, val, change, 0)
+    assert (table == -(u * u)).all()
 
 
 @pytest.mark.parametrize("columns", [1, 5, 11, 20])
@@ -89,6 +102,7 @@ def test_first_order(width, seed, size, single, tiny, kind):
     table = (draw.random((d, 2 * width)) * (draw.random((d, 2 * width)) < 0.5)).astype(kind)
     slopes = draw.standard_normal(width) * (draw.random(width) < 0.7)
     check(first_order, "products", table, shape, idx, val, np.ones(width))
+    check(first_order, "add_changes", table, shape, idx, val, slopes)
     check(first_order, "adagrad_lines", table, shape, idx, val, slopes, draw.random(width))
     check(first_order, "fetch_lines", table, shape * 2, idx)
     wG = np.ascontiguousarray(table[:, :2])

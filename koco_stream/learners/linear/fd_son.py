@@ -283,7 +283,7 @@ class FDSON(Learner):
         spec.PROJECTION,
         spec.PRECISION,
     )
-    numbers_version = 3
+    numbers_version = 4
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

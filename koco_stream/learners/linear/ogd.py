@@ -22,8 +22,7 @@ from koco_stream.learners.spec import (
 from koco_stream.losses import leaves_single, loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot, square_norm
-from koco_stream.numerics.llvm.feature_lines import scatter
-from koco_stream.numerics.llvm.first_order import products
+from koco_stream.numerics.llvm.first_order import add_changes, products
 from koco_stream.types import Array
 
 
@@ -120,7 +119,7 @@ def lines(
         if outside:
             y_hat[k] = math.nan
         changes[k] = change if live[k] and not outside else 0.0
-    scatter(table, shape, idx, val, changes, 0)
+    add_changes(table, shape, idx, val, changes)
 
 
 class OGD(SharedLineLearner):

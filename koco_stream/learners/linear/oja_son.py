@@ -292,7 +292,7 @@ class OjaSON(Learner):
         spec.PROJECTION,
         spec.PRECISION,
     )
-    numbers_version = 7
+    numbers_version = 8
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

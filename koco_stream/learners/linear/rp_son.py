@@ -283,7 +283,7 @@ class RPSON(Learner):
         spec.PROJECTION,
         spec.PRECISION,
     )
-    numbers_version = 4
+    numbers_version = 5
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

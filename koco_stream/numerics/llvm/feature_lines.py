@@ -32,8 +32,10 @@ from koco_stream.numerics.llvm.registers import (
     INT64,
     Line,
     Lines,
+    called,
     halved,
     instruction,
+    literal_fused,
     shuffled,
     spread,
 )
@@ -72,14 +74,15 @@ def feature_table(rows: int, width: int, single: bool) -> Array:
 def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int) -> float:
     """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]².
 
-    Even and odd positions are summed separately, each in order, then added.
+    Even and odd positions are summed separately, each in order, then added. A product and the
+    addition to its sum are rounded once.
     """
     width = len(shape)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
     for i in range(idx.size):
         v = np.float64(val[i])
-        sums[i % 2] += table[idx[i], :width] * v
-        squares[i % 2] += v * v
+        sums[i % 2] = literal_fused(table[idx[i], :width], v, sums[i % 2])
+        squares[i % 2] = literal_fused(v, v, squares[i % 2])
     a[out : out + width] = sums[0] + sums[1]
     return float(squares[0] + squares[1])
 
@@ -103,14 +106,23 @@ def _gathered(
     """The line of `literal_gather`, and sums: of the squares, then of what is asked of each feature
     j, from `answers` on.
     """
+    n = len(e.registers)
 
-    def term(i: Any) -> Line:
+    def with_term(sums: Line, i: Any) -> Line:
         v, j = val.number(i), idx.number(i)
-        line = e.load(table.line(j)) * v
-        return Line(e.b, [*line.registers, e.b.fmul(v, v), *asked(j)])
+        line, squares = Line(e.b, sums.registers[:n]), sums.registers[n]
+        return Line(
+            e.b,
+            [
+                *e.load(table.line(j)).fused(v, line).registers,
+                called(e.b, "llvm.fma", v, v, squares),
+                *map(e.b.fadd, sums.registers[n + 1 :], asked(j)),
+            ],
+        )
 
     begin = Line(e.b, [*e.zeros().registers, DOUBLE(0.0), *answers])
-    sums, n = e.sum_of(idx.size, term, begin).registers, len(e.registers)
+    even, odd = e.two_sums(INT64(0), idx.size, (begin, begin), with_term)
+    sums = (even + odd).registers
     return Line(e.b, sums[:n]), sums[n:]
 
 
@@ -154,10 +166,11 @@ def gather_current(
 def literal_scatter(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row."""
+    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row, rounded once."""
     width = len(shape)
     for i in range(idx.size):
-        table[idx[i], :width] += a[coefficient : coefficient + width] * np.float64(val[i])
+        line, own = table[idx[i], :width], a[coefficient : coefficient + width]
+        line[:] = literal_fused(own, np.float64(val[i]), line)
 
 
 @instruction(types.void, literal_scatter)
@@ -166,7 +179,7 @@ def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coeffi
     coefficients = e.load(a.at(coefficient))
     with e.loop(INT64(0), idx.size) as i:
         address = table.line(idx.number(i))
-        e.store(e.load(address) + coefficients * val.number(i), address)
+        e.store(coefficients.fused(val.number(i), e.load(address)), address)
 
 
 def literal_scatter_first(
@@ -214,7 +227,7 @@ def scatter_first(
         e.b.store(e.b.trunc(j, INT32), used.at(e.b.load(at)))
         new = e.b.fcmp_ordered("==", e.b.load(last), kind(0.0))
         e.b.store(e.b.add(e.b.load(at), e.b.zext(new, INT64)), at)
-        e.store(e.load(address) + coefficients * val.number(i), address)
+        e.store(coefficients.fused(val.number(i), e.load(address)), address)
         e.b.store(current, last)
     return e.b.load(at)
 
@@ -335,8 +348,8 @@ def literal_substitute(
     for i in range(n):
         line = a[matrix + i * width : matrix + (i + 1) * width]
         old = line.copy()
-        line[:] = a[own + i] * old - a[earlier + i] * r
-        r += a[q + i] * old
+        line[:] = literal_fused(-a[earlier + i], r, a[own + i] * old)
+        r = literal_fused(a[q + i], old, r)
 
 
 @instruction(types.void, literal_substitute)
@@ -349,15 +362,16 @@ def substitute(
         own_i, earlier_i, q_i = a.number(own, i), a.number(earlier, i), a.number(q, i)
         address = a.at(matrix, e.line_at(i))
         old = e.load(address)
-        e.store(old * own_i - r.get() * earlier_i, address)
-        r.set(r.get() + old * q_i)
+        e.store(r.get().fused(e.b.fneg(earlier_i), old * own_i), address)
+        r.set(old.fused(q_i, r.get()))
 
 
 def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, right: int) -> None:
     """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:]."""
     width = len(shape)
     for i in range(n):
-        a[matrix + i * width : matrix + (i + 1) * width] += a[left + i] * a[right : right + width]
+        row = a[matrix + i * width : matrix + (i + 1) * width]
+        row[:] = literal_fused(a[left + i], a[right : right + width], row)
 
 
 @instruction(types.void, literal_add_outer)
@@ -367,19 +381,21 @@ def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, righ
     with e.loop(INT64(0), n) as i:
         factor = a.number(left, i)
         address = a.at(matrix, e.line_at(i))
-        e.store(e.load(address) + line * factor, address)
+        e.store(line.fused(factor, e.load(address)), address)
 
 
 def literal_combine(
     a: Array, shape: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int
 ) -> None:
     """The sum b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:].
-    Even and odd rows are summed separately, then added.
+    Even and odd rows are summed separately, then added. A product and the addition to its sum are
+    rounded once.
     """
     width = len(shape)
     sums = np.zeros((2, width))
     for k in range(n):
-        sums[k % 2] += x.reshape(-1)[factors + k] * a[matrix + k * width : matrix + (k + 1) * width]
+        row = a[matrix + k * width : matrix + (k + 1) * width]
+        sums[k % 2] = literal_fused(row, x.reshape(-1)[factors + k], sums[k % 2])
     b[out : out + width] = sums[0] + sums[1]
 
 
@@ -389,10 +405,11 @@ def combine(
 ) -> None:
     """The instructions of `literal_combine`."""
 
-    def term(k: Any) -> Line:
-        return e.load(a.at(matrix, e.line_at(k))) * x.number(factors, k)
+    def with_term(total: Line, k: Any) -> Line:
+        return e.load(a.at(matrix, e.line_at(k))).fused(x.number(factors, k), total)
 
-    e.store(e.sum_of(n, term), b.at(out))
+    even, odd = e.two_sums(INT64(0), n, (e.zeros(), e.zeros()), with_term)
+    e.store(even + odd, b.at(out))
 
 
 def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: float) -> None:

@@ -38,6 +38,22 @@ def products(e: Lines, table: Any, shape: Any, idx: Any, val: Any, out: Any) -> 
     e.store(total.get(), out.at(INT64(0)))
 
 
+def literal_add_changes(table: Array, shape: Any, idx: Array, val: Array, changes: Array) -> None:
+    """Add changes·val[i] to the weights table[idx[i], :W] of each state, for each entry of a row."""
+    width = len(shape)
+    for i in range(idx.size):
+        table[idx[i], :width] += changes[:width] * np.float64(val[i])
+
+
+@instruction(types.void, literal_add_changes)
+def add_changes(e: Lines, table: Any, shape: Any, idx: Any, val: Any, changes: Any) -> None:
+    """The instructions of `literal_add_changes`."""
+    each = e.load(changes.at(INT64(0)))
+    with e.loop(INT64(0), idx.size) as i:
+        address = table.line(idx.number(i))
+        e.store(e.load(address) + each * val.number(i), address)
+
+
 def literal_fetch_lines(table: Array, whole: Any, idx: Array) -> None:
     """Have the processor fetch the lines of a row into its cache. Changes no data."""
 

@@ -103,12 +103,12 @@ def add_lines(
     """The instructions of `literal_add_lines`."""
     with e.loop(INT64(0), n, BLOCK) as first:
 
-        def term(i: Any) -> Line:
+        def with_term(total: Line, i: Any) -> Line:
             line = e.b.mul(lines.number(e.b.sub(i, begin)), table.shape[1])
-            return e.load(table.at(line, first)) * val.number(i)
+            return total + e.load(table.at(line, first)) * val.number(i)
 
         addresses = sums.at(first), sums.at(sums.shape[1], first)
-        even, odd = e.two_sums(begin, end, (e.load(addresses[0]), e.load(addresses[1])), term)
+        even, odd = e.two_sums(begin, end, (e.load(addresses[0]), e.load(addresses[1])), with_term)
         e.store(even, addresses[0])
         e.store(odd, addresses[1])
 
@@ -213,22 +213,18 @@ def apply_tile(e: Lines, matrix: Any, n: Any, tile: Any, out: Any, odd: Any) -> 
                 line = e.b.mul(e.b.add(first, p), INT64(2))  # in halves
                 for half in (0, HALF):
 
-                    def term(j: Any, p: Any = p, half: int = half) -> Line:
+                    def with_term(total: Line, j: Any, p: Any = p, half: int = half) -> Line:
                         at = e.line_at(e.b.mul(j, INT64(2)))
                         (column,) = e.load(tile.at(at, INT64(half))).registers
                         entries = _line_at(matrix, first, j)
-                        return Line(
-                            e.b,
-                            [
-                                e.b.fmul(
-                                    column, spread(e.b, e.b.load(e.b.gep(entries, [at])), HALF)
-                                )
-                                for at in (p, e.b.add(p, INT64(1)))
-                            ],
-                        )
+                        terms = [
+                            e.b.fmul(column, spread(e.b, e.b.load(e.b.gep(entries, [at])), HALF))
+                            for at in (p, e.b.add(p, INT64(1)))
+                        ]
+                        return total + Line(e.b, terms)
 
                     begun = both(out, line, half), both(odd, line, half)
-                    evens, odds = e.two_sums(begin, stop, begun, term)
+                    evens, odds = e.two_sums(begin, stop, begun, with_term)
                     keep(evens, out, line, half)
                     keep(odds, odd, line, half)
         with e.loop(INT64(0), INT64(2 * BLOCK)) as half_line:
@@ -351,12 +347,12 @@ def accumulate(
 ) -> None:
     """The instructions of `literal_accumulate`."""
 
-    def term(s: Any) -> Line:
-        return e.load(tile.at(e.line_at(s))) * c.number(at, s)
+    def with_term(total: Line, s: Any) -> Line:
+        return total + e.load(tile.at(e.line_at(s))) * c.number(at, s)
 
     end = e.b.select(e.b.icmp_signed("<", end, first), first, end)
     addresses = sums.at(to), sums.at(to, INT64(BLOCK))
-    even, odd = e.two_sums(first, end, (e.load(addresses[0]), e.load(addresses[1])), term)
+    even, odd = e.two_sums(first, end, (e.load(addresses[0]), e.load(addresses[1])), with_term)
     e.store(even, addresses[0])
     e.store(odd, addresses[1])
 

@@ -4,11 +4,13 @@ A line is split into registers of eight numbers and one of four. The order of ev
 here; `halved` is its Python specification.
 """
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
@@ -36,6 +38,17 @@ def halved(registers: list[Array]) -> float:
     return float(pair[0] + pair[1])
 
 
+_fma = ctypes.CDLL(None).fma
+_fma.restype, _fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
+
+
+def literal_fused(x: Any, y: Any, z: Any) -> Any:
+    """xy + z, number by number, rounded once."""
+    x, y, z = np.broadcast_arrays(x, y, z)
+    flat = zip(x.flat, y.flat, z.flat, strict=True)
+    return np.array([_fma(*numbers) for numbers in flat], np.float64).reshape(x.shape)[()]
+
+
 class Line:
     """A line of numbers in registers, with arithmetic number by number.
 
@@ -46,13 +59,16 @@ class Line:
         self.b = builder
         self.registers = registers
 
-    def _with(self, operation: Any, other: Any) -> "Line":
-        if isinstance(other, float):
-            other = DOUBLE(other)
-        if not isinstance(other, Line):
-            other = Line(self.b, [spread(self.b, other, r.type.count) for r in self.registers])
-        pairs = zip(self.registers, other.registers, strict=True)
-        return Line(self.b, [operation(x, y) for x, y in pairs])
+    def _with(self, operation: Any, *others: Any) -> "Line":
+        lines = [self.registers]
+        for other in others:
+            number = DOUBLE(other) if isinstance(other, float) else other
+            lines.append(
+                other.registers
+                if isinstance(other, Line)
+                else [spread(self.b, number, r.type.count) for r in self.registers]
+            )
+        return Line(self.b, [operation(*numbers) for numbers in zip(*lines, strict=True)])
 
     def __add__(self, other: Any) -> "Line":
         return self._with(self.b.fadd, other)
@@ -66,15 +82,13 @@ class Line:
     def __truediv__(self, other: Any) -> "Line":
         return self._with(self.b.fdiv, other)
 
+    def fused(self, factor: Any, addend: Any) -> "Line":
+        """The line times `factor`, plus `addend`, rounded once: `literal_fused`."""
+        return self._with(lambda *numbers: called(self.b, "llvm.fma", *numbers), factor, addend)
+
     def roots(self) -> "Line":
         """The square root of each number."""
-        return Line(self.b, [self._root(register) for register in self.registers])
-
-    def _root(self, register: Any) -> Any:
-        kind = ir.FunctionType(register.type, [register.type])
-        name = f"llvm.sqrt.v{register.type.count}f64"
-        root = cgutils.get_or_insert_function(self.b.module, kind, name)
-        return self.b.call(root, [register])
+        return self._with(lambda register: called(self.b, "llvm.sqrt", register))
 
     def where_positive(self, tested: "Line") -> "Line":
         """The numbers of this line where those of `tested` are above 0, else 0."""
@@ -129,6 +143,16 @@ class Line:
         return shuffled(
             self.b, register, zeros, [k - by if 0 <= k - by < n else n for k in range(n)]
         )
+
+
+def called(builder: Any, function: str, *arguments: Any) -> Any:
+    """What LLVM's function gives for doubles, or for registers of doubles."""
+    kind = arguments[0].type
+    name = "f64" if kind == DOUBLE else f"v{kind.count}f64"
+    declared = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kind, [kind] * len(arguments)), f"{function}.{name}"
+    )
+    return builder.call(declared, arguments)
 
 
 def spread(builder: Any, value: Any, n: int) -> Any:
@@ -259,16 +283,22 @@ class Lines:
             yield i
 
     def two_sums(
-        self, start: Any, end: Any, begin: tuple[Line, Line], term: Callable[[Any], Line]
+        self,
+        start: Any,
+        end: Any,
+        begin: tuple[Line, Line],
+        with_term: Callable[[Line, Any], Line],
     ) -> tuple[Line, Line]:
-        """Add the lines term(i) for start ≤ i < end to the two of `begin` in turn."""
+        """Two lines, from `begin` on, which in turn become with_term(line, i) for start ≤ i < end:
+        the line with the term of i added.
+        """
         even, odd = (self.variable(line) for line in begin)
         pairs = self.b.add(start, self.b.and_(self.b.sub(end, start), INT64(-2)))
         with self.loop(start, pairs, 2) as i:
-            even.set(even.get() + term(i))
-            odd.set(odd.get() + term(self.b.add(i, INT64(1))))
+            even.set(with_term(even.get(), i))
+            odd.set(with_term(odd.get(), self.b.add(i, INT64(1))))
         with self.b.if_then(self.b.icmp_signed("<", pairs, end)):
-            even.set(even.get() + term(pairs))
+            even.set(with_term(even.get(), pairs))
         return even.get(), odd.get()
 
     def sum_of(self, count: Any, term: Callable[[Any], Line], begin: Line | None = None) -> Line:
@@ -277,7 +307,9 @@ class Lines:
         Both sums start at `begin`, zeros by default.
         """
         zeros = begin or self.zeros()
-        even, odd = self.two_sums(INT64(0), count, (zeros, zeros), term)
+        even, odd = self.two_sums(
+            INT64(0), count, (zeros, zeros), lambda total, i: total + term(i)
+        )
         return even + odd
 
     def variable(self, line: Line) -> Variable:
