@@ -283,11 +283,7 @@ class Lines:
             yield i
 
     def two_sums(
-        self,
-        start: Any,
-        end: Any,
-        begin: tuple[Line, Line],
-        with_term: Callable[[Line, Any], Line],
+        self, start: Any, end: Any, begin: tuple[Line, Line], with_term: Callable[[Line, Any], Line]
     ) -> tuple[Line, Line]:
         """Two lines, from `begin` on, which in turn become with_term(line, i) for start ≤ i < end:
         the line with the term of i added.
@@ -307,9 +303,7 @@ class Lines:
         Both sums start at `begin`, zeros by default.
         """
         zeros = begin or self.zeros()
-        even, odd = self.two_sums(
-            INT64(0), count, (zeros, zeros), lambda total, i: total + term(i)
-        )
+        even, odd = self.two_sums(INT64(0), count, (zeros, zeros), lambda total, i: total + term(i))
         return even + odd
 
     def variable(self, line: Line) -> Variable:
