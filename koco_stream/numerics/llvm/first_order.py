@@ -39,7 +39,7 @@ def products(e: Lines, table: Any, shape: Any, idx: Any, val: Any, out: Any) -> 
 
 
 def literal_add_changes(table: Array, shape: Any, idx: Array, val: Array, changes: Array) -> None:
-    """Add changes·val[i] to table[idx[i], :W], the weights of each state, for each of the entries."""
+    """Add changes·val[i] to table[idx[i], :W], the weights of each state, for every entry i."""
     width = len(shape)
     for i in range(idx.size):
         table[idx[i], :width] += changes[:width] * np.float64(val[i])
