@@ -171,14 +171,9 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any
         for e in range(M.counts[at.maps_to + last], end):
             _multiply(M, own, n_in, at.later + e * n_out * width, n_out, at.scratch, out_shape)
         M.counts[at.maps_to + last] = end
-    combine(M.lines, out_shape, n_out, own, table, line, M.lines, here)
+    combine(M.lines, out_shape, n_in, own, table, line, M.lines, here)
     for k in range(n_out, n_in):
-        if table[j, k] != 0.0:  # few are, since a feature is in few rows of an epoch
-            more = at.scratch + 2 * width
-            combine(M.lines, out_shape, 1, own + k * width, table, line + k, M.lines, more)
-            for i in range(width):
-                M.lines[here + i] += M.lines[more + i]
-            table[j, k] = 0.0
+        table[j, k] = 0.0
     if current > block + 1:
         if M.counts[at.across_to + block] < current:
             _prolong_across(M, block, current, at, n_out, out_shape)
