@@ -122,6 +122,7 @@ SKETCH_SIZE = Parameter(
     low=1,
     high=1023,
 )
+DELTA = Parameter("delta", float, "δ, added to the roots of the eigenvalues", low=0, above=True)
 DIAGONAL = Parameter(
     "diagonal",
     bool,

@@ -90,6 +90,46 @@ class Line:
         """The square root of each number."""
         return self._with(lambda register: called(self.b, "llvm.sqrt", register))
 
+    def inverted(self) -> "Line":
+        """1 divided by each number."""
+        return self._with(lambda x, y: self.b.fdiv(y, x), 1.0)
+
+    def absolute(self) -> "Line":
+        """The absolute value of each number."""
+        return self._with(lambda register: called(self.b, "llvm.fabs", register))
+
+    def less(self, other: Any) -> "Line":
+        """Whether each number is below the other."""
+        return self._with(lambda x, y: self.b.fcmp_ordered("<", x, y), other)
+
+    def equal(self, other: Any) -> "Line":
+        """Whether each number equals the other."""
+        return self._with(lambda x, y: self.b.fcmp_ordered("==", x, y), other)
+
+    def where(self, chosen: "Line", other: "Line") -> "Line":
+        """The numbers of this line where `chosen` is true, those of the other line elsewhere."""
+        return self._with(lambda x, c, y: self.b.select(c, x, y), chosen, other)
+
+    def at_most(self, other: Any) -> "Line":
+        """Whether each number is not above the other."""
+        return self._with(lambda x, y: self.b.fcmp_ordered("<=", x, y), other)
+
+    def either(self, other: "Line") -> "Line":
+        """Whether one of the truth values is true."""
+        return self._with(self.b.or_, other)
+
+    def both(self, other: "Line") -> "Line":
+        """Whether both truth values are true."""
+        return self._with(self.b.and_, other)
+
+    def any(self) -> Any:
+        """Whether one of the line's truth values is true."""
+        found = ir.Constant(ir.IntType(1), 0)
+        for register in self.registers:
+            for k in range(register.type.count):
+                found = self.b.or_(found, self.b.extract_element(register, INT32(k)))
+        return found
+
     def where_positive(self, tested: "Line") -> "Line":
         """The numbers of this line where those of `tested` are above 0, else 0."""
         pairs = zip(self.registers, tested.registers, strict=True)

@@ -1,0 +1,207 @@
+"""A round of a learner that steps by a function of the sketched matrix: u = w − step·f(SᵀS)g, where
+f acts on the eigenvalues (eigen_sketch.py). A learner's file has its f.
+
+The matrix has this round's gradient in it when f is applied, and if it shrinks in this round, it
+has shrunk before (docs/errata.md, S21).
+"""
+
+import math
+from collections.abc import Callable
+from copy import deepcopy
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.learners.base import Learner
+from koco_stream.learners.linear import eigen_sketch as sketch
+from koco_stream.learners.linear.eigen_sketch import COEF, EACH, LAMBDA, LINE, State, Z
+from koco_stream.learners.spec import Cost, Parameter, Public, StreamSize, whole
+from koco_stream.losses import curvature_at, loses_digits, loss_slope
+from koco_stream.numerics.compiler import jit, jit_with
+from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
+from koco_stream.types import Array
+
+FIRST_ALPHA = Parameter(
+    "alpha", float, "α_0, the ridge before the first shrink; 0 for the pseudo-inverse", low=0
+)
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. curvature: of the to-sketch vectors √curvature·g, divided by √t if
+    `decreasing`. step_size: the step. floor: α_0, or Ada-FD's δ. growth: the share of ρ that a
+    shrink adds to it. project_weights: whether u is projected, or only its prediction truncated.
+    sketch_size: m. buffer: b. shape: its length is W, the width of a line; out_shape: that of a
+    line after a shrink.
+    """
+
+    loss: int
+    clip: float
+    curvature: float
+    decreasing: bool
+    step_size: float
+    floor: float
+    growth: float
+    project_weights: bool
+    sketch_size: int
+    buffer: int
+    shape: tuple[int, ...]
+    out_shape: tuple[int, ...]
+
+
+def inverse(eigenvalue: float, floor: float) -> float:
+    """Stands for a learner's f; `with_inverse` binds the name to it."""
+    raise AssertionError("with_inverse binds this name")
+
+
+@jit
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
+    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    y_hat, n2 = sketch.inspect(params, s, idx, val)
+    return 0.0 if n2 == 0.0 else y_hat
+
+
+def project(params: Params, s: State, excess: float, outside: float) -> float:
+    """w = u − excess·A⁻¹x/(xᵀA⁻¹x), as Lemma 1 of Luo et al. has it; returns w̄'s component of x.
+
+    Where A is singular this is the limit of smaller and smaller ridges: w differs from u by what A
+    does not weigh, if x has a part there.
+    """
+    a, W = s.a, len(params.shape)
+    floor = float(s.floor[()])
+    free = floor == 0.0 and outside > 0.0
+    f_0 = 1.0 if free else inverse(0.0, floor)
+    product = f_0 * outside
+    for i in range(s.kept[()] + s.filled[()]):
+        z = a[Z * W + i]
+        f = 0.0 if free else inverse(a[LAMBDA * W + i], floor)
+        product += f * z * z
+        a[EACH * W + i] = (f - f_0) * z
+    for i in range(s.kept[()] + s.filled[()]):
+        a[EACH * W + i] *= -excess / product
+    sketch.add_weights(params, s)
+    return -excess / product * f_0
+
+
+def learn(
+    params: Params,
+    s: State,
+    idx: Array,
+    val: Array,
+    slope: float,
+    w_coef: float,
+    outside: float,
+    n2: float,
+) -> bool:
+    """The sketch, then the weights, for the row that was resolved last. Returns whether the step
+    was so large that later predictions lose their digits.
+    """
+    a, m, W = s.a, params.sketch_size, len(params.shape)
+    t = s.t[()] + 1
+    s.t[()] = t
+    c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
+    for k in range(W):
+        a[COEF * W + k] = 0.0
+    shrinks, moved = False, 0.0
+    if c != 0.0:
+        sketch.add_row(params, s, c, outside)
+        shrinks = s.filled[()] == params.buffer
+        if shrinks:
+            s.floor[()] += params.growth * sketch.shrink(params, s)
+        # What of g lies outside Q is multiplied by f(0). Without a shrink, nothing does.
+        floor = float(s.floor[()])
+        f_0 = inverse(0.0, floor) if shrinks else 0.0
+        step = params.step_size * slope
+        for i in range(s.kept[()] + s.filled[()]):
+            f, z = inverse(a[LAMBDA * W + i], floor), a[Z * W + i] / c
+            moved += step * (f - f_0) * z * z
+            a[EACH * W + i] = -step * (f - f_0) * z
+        sketch.add_weights(params, s)
+        w_coef -= step * f_0
+        moved += step * f_0 * n2
+    if loses_digits(moved, params.clip):
+        return True
+    a[COEF * W + m] = w_coef
+    scatter_lines(s.maps, s.table, params.shape, idx, val, a, COEF * W, a[(LINE + 1) * W - 1])
+    if shrinks:
+        n_in, n_out = sketch.map_size(params)
+        s.folds[()] += end_epoch(s.maps, s.table, n_in, n_out, params.out_shape)
+    return False
+
+
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y.
+
+    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
+    """
+    y_hat, n2 = sketch.inspect(params, s, idx, val)
+    if n2 == 0.0:
+        return 0.0
+    outside, w_coef = sketch.resolve(params, s, n2), 0.0
+    if abs(y_hat) > params.clip:
+        if math.isinf(y_hat):
+            return math.nan
+        nearest = math.copysign(params.clip, y_hat)
+        if params.project_weights:
+            w_coef = project(params, s, y_hat - nearest, outside)
+        y_hat = nearest
+    slope = loss_slope(params.loss, y_hat, y)
+    return math.nan if learn(params, s, idx, val, slope, w_coef, outside, n2) else y_hat
+
+
+def with_inverse(learner: str, inverse: Callable[..., float]) -> Callable[..., float]:
+    """The `step` of the learner in the file `learner`, from its f."""
+    bound = {
+        function.__name__: jit_with(function, f"{learner}_{function.__name__}", inverse=inverse)
+        for function in (project, learn)
+    }
+    return jit_with(step, f"{learner}_step", **bound)
+
+
+class EigenSketchLearner(Learner):
+    """What the learners with this sketch share: its attributes and its cost."""
+
+    init, forward = staticmethod(sketch.init), staticmethod(forward)
+
+    @classmethod
+    def cost(cls, q: Public, size: StreamSize) -> Cost:
+        """The approximate cost of a run on a stream of this size, for the planner."""
+        m = whole(q, "sketch_size")
+        rows = m + sketch.buffer_for(m)
+        nanoseconds = 400 + 25 * rows + 4 * rows**2 + 0.06 * rows**3 + size.s * (1.5 * rows + 20)
+        return Cost(sketch.sketch_floats(m, size.d), nanoseconds)
+
+    @property
+    def eigenvalues_(self) -> Array:
+        """The eigenvalues (k,) of SᵀS, decreasing, k < m + b."""
+        return self._lines(LAMBDA)[0, : self._directions()].copy()
+
+    @property
+    def sketch_(self) -> Array:
+        """S (k, d), orthogonal lines: SᵀS has the `eigenvalues_`, k < m + b."""
+        n = self._directions()
+        directions = self._lines(sketch.FIRST_MATRIX)[:n] @ self._table().T
+        return np.sqrt(self.eigenvalues_)[:, np.newaxis] * directions
+
+    @property
+    def coef_(self) -> Array:
+        """The weights u (d,), with the intercept's last if there is one."""
+        return self._table() @ self._lines(sketch.BETA)[0]
+
+    def _directions(self) -> int:
+        return int(self._state.kept + self._state.filled)
+
+    def _lines(self, first: int) -> Array:
+        """The small vectors and M, a line each, from this one on."""
+        return self._state.a.reshape(-1, len(self._params.shape))[first:]
+
+    def _readable_state(self) -> State:
+        # Bringing a column up to date now and again later rounds otherwise than doing it once: so
+        # it is done on a copy.
+        return deepcopy(self._state)
+
+    def _table(self) -> Array:
+        """The columns of R̄ (d, W), all brought up to date; the epochs are left out."""
+        state, (n_in, n_out) = self._readable_state(), sketch.map_size(self._params)
+        refresh_used(state.maps, state.table, n_in, n_out, self._params.out_shape)
+        state.table[:, -1] = 0.0
+        return state.table

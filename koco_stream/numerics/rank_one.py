@@ -1,0 +1,131 @@
+"""The eigenvalues and eigenvectors of a symmetric matrix after a rank-one change, from those
+before: Qᵀ diag(d) Q + ggᵀ, with z = Qg, has the eigenvalues of diag(d) + zzᵀ, whose eigenvectors
+turn the lines of Q.
+
+Golub's secular equation gives the eigenvalues in O(n²), Gu and Eisenstat's formula orthogonal
+eigenvectors. What z barely touches, and one of two eigenvalues that are equal to rounding, is left
+out of the equation ("deflation"): it stays as it is. All eigenvalues are correct relative to
+themselves, not only to the largest.
+
+All lies in one flat array `a`, in lines of W numbers, a multiple of AT_ONCE; lines, vectors and
+matrices are given by their offsets, above 0. Numbers behind the n-th of a vector are 0.
+"""
+
+import math
+
+from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.llvm.secular import (
+    AT_ONCE,
+    EPSILON,
+    LINES_AT_ONCE,
+    ROOT_LINES,
+    secular_columns,
+    secular_start,
+    secular_step,
+    secular_values,
+    squared,
+    turned,
+)
+from koco_stream.types import Array
+
+SAME = 8.0 * EPSILON  # eigenvalues that differ by this share of them are one
+MOST_STEPS = 100  # of which halving the bounds alone needs 60
+# Scratch lines: z²; the roots; the eigenvectors' lengths; then two matrices.
+ROOTS, LENGTHS, VECTORS = 1, 1 + ROOT_LINES, 2 + ROOT_LINES
+
+
+def rank_one_lines(most: int) -> int:
+    """The scratch lines that `add_outer_product` needs for matrices of `most` lines."""
+    return VECTORS + 2 * (most + LINES_AT_ONCE - 1)
+
+
+@jit
+def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) -> int:
+    """d, lines and z for Qᵀ diag(d) Q + ggᵀ, where z = Qg, and the n lines of Q, in any basis, are
+    at `lines`: the new eigenvalues, decreasing as the old ones are, the new eigenvectors, and g in
+    their basis. Returns how many roots the secular equation had.
+    """
+    active = _deflate(a, W, n, d, z, lines)
+    if active > 0:
+        _solve(a, W, active, d, z, scratch)
+        _turn(a, W, active, d, z, lines, scratch)
+    if active < n:
+        _sort(a, W, n, d, z, lines)
+    return active
+
+
+@jit
+def _exchange(a: Array, W: int, d: int, z: int, lines: int, i: int, k: int) -> None:
+    """Exchange the eigenpairs i and k."""
+    for vector in (d, z):
+        a[vector + i], a[vector + k] = a[vector + k], a[vector + i]
+    for j in range(W):
+        at, other = lines + i * W + j, lines + k * W + j
+        a[at], a[other] = a[other], a[at]
+
+
+@jit
+def _deflate(a: Array, W: int, n: int, d: int, z: int, lines: int) -> int:
+    """Put the eigenpairs that the change leaves as they are, to rounding, after the others, and
+    return the number of the others, which stay decreasing.
+    """
+    active = 0
+    for i in range(n):
+        # Leaving z_i out changes entries of the matrix by less than ε√(d_i d_j).
+        if a[z + i] * a[z + i] <= EPSILON * EPSILON * a[d + i]:
+            a[z + i] = 0.0
+            continue
+        last = active - 1
+        if active > 0 and a[d + last] - a[d + i] <= SAME * a[d + last]:
+            length = math.hypot(a[z + last], a[z + i])
+            c, s = a[z + last] / length, a[z + i] / length
+            for k in range(W):
+                first, second = a[lines + last * W + k], a[lines + i * W + k]
+                a[lines + last * W + k] = c * first + s * second
+                a[lines + i * W + k] = c * second - s * first
+            a[z + last], a[z + i] = length, 0.0
+            continue
+        if active < i:
+            _exchange(a, W, d, z, lines, active, i)
+        active += 1
+    return active
+
+
+@jit
+def _solve(a: Array, W: int, n: int, d: int, z: int, scratch: int) -> None:
+    """The roots of the secular equation."""
+    squares, roots = scratch, scratch + ROOTS * W
+    total = squared(a, W, z, squares)
+    for first in range(0, n, AT_ONCE):
+        secular_start(a, W, d, squares, n, 2.0 * total, roots, first)
+        for _ in range(MOST_STEPS):
+            if not secular_step(a, W, d, squares, n, roots, first):
+                break
+
+
+@jit
+def _turn(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) -> None:
+    """d, z and lines ← the roots, and z and the lines in the basis of their eigenvectors."""
+    roots, lengths = scratch + ROOTS * W, scratch + LENGTHS * W
+    vectors = scratch + VECTORS * W
+    new = vectors + (n + LINES_AT_ONCE - 1) * W
+    for k in range(W):
+        a[lengths + k] = 0.0
+    for first in range(0, n, AT_ONCE):
+        secular_columns(a, W, d, z, n, roots, vectors, lengths, first)
+    for first in range(0, n, AT_ONCE):
+        secular_values(a, W, d, z, n, roots, lengths, first)
+    for first in range(0, W, AT_ONCE):
+        turned(a, W, n, vectors, lengths, lines, new, first)
+    for k in range(n * W):
+        a[lines + k] = a[new + k]
+
+
+@jit
+def _sort(a: Array, W: int, n: int, d: int, z: int, lines: int) -> None:
+    """Put the eigenpairs in decreasing order."""
+    for i in range(1, n):
+        k = i
+        while k > 0 and a[d + k - 1] < a[d + k]:
+            _exchange(a, W, d, z, lines, k - 1, k)
+            k -= 1
