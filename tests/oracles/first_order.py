@@ -1,4 +1,4 @@
-"""Online gradient descent and AdaGrad as they are written down, in double or long double.
+"""Online gradient descent, AdaGrad and NAG as they are written down, in double or long double.
 
 `stored` is the precision to which weights and sums are rounded at the end of a step.
 """
@@ -39,4 +39,31 @@ def adagrad(X, y, *, step_size, clip, slope, dtype=float, stored=None):
         for j in np.flatnonzero(squares):
             w[j] -= step_size * g[j] / np.sqrt(squares[j])
         w, squares = (numbers.astype(stored).astype(dtype) for numbers in (w, squares))
+    return np.array(predictions), w
+
+
+def nag(X, y, *, step_size, clip, slope, dtype=float):
+    """NAG as printed, on the weights of the features as they are: w_j is rescaled when |x_j| > s_j.
+    Empty rows are not counted; predictions are truncated; 0/0 is 0.
+
+    Returns the predictions (n,) and the weights (d,).
+    """
+    X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
+    w, s, squares = (np.zeros(X.shape[1], dtype) for _ in range(3))
+    t, N, predictions = 0, dtype(0), []
+    for x, label in zip(X, y, strict=True):
+        for i in np.flatnonzero(np.abs(x) > s):
+            w[i] = w[i] * s[i] / np.abs(x[i])
+            s[i] = np.abs(x[i])
+        y_hat = np.clip(w @ x, -clip, clip)
+        predictions.append(y_hat)
+        if not x.any():
+            continue
+        t += 1
+        for i in np.flatnonzero(s):
+            N += x[i] ** 2 / s[i] ** 2
+        g = slope(y_hat, label) * x
+        squares = squares + g * g
+        for i in np.flatnonzero(squares):
+            w[i] -= step_size * np.sqrt(t / N) * g[i] / (s[i] * np.sqrt(squares[i]))
     return np.array(predictions), w

@@ -55,6 +55,7 @@ CELLS = [
     ("OGD", {"projection": "weights"}),
     ("OGD", {"projection": "prediction"}),
     ("AdaGrad", {}),
+    ("NAG", {}),
     ("ONS", {"projection": "weights"}),
     ("ONS", {"projection": "prediction"}),
     ("ONS", {"projection": "weights", "alpha": 0.0}),
@@ -77,7 +78,7 @@ def options_of(name, cell, drawn):
     return {**{k: v for k, v in drawn.items() if k in own}, **cell}
 
 
-FIRST_ORDER = {"OGD": first_order.ogd, "AdaGrad": first_order.adagrad}
+FIRST_ORDER = {"OGD": first_order.ogd, "AdaGrad": first_order.adagrad, "NAG": first_order.nag}
 
 
 class Reference(NamedTuple):
@@ -198,6 +199,13 @@ def learn(name, options, X, y):
                 "alpha 0, outside the range": new,
                 "alpha 0, in the range": not new and not saturated,
                 "alpha 0, in the range, saturated": not new and saturated,
+            }
+        if name == "NAG":
+            before, size = np.abs(X[:t]).max(0, initial=0.0), np.abs(X[t])
+            branches |= {
+                "a feature's first value": (size > before)[before == 0].any(),
+                "a larger value than before": (size > before)[before > 0].any(),
+                "no larger value": not (size > before).any(),
             }
         BRANCHES.update((name, branch) for branch, taken in branches.items() if taken)
     return np.array(predictions), model
@@ -533,6 +541,7 @@ EVERY = ["empty row", "first row", "saturated", "within the clip", "zero slope"]
 EXPECTED = {
     "OGD": EVERY,
     "AdaGrad": EVERY,
+    "NAG": [*EVERY, "a feature's first value", "a larger value than before", "no larger value"],
     "ONS": [
         *EVERY,
         "alpha 0, outside the range",

@@ -30,7 +30,12 @@ SKETCHED = {
     "RPSON": [M, M | {"diagonal": "updated"}],
     "FDSON": [M, M | {"diagonal": True}],
 }
-CASES = [("OGD", {}), ("AdaGrad", {}), *((name, q) for name, qs in SKETCHED.items() for q in qs)]
+CASES = [
+    ("OGD", {}),
+    ("AdaGrad", {}),
+    ("NAG", {}),
+    *((name, q) for name, qs in SKETCHED.items() for q in qs),
+]
 
 
 def single_table(model):
@@ -133,7 +138,7 @@ def test_lines__of_a_single_table_are_in_no_more_lines_of_the_cache_than_their_s
     assert (touched == -(-4 * width // 64)).all()
 
 
-@pytest.mark.parametrize("name", ["OGD", "AdaGrad", *SKETCHED])
+@pytest.mark.parametrize("name", ["OGD", "AdaGrad", "NAG", *SKETCHED])
 def test_precision__is_in_a_runs_identity_only_if_it_is_single(name):
     learner = LEARNERS[name]
     single, double = (learner.complete({"precision": p}) for p in ("single", "double"))
