@@ -248,7 +248,9 @@ class Cost(NamedTuple):
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters`, `to_params` and `cost`. It may also list the parameters it has
+    A learner defines `parameters` and `to_params`, and what it costs: `cost`, or only the numbers
+    held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
+    which the base class makes the cost. It may also list the parameters it has
     but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
     `stochastic`. `reads_rows` is False for one that learns from the labels alone, so that an empty
     row is a row like any other. `numbers_version` is increased whenever a code change alters a
@@ -264,6 +266,8 @@ class Spec:
     numbers: ClassVar[str] = "own"
     numbers_version: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0
+    feature_floats: ClassVar[int] = 2
+    value_nanoseconds: ClassVar[float] = 3.5
 
     @classmethod
     def to_params(cls, q: Public) -> Any:
@@ -310,7 +314,7 @@ class Spec:
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        return Cost(2 * size.d, 20 + 3.5 * size.s)
+        return Cost(cls.feature_floats * size.d, 20 + cls.value_nanoseconds * size.s)
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:

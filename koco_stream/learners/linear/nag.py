@@ -16,9 +16,7 @@ from koco_stream.learners.spec import (
     PRECISION,
     SHARED,
     STEP_SIZE,
-    Cost,
     Public,
-    StreamSize,
     in_single,
     loss_and_clip,
     real,
@@ -120,6 +118,7 @@ class NAG(Learner):
 
     parameters = (*SHARED, STEP_SIZE, PRECISION)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    feature_floats, value_nanoseconds = 3, 9.0
 
     def __init__(
         self,
@@ -137,11 +136,6 @@ class NAG(Learner):
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**loss_and_clip(q), step_size=real(q, "step_size"), single=in_single(q))
-
-    @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
-        return Cost(3 * size.d, 30 + 9 * size.s)
 
     @property
     def coef_(self) -> Array:
