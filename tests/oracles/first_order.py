@@ -1,4 +1,5 @@
-"""Online gradient descent, AdaGrad and NAG as they are written down, in double or long double.
+"""Online gradient descent, AdaGrad, NAG and FTRL-Proximal as they are written down, in double or
+long double.
 
 `stored` is the precision to which weights and sums are rounded at the end of a step.
 """
@@ -67,3 +68,48 @@ def nag(X, y, *, step_size, clip, slope, dtype=float):
         for i in np.flatnonzero(squares):
             w[i] -= step_size * np.sqrt(t / N) * g[i] / (s[i] * np.sqrt(squares[i]))
     return np.array(predictions), w
+
+
+def ftrl_proximal(X, y, *, step_size, damping, l1, l2, clip, slope, dtype=float):
+    """FTRL-Proximal as the minimiser that it follows, of all that it has seen: before each round,
+    w_j = argmin over v of Σ_s g_s v + Σ_s σ_s/2·(v − w_s)² + (damping/step + λ₂)/2·v² + λ₁|v|,
+    by bisection of the derivative. Predictions are truncated.
+
+    Returns the predictions (n,) and the weights (d,).
+    """
+    X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
+    ridge, squares = dtype(damping) / step_size + dtype(l2), np.zeros(X.shape[1], dtype)
+    gradients, sigmas, centres, predictions = [], [], [], []
+    for x, label in zip(X, y, strict=True):
+        w = proximal_leader(gradients, sigmas, centres, ridge, dtype(l1), squares)
+        y_hat = np.clip(w @ x, -clip, clip)
+        predictions.append(y_hat)
+        g = slope(y_hat, label) * x
+        gradients.append(g)
+        sigmas.append((np.sqrt(squares + g * g) - np.sqrt(squares)) / step_size)
+        centres.append(w)
+        squares = squares + g * g
+    w = proximal_leader(gradients, sigmas, centres, ridge, dtype(l1), squares)
+    return np.array(predictions), w
+
+
+def proximal_leader(gradients, sigmas, centres, ridge, l1, like):
+    """The minimiser (d,); `like` has its form."""
+    zero = np.zeros_like(like)
+    if not gradients:
+        return zero
+    g, sigma, centre = np.array(gradients), np.array(sigmas), np.array(centres)
+
+    def smooth(v):
+        """The derivative of all but λ₁|v|."""
+        return np.sum(g + sigma * (v - centre), axis=0) + ridge * v
+
+    side, free = -np.sign(smooth(zero)), np.abs(smooth(zero)) > l1
+    low, high = zero, zero + 1
+    while (short := free & (side * smooth(side * high) + l1 < 0)).any():
+        high = np.where(short, 2 * high, high)
+    for _ in range(150):
+        middle = (low + high) / 2
+        short = side * smooth(side * middle) + l1 < 0
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return np.where(free, side * high, zero)

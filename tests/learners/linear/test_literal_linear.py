@@ -56,6 +56,10 @@ CELLS = [
     ("OGD", {"projection": "prediction"}),
     ("AdaGrad", {}),
     ("NAG", {}),
+    ("FTRLProximal", {}),
+    ("FTRLProximal", {"damping": 0.0}),
+    ("FTRLProximal", {"l1": 0.3}),
+    ("FTRLProximal", {"l1": 1.0, "l2": 0.5, "damping": 0.0}),
     ("ONS", {"projection": "weights"}),
     ("ONS", {"projection": "prediction"}),
     ("ONS", {"projection": "weights", "alpha": 0.0}),
@@ -78,7 +82,12 @@ def options_of(name, cell, drawn):
     return {**{k: v for k, v in drawn.items() if k in own}, **cell}
 
 
-FIRST_ORDER = {"OGD": first_order.ogd, "AdaGrad": first_order.adagrad, "NAG": first_order.nag}
+FIRST_ORDER = {
+    "OGD": first_order.ogd,
+    "AdaGrad": first_order.adagrad,
+    "NAG": first_order.nag,
+    "FTRLProximal": first_order.ftrl_proximal,
+}
 
 
 class Reference(NamedTuple):
@@ -114,6 +123,9 @@ class Reference(NamedTuple):
         order = slice(None, None, -1 if flipped else 1)
         shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
         shared |= {k: o[k] for k in ("step_size", "alpha", "projection", "diagonal") if k in o}
+        if self.name == "FTRLProximal":
+            every = LEARNERS[self.name].defaults() | o
+            shared |= {k: every[k] for k in ("damping", "l1", "l2")}
         if self.name in FIRST_ORDER:
             predictions, weights = FIRST_ORDER[self.name](X[:, order], self.y, **shared)
             return predictions, weights, None, predictions
@@ -160,7 +172,7 @@ def largest_step(options, x, y):
 def learn(name, options, X, y):
     """(predictions (n,), the learner), learning row by row. Counts the branches taken."""
     model = LEARNERS[name](**options).partial_fit(X[:0], y[:0])
-    predictions, before = [], counters(model)
+    predictions, before, weights = [], counters(model), np.zeros(1)
     for t in range(len(X)):
         try:
             predictions.append(model.progressive(X[t : t + 1], y[t : t + 1])[0])
@@ -199,6 +211,14 @@ def learn(name, options, X, y):
                 "alpha 0, outside the range": new,
                 "alpha 0, in the range": not new and not saturated,
                 "alpha 0, in the range, saturated": not new and saturated,
+            }
+        if name == "FTRLProximal":
+            seen, was = model._state.zn[:, 1] > 0, weights != 0
+            weights = model.coef_
+            branches |= {
+                "a weight that stays 0": (seen & ~was & (weights == 0)).any(),
+                "a weight that leaves 0": (~was & (weights != 0)).any(),
+                "a weight that returns to 0": (was & (weights == 0)).any(),
             }
         if name == "NAG":
             before, size = np.abs(X[:t]).max(0, initial=0.0), np.abs(X[t])
@@ -541,6 +561,12 @@ EVERY = ["empty row", "first row", "saturated", "within the clip", "zero slope"]
 EXPECTED = {
     "OGD": EVERY,
     "AdaGrad": EVERY,
+    "FTRLProximal": [
+        *EVERY,
+        "a weight that stays 0",
+        "a weight that leaves 0",
+        "a weight that returns to 0",
+    ],
     "NAG": [*EVERY, "a feature's first value", "a larger value than before", "no larger value"],
     "ONS": [
         *EVERY,

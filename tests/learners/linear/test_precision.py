@@ -34,6 +34,8 @@ CASES = [
     ("OGD", {}),
     ("AdaGrad", {}),
     ("NAG", {}),
+    ("FTRLProximal", {}),
+    ("FTRLProximal", {"l1": 1.0, "damping": 0.0}),
     *((name, q) for name, qs in SKETCHED.items() for q in qs),
 ]
 
@@ -138,7 +140,7 @@ def test_lines__of_a_single_table_are_in_no_more_lines_of_the_cache_than_their_s
     assert (touched == -(-4 * width // 64)).all()
 
 
-@pytest.mark.parametrize("name", ["OGD", "AdaGrad", "NAG", *SKETCHED])
+@pytest.mark.parametrize("name", ["OGD", "AdaGrad", "NAG", "FTRLProximal", *SKETCHED])
 def test_precision__is_in_a_runs_identity_only_if_it_is_single(name):
     learner = LEARNERS[name]
     single, double = (learner.complete({"precision": p}) for p in ("single", "double"))
