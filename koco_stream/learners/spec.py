@@ -17,7 +17,7 @@ import numpy as np
 from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.kernels.kernel import KERNELS
 from koco_stream.learners.growth import Growth, Sampling
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, STEP_SCHEDULES, curvature_of
 
 Value = float | int | bool | str | None
 
@@ -86,6 +86,13 @@ SHARED = (
 SEED = Parameter("seed", int, "the seed of a learner's random numbers", low=0, high=2**63 - 1)
 
 STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
+STEP_SCHEDULE = Parameter(
+    "step_schedule",
+    str,
+    "the step of round t: step_size (constant), step_size/√t (sqrt) or step_size/t (linear)",
+    choices=tuple(STEP_SCHEDULES),
+    later=True,
+)
 ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the initial step", low=0, above=True)
 CURVATURE = Parameter(
     "curvature",
@@ -192,6 +199,11 @@ def whole(q: Public, name: str) -> int:
 def loss_and_clip(q: Public) -> dict[str, Any]:
     """The fields `loss` and `clip`, with which the `Params` of every learner begin."""
     return {"loss": LOSSES[str(q["loss"])], "clip": real(q, "clip")}
+
+
+def schedule_of(q: Public) -> int:
+    """The code of the step's schedule."""
+    return STEP_SCHEDULES[str(q["step_schedule"])]
 
 
 def in_single(q: Public) -> bool:

@@ -136,8 +136,10 @@ COMBINATIONS: dict[str, list[Given]] = {
         {"beta": 3.0, "sampling_floor": 0.0},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
+    "OGD": [{"step_schedule": "sqrt", "precision": "single", "fit_intercept": True}],
     "NORMA": [
         {"regularisation": 0.0},
+        {"step_schedule": "sqrt", "loss": "hinge", "tube": 0.5, "kernel": "linear"},
         {"loss": "hinge", "tube": 0.5, "budget": 5},
         {"kernel": "linear", "fit_intercept": True},
     ],

@@ -7,20 +7,34 @@ long double.
 import numpy as np
 
 
-def ogd(X, y, *, step_size, clip, slope, projection="weights", dtype=float, stored=None):
+def ogd(
+    X,
+    y,
+    *,
+    step_size,
+    clip,
+    slope,
+    projection="weights",
+    step_schedule="constant",
+    dtype=float,
+    stored=None,
+):
     """w ← w − step·g; w is projected onto {|wᵀx| ≤ C} first, or only the prediction is held there.
+    The step is step_size divided by 1, √t or t for the t-th row that is not empty.
 
     Returns the predictions (n,) and the weights (d,).
     """
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
     w, predictions, stored = np.zeros(X.shape[1], dtype), [], stored or dtype
-    for x, label in zip(X, y, strict=True):
+    divisor = {"constant": np.ones_like, "sqrt": np.sqrt, "linear": np.copy}[step_schedule]
+    steps = step_size / divisor(np.maximum(np.cumsum(X.any(axis=1)), 1).astype(dtype))
+    for x, label, step in zip(X, y, steps, strict=True):
         z = w @ x
         y_hat = np.clip(z, -clip, clip)
         if projection == "weights" and y_hat != z:
             w = w - (z - y_hat) / (x @ x) * x
         predictions.append(y_hat)
-        w = (w - step_size * slope(y_hat, label) * x).astype(stored).astype(dtype)
+        w = (w - step * slope(y_hat, label) * x).astype(stored).astype(dtype)
     return np.array(predictions), w
 
 

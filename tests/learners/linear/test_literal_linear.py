@@ -54,6 +54,8 @@ SKETCHED = [
 CELLS = [
     ("OGD", {"projection": "weights"}),
     ("OGD", {"projection": "prediction"}),
+    ("OGD", {"projection": "weights", "step_schedule": "sqrt"}),
+    ("OGD", {"projection": "prediction", "step_schedule": "linear"}),
     ("AdaGrad", {}),
     ("NAG", {}),
     ("FTRLProximal", {}),
@@ -122,7 +124,8 @@ class Reference(NamedTuple):
         X = np.hstack([self.X, np.ones((len(self.X), 1))]) if o.get("fit_intercept") else self.X
         order = slice(None, None, -1 if flipped else 1)
         shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
-        shared |= {k: o[k] for k in ("step_size", "alpha", "projection", "diagonal") if k in o}
+        named = ("step_size", "step_schedule", "alpha", "projection", "diagonal")
+        shared |= {k: o[k] for k in named if k in o}
         if self.name == "FTRLProximal":
             every = LEARNERS[self.name].defaults() | o
             shared |= {k: every[k] for k in ("damping", "l1", "l2")}
