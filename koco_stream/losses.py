@@ -89,6 +89,18 @@ def curvature_at(curvature: float, decreasing: bool, t: int) -> float:
     return curvature / math.sqrt(t) if decreasing else curvature
 
 
+STEP_SCHEDULES = {"constant": 0, "sqrt": 1, "linear": 2}
+CONSTANT, SQRT, LINEAR = STEP_SCHEDULES.values()
+
+
+@jit
+def step_at(step_size: float, schedule: int, t: float) -> float:
+    """The step of round t, from 1: `step_size`, or divided by √t or t."""
+    if schedule == SQRT:
+        return step_size / math.sqrt(t)
+    return step_size / t if schedule == LINEAR else step_size
+
+
 @jit
 def loss_value(loss: int, y_hat: float, y: float) -> float:
     """The loss ℓ(ŷ, y), without overflow for any finite ŷ of moderate size."""

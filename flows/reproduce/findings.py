@@ -11,7 +11,7 @@ from flows.reproduce.benchmark import PARTS
 from flows.tables.tables import CONSTANT, rows_of
 from flows.tables.text import number_text
 
-FIRST_ORDER = ("OGD", "AdaGrad", "NORMA", "FOGD", "NOGD", "DualSGD")
+FIRST_ORDER = ("OGD", "AdaGrad", "NAG", "FTRLProximal", "NORMA", "FOGD", "NOGD", "DualSGD")
 TEXT = "benchmark-text"
 Row = dict[str, Any]
 

@@ -25,7 +25,7 @@ def lay_side_by_side(run_states: Sequence[RunState]) -> None:
     for one in run_states:
         if one.states and shares_lines(one.run.learner_class):
             (array,) = one.states[0]
-            key = one.run.learner_class, one.run.adds_intercept, array.dtype
+            key = one.run.learner_class, one.run.adds_intercept, array.dtype, array.shape
             alike.setdefault(key, []).append(one)
     for runs in alike.values():
         classes = len(runs[0].states)

@@ -20,6 +20,8 @@ from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.kernel.sketched_kons import SketchedKONS
 from koco_stream.learners.linear.adagrad import AdaGrad
 from koco_stream.learners.linear.fd_son import FDSON
+from koco_stream.learners.linear.ftrl_proximal import FTRLProximal
+from koco_stream.learners.linear.nag import NAG
 from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.linear.oja_son import OjaSON
 from koco_stream.learners.linear.ons import ONS
@@ -47,6 +49,7 @@ __all__ = [
     "KONS",
     "KORS",
     "LEARNERS",
+    "NAG",
     "NOGD",
     "NORMA",
     "OGD",
@@ -59,6 +62,7 @@ __all__ = [
     "Constant",
     "Cost",
     "DualSGD",
+    "FTRLProximal",
     "Growth",
     "Learner",
     "OjaSON",
@@ -80,7 +84,7 @@ __all__ = [
 LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
     for learner in (
-        *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
+        *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
         Constant,
     )

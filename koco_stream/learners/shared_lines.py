@@ -113,7 +113,8 @@ def portions(n: int) -> Iterator[slice]:
 
 
 def laid_side_by_side(states: Sequence[Any]) -> list[Any]:
-    """The states of a learner before the first round, all in one precision, side by side in tables.
+    """The states of a learner before the first round, of one precision and shape, side by side in
+    tables.
 
     Those that do not fill a table stay as they are. A table has no empty columns, so states take
     the same memory as before.

@@ -17,7 +17,7 @@ import numpy as np
 from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.kernels.kernel import KERNELS
 from koco_stream.learners.growth import Growth, Sampling
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, STEP_SCHEDULES, curvature_of
 
 Value = float | int | bool | str | None
 
@@ -86,6 +86,13 @@ SHARED = (
 SEED = Parameter("seed", int, "the seed of a learner's random numbers", low=0, high=2**63 - 1)
 
 STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
+STEP_SCHEDULE = Parameter(
+    "step_schedule",
+    str,
+    "the step of round t: step_size (constant), step_size/√t (sqrt) or step_size/t (linear)",
+    choices=tuple(STEP_SCHEDULES),
+    later=True,
+)
 ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the initial step", low=0, above=True)
 CURVATURE = Parameter(
     "curvature",
@@ -195,6 +202,11 @@ def loss_and_clip(q: Public) -> dict[str, Any]:
     return {"loss": LOSSES[str(q["loss"])], "clip": real(q, "clip")}
 
 
+def schedule_of(q: Public) -> int:
+    """The code of the step's schedule."""
+    return STEP_SCHEDULES[str(q["step_schedule"])]
+
+
 def in_single(q: Public) -> bool:
     """Whether the numbers of each feature are kept in single precision."""
     return q.get("precision") == "single"
@@ -249,7 +261,9 @@ class Cost(NamedTuple):
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters`, `to_params` and `cost`. It may also list the parameters it has
+    A learner defines `parameters` and `to_params`, and what it costs: `cost`, or only the numbers
+    held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
+    which the base class makes the cost. It may also list the parameters it has
     but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
     `stochastic`. `reads_rows` is False for one that learns from the labels alone, so that an empty
     row is a row like any other. `numbers_version` is increased whenever a code change alters a
@@ -265,6 +279,8 @@ class Spec:
     numbers: ClassVar[str] = "own"
     numbers_version: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0
+    feature_floats: ClassVar[int] = 2
+    value_nanoseconds: ClassVar[float] = 3.5
 
     @classmethod
     def to_params(cls, q: Public) -> Any:
@@ -311,7 +327,7 @@ class Spec:
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        return Cost(2 * size.d, 20 + 3.5 * size.s)
+        return Cost(cls.feature_floats * size.d, 20 + cls.value_nanoseconds * size.s)
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:

@@ -30,6 +30,7 @@ GRIDS = {
         WILD,
         *({"step_size": step, "projection": "prediction"} for step in STEPS[:5]),
         *({"step_size": step, "fit_intercept": True} for step in STEPS[:9]),
+        *({"step_size": s, "step_schedule": k} for s in STEPS[5:7] for k in ("sqrt", "linear")),
     ],
 }
 

@@ -30,6 +30,8 @@ Given = dict[str, Any]
 BASES: dict[str, Given] = {name: {} for name in LEARNERS} | {
     "OGD": {"step_size": 0.3},
     "AdaGrad": {"step_size": 0.3},
+    "NAG": {"step_size": 0.3},
+    "FTRLProximal": {"step_size": 0.3, "l1": 0.1},
     "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
     "ONS": {"alpha": 0.5},
     "RPSON": {"sketch_size": 3, "alpha": 0.5},
@@ -55,8 +57,11 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "budget": (1, 50),
     "clip": (0.8, 2.5),
     "curvature": (0.2,),
+    "damping": (0.0,),
     "degree": (3,),
     "epsilon": (0.1,),
+    "l1": (1.0,),
+    "l2": (0.3,),
     "max_dictionary": (3,),
     "n_frequencies": (64,),
     "rank": (1, 40),  # more than the budget: then the budget counts
@@ -79,6 +84,10 @@ VOWPAL_WABBIT = {
 
 # More than one parameter beside the base.
 COMBINATIONS: dict[str, list[Given]] = {
+    "FTRLProximal": [
+        {"damping": 0.0, "l1": 0.0},
+        {"damping": 0.0, "l1": 1.0, "l2": 0.3, "loss": "logistic", "fit_intercept": True},
+    ],
     "OjaSON": [
         *(
             {"sketch_rate": 16.0, "sketch_start": start, "diagonal": d}
@@ -127,8 +136,10 @@ COMBINATIONS: dict[str, list[Given]] = {
         {"beta": 3.0, "sampling_floor": 0.0},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
+    "OGD": [{"step_schedule": "sqrt", "precision": "single", "fit_intercept": True}],
     "NORMA": [
         {"regularisation": 0.0},
+        {"step_schedule": "sqrt", "loss": "hinge", "tube": 0.5, "kernel": "linear"},
         {"loss": "hinge", "tube": 0.5, "budget": 5},
         {"kernel": "linear", "fit_intercept": True},
     ],

@@ -5,6 +5,8 @@ from koco_stream.learners import LEARNERS
 EXAMPLES = {name: {} for name in LEARNERS} | {
     "OGD": {"step_size": 0.3},
     "AdaGrad": {"step_size": 0.3},
+    "NAG": {"step_size": 0.3},
+    "FTRLProximal": {"step_size": 0.3, "l1": 0.1},
     "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
     "ONS": {"alpha": 0.5},
     "RPSON": {"sketch_size": 3, "alpha": 0.5},

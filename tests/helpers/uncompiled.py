@@ -30,14 +30,14 @@ def predictions() -> dict[str, list[float]]:
             model = getattr(koco_stream, name)(**{**base, **more}, seed=3)
             progressive = model.progressive(rows, labels)
             found[f"{name} {more}"] = [*progressive.tolist(), *model.predict(rows[:3]).tolist()]
-    for name in ("OGD", "AdaGrad"):
-        found[f"{name} side by side"] = side_by_side(LEARNERS[name], rows, labels)
+    for name, more in (("OGD", {}), ("OGD", {"step_schedule": "sqrt"}), ("AdaGrad", {})):
+        found[f"{name} {more} side by side"] = side_by_side(LEARNERS[name], more, rows, labels)
     return found
 
 
-def side_by_side(learner: Any, rows: Any, labels: Any) -> list[float]:
+def side_by_side(learner: Any, more: dict[str, str], rows: Any, labels: Any) -> list[float]:
     """The predictions and the states of four step sizes in one table."""
-    given = [learner.complete({"step_size": step}) for step in (0.1, 0.3, 1.0, 3.0)]
+    given = [learner.complete({"step_size": step, **more}) for step in (0.1, 0.3, 1.0, 3.0)]
     params = [learner.to_params(one) for one in given]
     states = laid_side_by_side([learner.init(one, 5, 0) for one in params])
     predictions = np.empty((4, 30))

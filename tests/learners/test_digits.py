@@ -98,6 +98,11 @@ def linear(name, X, y):
             return first_order.ogd(X, y, step_size=0.1, **common)[0]
         case "AdaGrad":
             return first_order.adagrad(X, y, step_size=0.1, **common)[0]
+        case "NAG":
+            return first_order.nag(X, y, step_size=0.1, **common)[0]
+        case "FTRLProximal":
+            own = {"damping": 1.0, "l1": 0.1, "l2": 0.0}
+            return first_order.ftrl_proximal(X, y, step_size=0.1, **own, **common)[0]
         case "ONS":
             return newton(X, y, FullMatrix(), 1.0)
         case "ONS without a ridge":
@@ -187,6 +192,8 @@ def check(make, reference):
     [
         ("OGD", {"step_size": 0.1}, True),
         ("AdaGrad", {"step_size": 0.1}, False),
+        ("NAG", {"step_size": 0.1}, False),
+        ("FTRLProximal", {"step_size": 0.1, "l1": 0.1}, False),
         ("ONS", {}, True),
         ("ONS without a ridge", {"alpha": 0.0}, False),
         ("OjaSON", {"sketch_size": 2}, True),

@@ -1,4 +1,5 @@
-"""Online gradient descent and AdaGrad as they are written down, in double or long double.
+"""Online gradient descent, AdaGrad, NAG and FTRL-Proximal as they are written down, in double or
+long double.
 
 `stored` is the precision to which weights and sums are rounded at the end of a step.
 """
@@ -6,20 +7,34 @@
 import numpy as np
 
 
-def ogd(X, y, *, step_size, clip, slope, projection="weights", dtype=float, stored=None):
+def ogd(
+    X,
+    y,
+    *,
+    step_size,
+    clip,
+    slope,
+    projection="weights",
+    step_schedule="constant",
+    dtype=float,
+    stored=None,
+):
     """w ← w − step·g; w is projected onto {|wᵀx| ≤ C} first, or only the prediction is held there.
+    The step is step_size divided by 1, √t or t for the t-th row that is not empty.
 
     Returns the predictions (n,) and the weights (d,).
     """
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
     w, predictions, stored = np.zeros(X.shape[1], dtype), [], stored or dtype
-    for x, label in zip(X, y, strict=True):
+    divisor = {"constant": np.ones_like, "sqrt": np.sqrt, "linear": np.copy}[step_schedule]
+    steps = step_size / divisor(np.maximum(np.cumsum(X.any(axis=1)), 1).astype(dtype))
+    for x, label, step in zip(X, y, steps, strict=True):
         z = w @ x
         y_hat = np.clip(z, -clip, clip)
         if projection == "weights" and y_hat != z:
             w = w - (z - y_hat) / (x @ x) * x
         predictions.append(y_hat)
-        w = (w - step_size * slope(y_hat, label) * x).astype(stored).astype(dtype)
+        w = (w - step * slope(y_hat, label) * x).astype(stored).astype(dtype)
     return np.array(predictions), w
 
 
@@ -40,3 +55,75 @@ def adagrad(X, y, *, step_size, clip, slope, dtype=float, stored=None):
             w[j] -= step_size * g[j] / np.sqrt(squares[j])
         w, squares = (numbers.astype(stored).astype(dtype) for numbers in (w, squares))
     return np.array(predictions), w
+
+
+def nag(X, y, *, step_size, clip, slope, dtype=float):
+    """NAG as printed, on the weights of the features as they are: w_j is rescaled when |x_j| > s_j.
+    Empty rows are not counted; predictions are truncated; 0/0 is 0.
+
+    Returns the predictions (n,) and the weights (d,).
+    """
+    X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
+    w, s, squares = (np.zeros(X.shape[1], dtype) for _ in range(3))
+    t, N, predictions = 0, dtype(0), []
+    for x, label in zip(X, y, strict=True):
+        for i in np.flatnonzero(np.abs(x) > s):
+            w[i] = w[i] * s[i] / np.abs(x[i])
+            s[i] = np.abs(x[i])
+        y_hat = np.clip(w @ x, -clip, clip)
+        predictions.append(y_hat)
+        if not x.any():
+            continue
+        t += 1
+        for i in np.flatnonzero(s):
+            N += x[i] ** 2 / s[i] ** 2
+        g = slope(y_hat, label) * x
+        squares = squares + g * g
+        for i in np.flatnonzero(squares):
+            w[i] -= step_size * np.sqrt(t / N) * g[i] / (s[i] * np.sqrt(squares[i]))
+    return np.array(predictions), w
+
+
+def ftrl_proximal(X, y, *, step_size, damping, l1, l2, clip, slope, dtype=float):
+    """FTRL-Proximal as the minimiser that it follows, of all that it has seen: before each round,
+    w_j = argmin over v of Σ_s g_s v + Σ_s σ_s/2·(v − w_s)² + (damping/step + λ₂)/2·v² + λ₁|v|,
+    by bisection of the derivative. Predictions are truncated.
+
+    Returns the predictions (n,) and the weights (d,).
+    """
+    X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
+    ridge, squares = dtype(damping) / step_size + dtype(l2), np.zeros(X.shape[1], dtype)
+    gradients, sigmas, centres, predictions = [], [], [], []
+    for x, label in zip(X, y, strict=True):
+        w = proximal_leader(gradients, sigmas, centres, ridge, dtype(l1), squares)
+        y_hat = np.clip(w @ x, -clip, clip)
+        predictions.append(y_hat)
+        g = slope(y_hat, label) * x
+        gradients.append(g)
+        sigmas.append((np.sqrt(squares + g * g) - np.sqrt(squares)) / step_size)
+        centres.append(w)
+        squares = squares + g * g
+    w = proximal_leader(gradients, sigmas, centres, ridge, dtype(l1), squares)
+    return np.array(predictions), w
+
+
+def proximal_leader(gradients, sigmas, centres, ridge, l1, like):
+    """The minimiser (d,); `like` has its form."""
+    zero = np.zeros_like(like)
+    if not gradients:
+        return zero
+    g, sigma, centre = np.array(gradients), np.array(sigmas), np.array(centres)
+
+    def smooth(v):
+        """The derivative of all but λ₁|v|."""
+        return np.sum(g + sigma * (v - centre), axis=0) + ridge * v
+
+    side, free = -np.sign(smooth(zero)), np.abs(smooth(zero)) > l1
+    low, high = zero, zero + 1
+    while (short := free & (side * smooth(side * high) + l1 < 0)).any():
+        high = np.where(short, 2 * high, high)
+    for _ in range(150):
+        middle = (low + high) / 2
+        short = side * smooth(side * middle) + l1 < 0
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return np.where(free, side * high, zero)

@@ -361,9 +361,13 @@ class Norma(Judged):
     yŷ) − νρ, by Kivinen et al.'s section on classification.
     """
 
-    def __init__(self, *, loss, clip, step_size, regularisation, budget, nu):
+    def __init__(
+        self, *, loss, clip, step_size, regularisation, budget, nu, step_schedule="constant"
+    ):
         super().__init__(loss)
-        self.C, self.eta, self.decay, self.budget = clip, step_size, regularisation, budget
+        self.C, self.first_eta, self.decay, self.budget = clip, step_size, regularisation, budget
+        self.power = {"constant": 0.0, "sqrt": 0.5, "linear": 1.0}[step_schedule]
+        self.counted = 0  # rows with φ ≠ 0
         self.nu, self.rho, self.t = nu if loss == "hinge" else 0.0, 0.0, 0
         self.terms = []  # (round, φ, coefficient), the oldest first
 
@@ -377,6 +381,8 @@ class Norma(Judged):
         self.seen["φ = 0"] += phi @ phi == 0
         if phi @ phi == 0:
             return 0.0
+        self.counted += 1
+        self.eta = self.first_eta * self.counted**-self.power
         self.seen["truncated"] += abs(z) > self.C
         slope = self.slope(z, y_hat, y) if self.nu == 0 else self.soft_margin(y_hat, y)
         self.seen["gradient 0"] += slope == 0

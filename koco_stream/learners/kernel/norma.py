@@ -23,6 +23,7 @@ from koco_stream.learners.spec import (
     BUDGET,
     KERNEL_SHAPE,
     SHARED,
+    STEP_SCHEDULE,
     STEP_SIZE,
     Cost,
     Parameter,
@@ -30,9 +31,10 @@ from koco_stream.learners.spec import (
     StreamSize,
     loss_and_clip,
     real,
+    schedule_of,
     whole,
 )
-from koco_stream.losses import HINGE, loses_digits, loss_slope
+from koco_stream.losses import CONSTANT, HINGE, loses_digits, loss_slope, step_at
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
@@ -45,13 +47,14 @@ K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    loss: its code. clip: C. step_size: η. regularisation: λ. tube: ν. kernel: the kernel. budget:
-    the maximum number of points.
+    loss: its code. clip: C. step_size: η. schedule: the code of η's. regularisation: λ. tube: ν.
+    kernel: the kernel. budget: the maximum number of points.
     """
 
     loss: int
     clip: float
     step_size: float
+    schedule: int
     regularisation: float
     tube: float
     kernel: Kernel
@@ -63,7 +66,8 @@ class State(NamedTuple):
 
     t: () rounds. history: the rows. c (0,), sums (2, 16): not used. dictionary_size: () points.
     next: () the position of the oldest point once the budget is full. rows (room,): the points' row
-    numbers. a (2, room): kernel values and coefficients. margin: () ρ.
+    numbers. a (2, room): kernel values and coefficients. margin: () ρ. steps: (1,) the rounds that
+    may have changed it, if η changes; else (0,).
     """
 
     t: Array
@@ -75,6 +79,7 @@ class State(NamedTuple):
     rows: Array
     a: Array
     margin: Array
+    steps: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -90,6 +95,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         rows=np.zeros(room, np.int64),
         a=np.zeros((2, room)),
         margin=np.zeros(()),
+        steps=np.zeros(int(params.schedule != CONSTANT), np.int64),
     )
 
 
@@ -119,18 +125,22 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     s.t[()] = row + 1
     if k_tt == 0.0:
         return 0.0
+    eta = params.step_size
+    if s.steps.size:
+        s.steps[0] += 1
+        eta = step_at(eta, params.schedule, s.steps[0])
     y_hat = min(max(forward(params, s, tile, r, block, k_tt), -params.clip), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
         wrong = y * y_hat <= s.margin[()]
         slope = -y if wrong else 0.0
-        s.margin[()] += params.step_size * (params.tube - wrong)
+        s.margin[()] += eta * (params.tube - wrong)
     else:
         slope = loss_slope(params.loss, y_hat, y)
-    if loses_digits(params.step_size * slope * k_tt, params.clip):
+    if loses_digits(eta * slope * k_tt, params.clip):
         return math.nan
     n = int(s.dictionary_size[()])
     for p in range(n):
-        s.a[A, p] *= 1.0 - params.step_size * params.regularisation
+        s.a[A, p] *= 1.0 - eta * params.regularisation
     if slope != 0.0:
         p = n
         if n < params.budget:
@@ -139,7 +149,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
             p = int(s.next[()])
             s.next[()] = (p + 1) % params.budget
         s.rows[p] = row
-        s.a[A, p] = -params.step_size * slope
+        s.a[A, p] = -eta * slope
     return y_hat
 
 
@@ -150,6 +160,9 @@ class NORMA(SharedKernelLearner):
     ----------
     step_size : float
         η, the step size.
+    step_schedule : {"constant", "sqrt", "linear"}
+        η of round t is step_size, step_size/√t or step_size/t; rows with k(x, x) = 0 are not
+        counted.
     regularisation : float
         λ in λ/2·‖f‖² + loss.
     budget : int
@@ -182,7 +195,7 @@ class NORMA(SharedKernelLearner):
     """
 
     parameters = (
-        *(*SHARED, STEP_SIZE, REGULARISATION, BUDGET, *KERNEL_SHAPE),
+        *(*SHARED, STEP_SIZE, STEP_SCHEDULE, REGULARISATION, BUDGET, *KERNEL_SHAPE),
         Parameter(
             "tube",
             float,
@@ -200,6 +213,7 @@ class NORMA(SharedKernelLearner):
         self,
         step_size: float = 1.0,
         *,
+        step_schedule: str = "constant",
         regularisation: float = 1e-3,
         budget: int = 100,
         kernel: str = "gaussian",
@@ -219,6 +233,7 @@ class NORMA(SharedKernelLearner):
         return Params(
             **loss_and_clip(q),
             step_size=real(q, "step_size"),
+            schedule=schedule_of(q),
             regularisation=real(q, "regularisation"),
             tube=real(q, "tube"),
             kernel=kernel_of(q),

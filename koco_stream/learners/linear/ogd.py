@@ -1,6 +1,6 @@
 """Projected online gradient descent: w ← w − step·g, predictions held within [−C, C].
 
-It is Oja-SON with no sketch and step_size = 1/α.
+With a constant step it is Oja-SON with no sketch and step_size = 1/α.
 """
 
 import math
@@ -13,13 +13,15 @@ from koco_stream.learners.spec import (
     PRECISION,
     PROJECTION,
     SHARED,
+    STEP_SCHEDULE,
     STEP_SIZE,
     Public,
     in_single,
     loss_and_clip,
     real,
+    schedule_of,
 )
-from koco_stream.losses import leaves_single, loses_digits, loss_slope
+from koco_stream.losses import CONSTANT, leaves_single, loses_digits, loss_slope, step_at
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot, square_norm
 from koco_stream.numerics.llvm.first_order import add_changes, products
@@ -27,26 +29,30 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. project_weights: else only the prediction is truncated. single: the
-    weights' precision.
+    """loss: its code. clip: C. schedule: the code of the step's. project_weights: else only the
+    prediction is truncated. single: the weights' precision.
     """
 
     loss: int
     clip: float
     step_size: float
+    schedule: int
     project_weights: bool
     single: bool
 
 
 class State(NamedTuple):
-    """w: (d,) the weights."""
+    """w: (d,) the weights, or with a step that changes (d + 1,): the last number is t, the rounds
+    with a row that is not empty.
+    """
 
     w: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0. Nothing is drawn: `seed` is not used."""
-    return State(np.zeros(n_features, np.float32 if params.single else np.float64))
+    """w = 0, t = 0. Nothing is drawn: `seed` is not used."""
+    size = n_features + (params.schedule != CONSTANT)
+    return State(np.zeros(size, np.float32 if params.single else np.float64))
 
 
 @jit
@@ -56,8 +62,8 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 
 @jit
-def answer(params: Params, y_hat: float, n2: float, y: float) -> tuple[float, float]:
-    """The prediction ŷ, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
+def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple[float, float]:
+    """The prediction ŷ of round t, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
 
     If wᵀx is infinite, or the step loses the digits of later rounds, ŷ is NaN and c is 0.
     """
@@ -70,7 +76,8 @@ def answer(params: Params, y_hat: float, n2: float, y: float) -> tuple[float, fl
         y_hat = clipped
     if n2 == 0.0:
         return y_hat, 0.0
-    step = params.step_size * loss_slope(params.loss, y_hat, y)
+    step_size = step_at(params.step_size, params.schedule, t)
+    step = step_size * loss_slope(params.loss, y_hat, y)
     if loses_digits(step * n2, params.clip):
         return math.nan, 0.0
     return y_hat, change - step
@@ -83,7 +90,11 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
     """
     z, n2 = dot_and_norm(s.w, idx, val)
-    y_hat, change = answer(params, z, n2, y)
+    t = 0.0
+    if params.schedule != CONSTANT:
+        s.w[-1] += n2 > 0.0
+        t = np.float64(s.w[-1])
+    y_hat, change = answer(params, z, n2, y, t)
     if params.single and leaves_single(0.0, val):
         return math.nan
     for i in range(idx.size):
@@ -107,15 +118,20 @@ def lines(
     products(table, shape, idx, val, y_hat)
     n2 = square_norm(val)
     outside = params.single[0] and leaves_single(0.0, val)  # a table has one precision
+    counts, t = params.schedule[0] != CONSTANT, 0.0  # all states of a table count, or none
     for k in range(live.size):
         own = Params(
             params.loss[k],
             params.clip[k],
             params.step_size[k],
+            params.schedule[k],
             params.project_weights[k],
             params.single[k],
         )
-        y_hat[k], change = answer(own, y_hat[k], n2, y[k])
+        if counts and live[k]:
+            table[-1, k] += n2 > 0.0
+            t = np.float64(table[-1, k])
+        y_hat[k], change = answer(own, y_hat[k], n2, y[k], t)
         if outside:
             y_hat[k] = math.nan
         changes[k] = change if live[k] and not outside else 0.0
@@ -129,6 +145,9 @@ class OGD(SharedLineLearner):
     ----------
     step_size : float
         The step, above 0.
+    step_schedule : {"constant", "sqrt", "linear"}
+        The step of round t is step_size, step_size/√t or step_size/t; rounds with an empty row are
+        not counted.
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
@@ -151,7 +170,8 @@ class OGD(SharedLineLearner):
 
     Notes
     -----
-    Zinkevich (2003); the projection is Lemma 1 of Luo et al. (NIPS 2016) with A = I.
+    Zinkevich (2003), whose steps decrease as 1/√t; the projection is Lemma 1 of Luo et al. (NIPS
+    2016) with A = I.
 
     Examples
     --------
@@ -160,7 +180,7 @@ class OGD(SharedLineLearner):
     [0.0, 0.2]
     """
 
-    parameters = (*SHARED, STEP_SIZE, PROJECTION, PRECISION)
+    parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION, PRECISION)
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     lines = staticmethod(lines)
@@ -170,6 +190,7 @@ class OGD(SharedLineLearner):
         self,
         step_size: float = 1.0,
         *,
+        step_schedule: str = "constant",
         projection: str = "weights",
         precision: str = "double",
         loss: str = "squared",
@@ -185,6 +206,7 @@ class OGD(SharedLineLearner):
         return Params(
             **loss_and_clip(q),
             step_size=real(q, "step_size"),
+            schedule=schedule_of(q),
             project_weights=q["projection"] == "weights",
             single=in_single(q),
         )
@@ -192,4 +214,5 @@ class OGD(SharedLineLearner):
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        return self._state.w.astype(np.float64)
+        n_features = self._state.w.size - (self._params.schedule != CONSTANT)
+        return self._state.w[:n_features].astype(np.float64)

@@ -403,9 +403,11 @@ def ill_conditioned(name, stream, dtype, steps, sampling):
     st.sampled_from([0.0, 0.1]),
     st.sampled_from([1, 7, 60]),
     st.sampled_from([0.0, 0.2, 0.8]),
+    st.sampled_from(["constant", "sqrt", "linear"]),
 )
-def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budget, nu):
+def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budget, nu, schedule):
     steps = {"step_size": step_size, "regularisation": decay, "budget": budget}
+    steps["step_schedule"] = schedule
     reference = Norma(loss=stream.common["loss"], clip=stream.clip, nu=nu, **steps)
     model = assert_agree(
         "NORMA",

@@ -54,7 +54,14 @@ SKETCHED = [
 CELLS = [
     ("OGD", {"projection": "weights"}),
     ("OGD", {"projection": "prediction"}),
+    ("OGD", {"projection": "weights", "step_schedule": "sqrt"}),
+    ("OGD", {"projection": "prediction", "step_schedule": "linear"}),
     ("AdaGrad", {}),
+    ("NAG", {}),
+    ("FTRLProximal", {}),
+    ("FTRLProximal", {"damping": 0.0}),
+    ("FTRLProximal", {"l1": 0.3}),
+    ("FTRLProximal", {"l1": 1.0, "l2": 0.5, "damping": 0.0}),
     ("ONS", {"projection": "weights"}),
     ("ONS", {"projection": "prediction"}),
     ("ONS", {"projection": "weights", "alpha": 0.0}),
@@ -77,7 +84,12 @@ def options_of(name, cell, drawn):
     return {**{k: v for k, v in drawn.items() if k in own}, **cell}
 
 
-FIRST_ORDER = {"OGD": first_order.ogd, "AdaGrad": first_order.adagrad}
+FIRST_ORDER = {
+    "OGD": first_order.ogd,
+    "AdaGrad": first_order.adagrad,
+    "NAG": first_order.nag,
+    "FTRLProximal": first_order.ftrl_proximal,
+}
 
 
 class Reference(NamedTuple):
@@ -112,7 +124,11 @@ class Reference(NamedTuple):
         X = np.hstack([self.X, np.ones((len(self.X), 1))]) if o.get("fit_intercept") else self.X
         order = slice(None, None, -1 if flipped else 1)
         shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
-        shared |= {k: o[k] for k in ("step_size", "alpha", "projection", "diagonal") if k in o}
+        named = ("step_size", "step_schedule", "alpha", "projection", "diagonal")
+        shared |= {k: o[k] for k in named if k in o}
+        if self.name == "FTRLProximal":
+            every = LEARNERS[self.name].defaults() | o
+            shared |= {k: every[k] for k in ("damping", "l1", "l2")}
         if self.name in FIRST_ORDER:
             predictions, weights = FIRST_ORDER[self.name](X[:, order], self.y, **shared)
             return predictions, weights, None, predictions
@@ -159,7 +175,7 @@ def largest_step(options, x, y):
 def learn(name, options, X, y):
     """(predictions (n,), the learner), learning row by row. Counts the branches taken."""
     model = LEARNERS[name](**options).partial_fit(X[:0], y[:0])
-    predictions, before = [], counters(model)
+    predictions, before, weights = [], counters(model), np.zeros(1)
     for t in range(len(X)):
         try:
             predictions.append(model.progressive(X[t : t + 1], y[t : t + 1])[0])
@@ -198,6 +214,21 @@ def learn(name, options, X, y):
                 "alpha 0, outside the range": new,
                 "alpha 0, in the range": not new and not saturated,
                 "alpha 0, in the range, saturated": not new and saturated,
+            }
+        if name == "FTRLProximal":
+            seen, was = model._state.zn[:, 1] > 0, weights != 0
+            weights = model.coef_
+            branches |= {
+                "a weight that stays 0": (seen & ~was & (weights == 0)).any(),
+                "a weight that leaves 0": (~was & (weights != 0)).any(),
+                "a weight that returns to 0": (was & (weights == 0)).any(),
+            }
+        if name == "NAG":
+            before, size = np.abs(X[:t]).max(0, initial=0.0), np.abs(X[t])
+            branches |= {
+                "a feature's first value": (size > before)[before == 0].any(),
+                "a larger value than before": (size > before)[before > 0].any(),
+                "no larger value": not (size > before).any(),
             }
         BRANCHES.update((name, branch) for branch, taken in branches.items() if taken)
     return np.array(predictions), model
@@ -533,6 +564,13 @@ EVERY = ["empty row", "first row", "saturated", "within the clip", "zero slope"]
 EXPECTED = {
     "OGD": EVERY,
     "AdaGrad": EVERY,
+    "FTRLProximal": [
+        *EVERY,
+        "a weight that stays 0",
+        "a weight that leaves 0",
+        "a weight that returns to 0",
+    ],
+    "NAG": [*EVERY, "a feature's first value", "a larger value than before", "no larger value"],
     "ONS": [
         *EVERY,
         "alpha 0, outside the range",

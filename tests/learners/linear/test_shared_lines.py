@@ -37,6 +37,9 @@ options = st.fixed_dictionaries(
     }
 )
 
+# States of a table all count their rounds, or none does.
+schedules = st.sampled_from([("constant",), ("sqrt", "linear")])
+
 
 def configuration(learner, drawn):
     """The learner's own of the drawn parameters, and what its compiled code is told."""
@@ -58,6 +61,11 @@ def stream(seed, n=40, d=9, huge=False):
     return as_rows(scipy.sparse.csr_array(X)), draw.choice([-1.0, 1.0], (17, n))
 
 
+def scheduled(drawn, schedules):
+    """The drawn parameters, with these schedules in turn."""
+    return [{**one, "step_schedule": schedules[i % len(schedules)]} for i, one in enumerate(drawn)]
+
+
 def part(rows, first, end):
     """Some of the rows, in a row."""
     return rows._replace(indptr=rows.indptr[first : end + 1])
@@ -70,12 +78,15 @@ def part(rows, first, end):
     st.integers(0, 10**6),
     st.booleans(),
     st.sets(st.integers(0, 40), max_size=3),
+    schedules,
 )
-def test_states_side_by_side__have_the_bits_of_states_alone(name, drawn, seed, huge, cuts):
+def test_states_side_by_side__have_the_bits_of_states_alone(
+    name, drawn, seed, huge, cuts, schedules
+):
     """In any blocks, each with its own labels; one that stops does so by itself, and keeps its
     bits.
     """
-    learner = LEARNERS[name]
+    learner, drawn = LEARNERS[name], scheduled(drawn, schedules)
     rows, labels = stream(seed, huge=huge)
     params = [configuration(learner, one)[1] for one in drawn]
     labels = labels[: len(params)]
@@ -115,9 +126,9 @@ def test_states_side_by_side__have_the_bits_of_states_alone(name, drawn, seed, h
 
 @pytest.mark.parametrize("name", ["OGD", "AdaGrad"])
 @settings(max_examples=30, deadline=None)
-@given(st.lists(options, min_size=12, max_size=12), st.integers(0, 10**6))
-def test_states_side_by_side__follow_the_algorithm_as_written(name, drawn, seed):
-    learner = LEARNERS[name]
+@given(st.lists(options, min_size=12, max_size=12), st.integers(0, 10**6), schedules)
+def test_states_side_by_side__follow_the_algorithm_as_written(name, drawn, seed, schedules):
+    learner, drawn = LEARNERS[name], scheduled(drawn, schedules)
     rows, labels = stream(seed - seed % 2)
     X = scipy.sparse.csr_array(
         (rows.values, np.resize(rows.indices, rows.values.size), rows.indptr), (40, 9)
@@ -134,13 +145,19 @@ def test_states_side_by_side__follow_the_algorithm_as_written(name, drawn, seed)
         if not np.isclose(np.abs(expected), own["clip"]).any():  # near it a slope may jump
             np.testing.assert_allclose(predictions[i], expected, rtol=0, atol=1e-8)
             (array,) = states[i]
-            np.testing.assert_allclose(array.reshape(9, -1)[:, 0], weights, rtol=0, atol=1e-8)
+            found = array[:9].reshape(9, -1)[:, 0]
+            np.testing.assert_allclose(found, weights, rtol=0, atol=1e-8)
             BRANCHES[name, "as written"] += 1
+            if len(array) > 9:
+                counted = np.diff(rows.indptr)[:40] > 0
+                assert array[9] == counted.sum() < 40 or counted.all()
+                BRANCHES[name, "counts its rounds"] += 1
 
 
 def test_every_branch__was_taken():
     taken = ("side by side", "alone", "one stops, others go on", "as written")
-    missing = [one for one in ((n, b) for n in ORACLES for b in taken) if not BRANCHES[one]]
+    every = [*((n, b) for n in ORACLES for b in taken), ("OGD", "counts its rounds")]
+    missing = [one for one in every if not BRANCHES[one]]
     assert not missing
 
 

@@ -1,0 +1,144 @@
+"""NAG, the normalised adaptive gradient, whose predictions do not depend on the features' scales.
+
+Ross, Mineiro, Langford (UAI 2013): s_j is the largest |x_j| so far; a new one makes w_j ← w_j·s_j/
+|x_j|. After ŷ = wᵀx, with N the sum of all (x_j/s_j)² and G_j that of g_j², round t makes w_j ← w_j
+− step·√(t/N)·g_j/(s_j √G_j). Kept are u_j = s_j w_j, which a new s_j leaves as it is, and G_j/s_j²:
+only s_j has the features' scale (docs/errata.md, G1). ŷ is truncated to [−C, C] before the loss.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.learners.base import Learner
+from koco_stream.learners.spec import (
+    PRECISION,
+    SHARED,
+    STEP_SIZE,
+    Public,
+    in_single,
+    loss_and_clip,
+    real,
+)
+from koco_stream.losses import leaves_single, loses_digits, loss_slope
+from koco_stream.numerics.compiler import jit
+from koco_stream.types import Array
+
+U, S, G = range(3)  # columns of the table
+
+
+class Params(NamedTuple):
+    """loss: its code. clip: C. step_size: the step. single: the table's precision."""
+
+    loss: int
+    clip: float
+    step_size: float
+    single: bool
+
+
+class State(NamedTuple):
+    """t: () rounds whose row was not empty. N: (). table: (d, 3) u_j, s_j, G_j/s_j²."""
+
+    t: Array
+    N: Array
+    table: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """All zeros. Nothing is drawn: `seed` is not used."""
+    table = np.zeros((n_features, 3), np.float32 if params.single else np.float64)
+    return State(t=np.zeros((), np.int64), N=np.zeros(()), table=table)
+
+
+@jit
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
+    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
+    y_hat = 0.0
+    for i in range(idx.size):
+        j, x = idx[i], np.float64(val[i])
+        y_hat += s.table[j, U] * (x / max(s.table[j, S], abs(x)))
+    return y_hat
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round with label y. Updates `s`; returns ŷ, or NaN if digits of later rounds are lost."""
+    if idx.size == 0:
+        return 0.0  # not counted (docs/errata.md, G2)
+    z, table = forward(params, s, idx, val), s.table
+    y_hat = min(max(z, -params.clip), params.clip)
+    slope = loss_slope(params.loss, y_hat, y)
+    outside = params.single and leaves_single(slope, val)
+    if outside or not (math.isfinite(z) and math.isfinite(slope * slope)):
+        return math.nan
+    s.t[()] += 1
+    for i in range(idx.size):
+        j, x = idx[i], abs(np.float64(val[i]))
+        if x > table[j, S]:
+            table[j, G] *= (table[j, S] / x) * (table[j, S] / x)
+            table[j, S] = x
+        r = x / max(table[j, S], x)  # in single precision s_j may be rounded down
+        s.N[()] += r * r
+    rate, moved = params.step_size * math.sqrt(s.t[()] / s.N[()]), 0.0
+    for i in range(idx.size):
+        j, x = idx[i], np.float64(val[i])
+        r = x / max(table[j, S], abs(x))
+        g = slope * r
+        table[j, G] = total = table[j, G] + g * g
+        change = rate * g / math.sqrt(total) if total > 0.0 else 0.0
+        table[j, U] -= change
+        moved += change * r  # the prediction, by the changes so far
+    return math.nan if loses_digits(moved, params.clip) else y_hat
+
+
+class NAG(Learner):
+    """Normalised AdaGrad: the scale of a feature changes nothing (Ross, Mineiro, Langford, 2013).
+
+    Parameters
+    ----------
+    step_size : float
+        The step, above 0.
+    precision : {"double", "single"}
+        How the numbers of a feature are stored; arithmetic is double (docs/precision.md).
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss function.
+    clip : float
+        C > 0: predictions are truncated to [−C, C].
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, the intercept's last; a row with a new largest value rescales them first.
+    """
+
+    parameters = (*SHARED, STEP_SIZE, PRECISION)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    feature_floats, value_nanoseconds = 3, 9.0
+
+    def __init__(
+        self,
+        step_size: float = 0.5,
+        *,
+        precision: str = "double",
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """The parameters of the compiled step, from the complete public parameters `q`."""
+        return Params(**loss_and_clip(q), step_size=real(q, "step_size"), single=in_single(q))
+
+    @property
+    def coef_(self) -> Array:
+        """The weights (d,), with the intercept's last if there is one."""
+        u, largest = self._state.table[:, U].astype(np.float64), self._state.table[:, S]
+        return np.divide(u, largest, out=u, where=largest > 0.0)
