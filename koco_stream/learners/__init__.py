@@ -12,6 +12,7 @@ from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS
 from koco_stream.learners.kernel.dual_sgd import DualSGD
 from koco_stream.learners.kernel.fogd import FOGD
+from koco_stream.learners.kernel.kawv import KAWV
 from koco_stream.learners.kernel.kons import KONS
 from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.kernel.nogd import NOGD
@@ -44,6 +45,7 @@ __all__ = [
     "CONKONS",
     "FDSON",
     "FOGD",
+    "KAWV",
     "KONS",
     "KORS",
     "LEARNERS",
@@ -82,6 +84,7 @@ LEARNERS: dict[str, type[Learner]] = {
     for learner in (
         *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
+        KAWV,
         Constant,
     )
 }

@@ -25,6 +25,7 @@ from tests.oracles.kernel_learners import (
     frequencies,
 )
 from tests.oracles.losses import curvatures, slopes
+from tests.oracles.ridge import Kawv
 from tests.oracles.sketched_newton import (
     BufferedFrequentDirections,
     FullMatrix,
@@ -125,6 +126,8 @@ def of_kernel(name, kernel, X, y):
     match name:
         case "KONS":
             reference = Kons(D, LD, curvature=SIGMA, **steps)
+        case "KAWV":
+            reference = Kawv(alpha=1.0, clip=1.0)
         case "SketchedKONS" | "PROSNKONS" | "CONKONS" | "BKONS":
             sampling = {key: q[key] for key in ("epsilon", "beta", "estimate", "seed")}
             most = q.get("max_dictionary") or np.inf
@@ -202,7 +205,7 @@ def test_linear_learners__have_their_digits_or_diverge(name, options, some_diver
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "name", ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS", "BKONS", "NORMA", "NOGD"]
+    "name", ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS", "BKONS", "KAWV", "NORMA", "NOGD"]
 )
 def test_kernel_learners__have_their_digits_or_diverge(name, kernel):
     more = {"budget": 2 * ROWS} if name == "NOGD" else {}

@@ -9,7 +9,18 @@ import pytest
 import scipy.sparse
 
 import koco_stream
-from koco_stream import BKONS, CONKONS, KONS, KORS, NOGD, NORMA, PROSNKONS, Batch, SketchedKONS
+from koco_stream import (
+    BKONS,
+    CONKONS,
+    KAWV,
+    KONS,
+    KORS,
+    NOGD,
+    NORMA,
+    PROSNKONS,
+    Batch,
+    SketchedKONS,
+)
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.kernel.newton_step import FEWEST
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
@@ -21,6 +32,7 @@ PREDICTING = {
     BKONS: {"alpha": 1e-6, "max_dictionary": 1},
     KONS: {"alpha": 1e-6},
     SketchedKONS: {"alpha": 1e-6, "sampling_floor": 0.3},
+    KAWV: {"alpha": 1e-6},
     NORMA: {"step_size": 0.1, "budget": 1},
     NOGD: {"step_size": 0.1, "budget": 30, "rank": 50},
 }
@@ -55,7 +67,7 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
         try:
             predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
         except FloatingPointError:
-            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS), case
+            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS, KAWV), case
             continue
         assert np.isfinite(predictions).all(), case
         assert np.isfinite(model.predict(X)).all(), case
@@ -88,6 +100,7 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
         NOGD: {"budget": 90},
         SketchedKONS: {"sampling_floor": 0.5},
         KONS: {},
+        KAWV: {},
         BKONS: {"ridge": 0.01, "max_dictionary": 400},
     }
     once, whole = (learner(bandwidth=4.0, **more.get(learner, {"ridge": 0.01})) for _ in range(2))
@@ -165,6 +178,7 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
             for a, f, s in product((0.1, 1.0), (0.0, 0.3), (0, 1))
         ),
         ("KONS", {"alpha": 1.0}, 0),
+        ("KAWV", {"alpha": 1.0}, 0),
         ("NORMA", {"budget": 50, "step_size": 0.1}, 0),
     ]
     learners = [LEARNERS[name] for name, _, _ in configurations]
@@ -185,7 +199,7 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
         ), (name, given, seed)
 
 
-@pytest.mark.parametrize("name", ["KONS", "SketchedKONS"])
+@pytest.mark.parametrize("name", ["KONS", "SketchedKONS", "KAWV"])
 def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows_alone(name):
     """Whole tiles, tiles that are too short for it, and rows one by one, in any mixture: the same
     predictions and factors, in each of which points have joined.
@@ -193,7 +207,7 @@ def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows
     draw = np.random.default_rng(3)
     X = draw.random((150, 4))
     y = np.sin(5.0 * X.sum(1))
-    given = {"bandwidth": 0.5, "curvature": 0.5}
+    given = {"bandwidth": 0.5} if name == "KAWV" else {"bandwidth": 0.5, "curvature": 0.5}
     if name == "SketchedKONS":
         given |= {"beta": 2.0, "sampling_floor": 0.2}
     learner = LEARNERS[name]
