@@ -17,6 +17,7 @@ from koco_stream.learners.kernel.kons import KONS
 from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.kernel.nogd import NOGD
 from koco_stream.learners.kernel.norma import NORMA
+from koco_stream.learners.kernel.pkawv import PKAWV
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.kernel.sketched_kons import SketchedKONS
 from koco_stream.learners.linear.adagrad import AdaGrad
@@ -53,6 +54,7 @@ __all__ = [
     "NORMA",
     "OGD",
     "ONS",
+    "PKAWV",
     "PROSNKONS",
     "RPSON",
     "AdaGrad",
@@ -84,7 +86,7 @@ LEARNERS: dict[str, type[Learner]] = {
     for learner in (
         *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
-        KAWV,
+        *(KAWV, PKAWV),
         Constant,
     )
 }

@@ -25,7 +25,7 @@ from tests.oracles.kernel_learners import (
     frequencies,
 )
 from tests.oracles.losses import curvatures, slopes
-from tests.oracles.ridge import Kawv
+from tests.oracles.ridge import Kawv, Pkawv
 from tests.oracles.sketched_newton import (
     BufferedFrequentDirections,
     FullMatrix,
@@ -128,6 +128,9 @@ def of_kernel(name, kernel, X, y):
             reference = Kons(D, LD, curvature=SIGMA, **steps)
         case "KAWV":
             reference = Kawv(alpha=1.0, clip=1.0)
+        case "PKAWV":
+            sampling = {key: q[key] for key in ("ridge", "epsilon", "beta", "estimate", "seed")}
+            reference = Pkawv(kors=Kors(D, LD, **sampling), alpha=1.0, clip=1.0)
         case "SketchedKONS" | "PROSNKONS" | "CONKONS" | "BKONS":
             sampling = {key: q[key] for key in ("epsilon", "beta", "estimate", "seed")}
             most = q.get("max_dictionary") or np.inf
@@ -205,7 +208,8 @@ def test_linear_learners__have_their_digits_or_diverge(name, options, some_diver
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "name", ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS", "BKONS", "KAWV", "NORMA", "NOGD"]
+    "name",
+    ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS", "BKONS", "KAWV", "PKAWV", "NORMA", "NOGD"],
 )
 def test_kernel_learners__have_their_digits_or_diverge(name, kernel):
     more = {"budget": 2 * ROWS} if name == "NOGD" else {}
