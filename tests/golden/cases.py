@@ -68,6 +68,7 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "sketch_rate": (1.0, 64.0),
     "sketch_size": (2, 10),
     "step_size": (0.05,),
+    "threshold": (0.1,),
     "tube": (0.1,),
 }
 
@@ -115,6 +116,7 @@ COMBINATIONS: dict[str, list[Given]] = {
     ],
     "CONKONS": [
         DECREASING,
+        {"dictionary": "ald", "carry": "weights", "kernel": "linear"},
         {"beta": 3.0, "estimate": "poster"},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
@@ -247,6 +249,8 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         needs: Given = {}
         if q.name == "degree":
             needs = {"kernel": "polynomial"}
+        if name == "CONKONS" and q.name == "threshold":
+            needs = {"dictionary": "ald"}
         if name == "NORMA" and q.name == "tube":
             needs = {"loss": "hinge"}
         for value in values:
