@@ -16,6 +16,7 @@ from koco_stream.learners.kernel.kawv import KAWV
 from koco_stream.learners.kernel.kons import KONS
 from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.kernel.nogd import NOGD
+from koco_stream.learners.kernel.nons_ald import NONSALD
 from koco_stream.learners.kernel.norma import NORMA
 from koco_stream.learners.kernel.pkawv import PKAWV
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
@@ -51,6 +52,7 @@ __all__ = [
     "KORS",
     "LEARNERS",
     "NOGD",
+    "NONSALD",
     "NORMA",
     "OGD",
     "ONS",
@@ -86,7 +88,7 @@ LEARNERS: dict[str, type[Learner]] = {
     for learner in (
         *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
-        *(KAWV, PKAWV),
+        *(KAWV, PKAWV, NONSALD),
         Constant,
     )
 }

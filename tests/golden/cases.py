@@ -42,6 +42,7 @@ BASES: dict[str, Given] = {name: {} for name in LEARNERS} | {
     "SketchedKONS": {"alpha": 0.5, "bandwidth": 2.0, "sampling_floor": 0.2},
     "KAWV": {"alpha": 0.5, "bandwidth": 2.0},
     "PKAWV": {"alpha": 0.5, "bandwidth": 2.0},
+    "NONSALD": {"alpha": 0.5, "bandwidth": 2.0},
     "NORMA": {"step_size": 0.2, "bandwidth": 2.0, "budget": 30},
     "FOGD": {"step_size": 0.3, "n_frequencies": 21, "bandwidth": 2.0},
     "NOGD": {"step_size": 0.3, "budget": 20, "rank": 7, "bandwidth": 2.0},

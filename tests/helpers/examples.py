@@ -13,6 +13,7 @@ EXAMPLES = {name: {} for name in LEARNERS} | {
     "SketchedKONS": {"alpha": 0.5, "bandwidth": 2.0, "sampling_floor": 0.2},
     "KAWV": {"alpha": 0.5, "bandwidth": 2.0},
     "PKAWV": {"alpha": 0.5, "bandwidth": 2.0},
+    "NONSALD": {"alpha": 0.5, "bandwidth": 2.0},
     "NORMA": {"step_size": 0.2, "bandwidth": 2.0, "budget": 30},
     "KORS": {"bandwidth": 2.0},
     "PROSNKONS": {"alpha": 0.5, "bandwidth": 2.0},

@@ -13,6 +13,7 @@ from koco_stream.losses import MOST_CLIPS
 from tests.learners.linear.test_literal_linear import projections
 from tests.oracles import first_order
 from tests.oracles.kernel_learners import (
+    Ald,
     DualSgd,
     Fogd,
     Kons,
@@ -142,6 +143,9 @@ def of_kernel(name, kernel, X, y):
             else:
                 carry = q.get("carry", "none")
                 reference = ProsNKons(D, LD, kors=kors, carry=carry, curvature=SIGMA / 2, **steps)
+        case "NONSALD":
+            dictionary = Ald(D, LD, threshold=q["threshold"])
+            reference = ProsNKons(D, LD, kors=dictionary, carry="both", curvature=1 / 8, **steps)
         case "NORMA":
             own = {key: q[key] for key in ("step_size", "regularisation", "budget")}
             reference = Norma(loss="squared", clip=1.0, nu=0.0, **own)
@@ -209,7 +213,18 @@ def test_linear_learners__have_their_digits_or_diverge(name, options, some_diver
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
     "name",
-    ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS", "BKONS", "KAWV", "PKAWV", "NORMA", "NOGD"],
+    [
+        "KONS",
+        "SketchedKONS",
+        "PROSNKONS",
+        "CONKONS",
+        "BKONS",
+        "KAWV",
+        "PKAWV",
+        "NONSALD",
+        "NORMA",
+        "NOGD",
+    ],
 )
 def test_kernel_learners__have_their_digits_or_diverge(name, kernel):
     more = {"budget": 2 * ROWS} if name == "NOGD" else {}

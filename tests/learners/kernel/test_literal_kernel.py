@@ -54,7 +54,7 @@ KERNELS = [
 ]
 FAMILY = [
     *(("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")),
-    *(("CONKONS", "ald"),),
+    *(("CONKONS", "ald"), ("NONSALD", "ald")),
 ]
 each = settings(
     max_examples=120,
@@ -591,7 +591,7 @@ OCCUR = {
     **{f"{name}-{carry}": PROS for name, carry in FAMILY if carry != "ald"},
     **{
         f"{name}-ald": (PROS - SAMPLING - {"no coordinate"}) | {"joins", "is dependent"}
-        for name in ("CONKONS",)
+        for name in ("CONKONS", "NONSALD")
     },
     "BKONS-none": PROS | {"dictionary at its maximum"},
     "NORMA": STREAMS
