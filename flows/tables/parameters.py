@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from koco_stream.learners import LEARNERS
-from koco_stream.losses import curvature_of
 
 Params = Mapping[str, Any]
 
@@ -46,9 +45,7 @@ def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
     one = LEARNERS[learner]
     usual = dict(one.defaults())
     if usual.get("curvature", 0) is None:
-        usual["curvature"] = one.curvature_share * curvature_of(
-            str(params["loss"]), float(params["clip"])
-        )
+        usual["curvature"] = one.usual_curvature(str(params["loss"]), float(params["clip"]))
     return [name for name, value in params.items() if name in among or usual.get(name) != value]
 
 

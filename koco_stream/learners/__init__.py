@@ -12,10 +12,13 @@ from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS
 from koco_stream.learners.kernel.dual_sgd import DualSGD
 from koco_stream.learners.kernel.fogd import FOGD
+from koco_stream.learners.kernel.kawv import KAWV
 from koco_stream.learners.kernel.kons import KONS
 from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.kernel.nogd import NOGD
+from koco_stream.learners.kernel.nons_ald import NONSALD
 from koco_stream.learners.kernel.norma import NORMA
+from koco_stream.learners.kernel.pkawv import PKAWV
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.kernel.sketched_kons import SketchedKONS
 from koco_stream.learners.linear.adagrad import AdaGrad
@@ -46,14 +49,17 @@ __all__ = [
     "CONKONS",
     "FDSON",
     "FOGD",
+    "KAWV",
     "KONS",
     "KORS",
     "LEARNERS",
     "NAG",
     "NOGD",
+    "NONSALD",
     "NORMA",
     "OGD",
     "ONS",
+    "PKAWV",
     "PROSNKONS",
     "RPSON",
     "AdaGrad",
@@ -86,6 +92,7 @@ LEARNERS: dict[str, type[Learner]] = {
     for learner in (
         *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
+        *(KAWV, PKAWV, NONSALD),
         Constant,
     )
 }

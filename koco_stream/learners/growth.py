@@ -15,7 +15,8 @@ class Sampling(NamedTuple):
 
     kernel, bandwidth, degree, intercept: the kernel. factor: β(1 ± ε). most: the largest number of
     points, if there is one. of_gradients: whether q is weighted by the square of the loss's slope,
-    which is smaller for rows that are predicted well.
+    which is smaller for rows that are predicted well. threshold: if it is given, a row joins if q
+    is above this share of k(x, x), without a coin.
     """
 
     kernel: str
@@ -27,6 +28,7 @@ class Sampling(NamedTuple):
     floor: float = 0.0
     most: int | None = None
     of_gradients: bool = False
+    threshold: float | None = None
 
 
 class Growth(NamedTuple):

@@ -330,6 +330,11 @@ class Spec:
         return Cost(cls.feature_floats * size.d, 20 + cls.value_nanoseconds * size.s)
 
     @classmethod
+    def usual_curvature(cls, loss: str, clip: float) -> float:
+        """The default curvature; 0 if the loss has none, or an infinite clip leaves none."""
+        return cls.curvature_share * curvature_of(loss, clip)
+
+    @classmethod
     def parameter(cls, name: str) -> Parameter:
         """The declaration of a parameter; `WrongInput` with the nearest name if there is none."""
         named = {parameter.name: parameter for parameter in cls.parameters}
@@ -355,8 +360,7 @@ class Spec:
         if "curvature" not in public or "curvature" in cls.irrelevant(public):
             return public
         if public["curvature"] is None:
-            sigma = curvature_of(str(public["loss"]), real(public, "clip"))
-            public["curvature"] = cls.curvature_share * sigma
+            public["curvature"] = cls.usual_curvature(str(public["loss"]), real(public, "clip"))
         if public["curvature"] == 0.0:
             raise WrongInput(
                 f"the {public['loss']} loss with clip {public['clip']:g} has no"

@@ -122,7 +122,10 @@ class DictionarySample:
             if sampling.of_gradients:
                 unknown = left / np.maximum(own, 1e-300)
                 left = left * (SMALLEST_SLOPE + (1.0 - SMALLEST_SLOPE) * unknown**2)
-            p = np.minimum(sampling.factor * left / (sampling.ridge + left), 1.0)
+            if sampling.threshold is None:
+                p = np.minimum(sampling.factor * left / (sampling.ridge + left), 1.0)
+            else:
+                p = left > sampling.threshold * own
             rates.append(max(float(p.mean()), sampling.floor))
         rounds = np.concatenate(([0.0], self.at))
         points = np.cumsum(np.diff(rounds) * (np.array([rates[0], *rates[:-1]]) + rates) / 2.0)

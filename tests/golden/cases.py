@@ -42,6 +42,9 @@ BASES: dict[str, Given] = {name: {} for name in LEARNERS} | {
     "BKONS": {"alpha": 0.5, "bandwidth": 2.0, "max_dictionary": 7},
     "KONS": {"alpha": 0.5, "bandwidth": 2.0},
     "SketchedKONS": {"alpha": 0.5, "bandwidth": 2.0, "sampling_floor": 0.2},
+    "KAWV": {"alpha": 0.5, "bandwidth": 2.0},
+    "PKAWV": {"alpha": 0.5, "bandwidth": 2.0},
+    "NONSALD": {"alpha": 0.5, "bandwidth": 2.0},
     "NORMA": {"step_size": 0.2, "bandwidth": 2.0, "budget": 30},
     "FOGD": {"step_size": 0.3, "n_frequencies": 21, "bandwidth": 2.0},
     "NOGD": {"step_size": 0.3, "budget": 20, "rank": 7, "bandwidth": 2.0},
@@ -71,6 +74,7 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "sketch_rate": (1.0, 64.0),
     "sketch_size": (2, 10),
     "step_size": (0.05,),
+    "threshold": (0.1,),
     "tube": (0.1,),
 }
 
@@ -122,6 +126,7 @@ COMBINATIONS: dict[str, list[Given]] = {
     ],
     "CONKONS": [
         DECREASING,
+        {"dictionary": "ald", "carry": "weights", "kernel": "linear"},
         {"beta": 3.0, "estimate": "poster"},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
@@ -256,6 +261,8 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         needs: Given = {}
         if q.name == "degree":
             needs = {"kernel": "polynomial"}
+        if name == "CONKONS" and q.name == "threshold":
+            needs = {"dictionary": "ald"}
         if name == "NORMA" and q.name == "tube":
             needs = {"loss": "hinge"}
         for value in values:

@@ -1,4 +1,4 @@
-"""The blocks of sixteen rows that KONS, Sketched-KONS and NORMA read: the same bits
+"""The blocks of sixteen rows that KONS, Sketched-KONS, KAWV and NORMA read: the same bits
 whatever a call left behind, and at a cost that does not grow with d.
 """
 
@@ -15,6 +15,7 @@ from koco_stream.kernels import earlier_rows as history
 LEARNERS = {
     "KONS": {"curvature": 0.3},
     "SketchedKONS": {"curvature": 0.3, "beta": 1.0, "sampling_floor": 0.3},
+    "KAWV": {},
     "NORMA": {"budget": 12, "step_size": 0.3},
 }
 

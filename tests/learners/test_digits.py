@@ -13,6 +13,7 @@ from koco_stream.losses import MOST_CLIPS
 from tests.learners.linear.test_literal_linear import projections
 from tests.oracles import first_order
 from tests.oracles.kernel_learners import (
+    Ald,
     DualSgd,
     Fogd,
     Kons,
@@ -25,6 +26,7 @@ from tests.oracles.kernel_learners import (
     frequencies,
 )
 from tests.oracles.losses import curvatures, slopes
+from tests.oracles.ridge import Kawv, Pkawv
 from tests.oracles.sketched_newton import (
     BufferedFrequentDirections,
     FullMatrix,
@@ -130,6 +132,11 @@ def of_kernel(name, kernel, X, y):
     match name:
         case "KONS":
             reference = Kons(D, LD, curvature=SIGMA, **steps)
+        case "KAWV":
+            reference = Kawv(alpha=1.0, clip=1.0)
+        case "PKAWV":
+            sampling = {key: q[key] for key in ("ridge", "epsilon", "beta", "estimate", "seed")}
+            reference = Pkawv(kors=Kors(D, LD, **sampling), alpha=1.0, clip=1.0)
         case "SketchedKONS" | "PROSNKONS" | "CONKONS" | "BKONS":
             sampling = {key: q[key] for key in ("epsilon", "beta", "estimate", "seed")}
             most = q.get("max_dictionary") or np.inf
@@ -141,6 +148,9 @@ def of_kernel(name, kernel, X, y):
             else:
                 carry = q.get("carry", "none")
                 reference = ProsNKons(D, LD, kors=kors, carry=carry, curvature=SIGMA / 2, **steps)
+        case "NONSALD":
+            dictionary = Ald(D, LD, threshold=q["threshold"])
+            reference = ProsNKons(D, LD, kors=dictionary, carry="both", curvature=1 / 8, **steps)
         case "NORMA":
             own = {key: q[key] for key in ("step_size", "regularisation", "budget")}
             reference = Norma(loss="squared", clip=1.0, nu=0.0, **own)
@@ -209,7 +219,19 @@ def test_linear_learners__have_their_digits_or_diverge(name, options, some_diver
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "name", ["KONS", "SketchedKONS", "PROSNKONS", "CONKONS", "BKONS", "NORMA", "NOGD"]
+    "name",
+    [
+        "KONS",
+        "SketchedKONS",
+        "PROSNKONS",
+        "CONKONS",
+        "BKONS",
+        "KAWV",
+        "PKAWV",
+        "NONSALD",
+        "NORMA",
+        "NOGD",
+    ],
 )
 def test_kernel_learners__have_their_digits_or_diverge(name, kernel):
     more = {"budget": 2 * ROWS} if name == "NOGD" else {}

@@ -163,6 +163,10 @@ class Kors:
         self.beta, self.most, self.seed = beta, most, seed
         self.t, self.points, self.weights, self.taken, self.seen = 0, [], [], [], Counter()
 
+    def is_clear(self):
+        """A coin hangs on rounding too seldom to be looked at."""
+        return True
+
     def offer(self, phi):
         """One round, lines 3 to 6: (p̃_t, z_t, u_t). The coin of round t, counted from 1, is the
         uniform number u_t at t."""
@@ -183,6 +187,35 @@ class Kors:
             self.weights.append(float(1 / p))
             self.taken.append(phi)
         return p, joins, u
+
+
+class Ald:
+    """Approximate linear dependence in the place of KORS: a row joins if more than a share
+    `threshold` of its square norm is outside the span of the points. There is no coin.
+    """
+
+    def __init__(self, D, dtype, *, threshold):
+        self.threshold, self.basis = threshold, np.zeros((0, D), dtype)
+        self.points, self.shares, self.t, self.seen = [], [], 0, Counter()
+
+    def offer(self, phi):
+        """(1 if the row joins, whether it does, no coin)."""
+        self.t += 1
+        rest = phi
+        for _ in range(2):
+            rest = rest - self.basis.T @ (self.basis @ rest)
+        share = (rest @ rest) / (phi @ phi) if phi.any() else 0.0
+        joins = bool(share > self.threshold)
+        self.shares.append(float(share))
+        self.seen["is dependent" if phi.any() and not joins else "joins"] += 1
+        if joins:
+            self.basis = np.vstack([self.basis, rest / np.sqrt(rest @ rest)])
+            self.points.append(self.t - 1)
+        return float(joins), joins, None
+
+    def is_clear(self):
+        """Whether rounding cannot decide which rows join."""
+        return all(abs(share / self.threshold - 1) > 1e-6 for share in self.shares)
 
 
 # Online Newton steps on kernels ------------------------------------------------------------------
@@ -327,7 +360,8 @@ class ProsNKons(Newton):
     def is_clear(self, least=1e-5):
         """Also: each point is in the span of those before it but for rounding, or has at least this
         share of its square norm outside it."""
-        return super().is_clear() and all(x < 1e-20 or x > least for x in self.remainders)
+        of_points = all(x < 1e-20 or x > least for x in self.remainders)
+        return super().is_clear() and of_points and self.kors.is_clear()
 
     def enter(self, row):
         """The point is in the span from the next round on."""

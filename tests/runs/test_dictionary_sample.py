@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from koco_stream import CONKONS, KORS, SketchedKONS
+from koco_stream import CONKONS, KORS, PKAWV, SketchedKONS
 from koco_stream.engine.cohort import bytes_of, run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import Growth, StreamSize
@@ -107,7 +107,7 @@ def test_expected_points__are_those_that_kors_takes(bandwidth, ridge):
     assert expected == pytest.approx(taken, rel=0.25, abs=10)
 
 
-@pytest.mark.parametrize("learner", [CONKONS, SketchedKONS])
+@pytest.mark.parametrize("learner", [CONKONS, SketchedKONS, PKAWV])
 @pytest.mark.parametrize("bandwidth", [0.3, 3.0])
 def test_planned_memory__covers_the_states(learner, bandwidth):
     """The memory that is planned from the estimate is at least what a run's state takes."""

@@ -124,24 +124,30 @@ def full(params: Params, s: State, features: int) -> bool:
 
 
 @inlined
+def probability(params: Params, s: State, k_tt: float) -> float:
+    """The probability with which a row joins, from the estimate of its leverage score (lines 4 and
+    5 of Algorithm 2).
+
+    The row's kernel values are in the scratch. Leaves v there. A full dictionary accepts no rows.
+    """
+    n, k, v = int(s.points.n[()]), s.a[K], s.a[V]
+    if n >= params.most:
+        return 0.0
+    apply(s.T, True, 0, n, k, 0, v, 0)
+    q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
+    return min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
+
+
+@inlined
 def offer(params: Params, s: State, k_tt: float) -> bool:
     """Estimate a row's leverage score and draw this round's coin (lines 4 to 6 of Algorithm 2).
 
-    The row's kernel values are in the scratch. Returns whether it joins the dictionary.
-
-    Leaves v in the scratch, and the probability and the coin in `inclusion_probability` and
-    `included`. A full dictionary accepts no rows.
+    Returns whether the row joins the dictionary. Leaves what `probability` does, and the
+    probability and the coin in `inclusion_probability` and `included`.
     """
     t = s.t[()] + 1
     s.t[()] = t
-    n, k, v = int(s.points.n[()]), s.a[K], s.a[V]
-    if n >= params.most:
-        s.inclusion_probability[()] = 0.0
-        s.included[()] = 0
-        return False
-    apply(s.T, True, 0, n, k, 0, v, 0)
-    q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
-    p = min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
+    p = probability(params, s, k_tt)
     z = uniform(s.seed[()], t) < p
     s.inclusion_probability[()] = p
     s.included[()] = z

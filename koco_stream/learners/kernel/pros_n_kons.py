@@ -1,6 +1,8 @@
 """PROS-N-KONS, CON-KONS and B-KONS: exact Newton steps in the span of a dictionary.
 
-KORS samples the dictionary. A round takes O(J² + Js) for J points and a row of s non-zeros.
+KORS samples the dictionary, or with a threshold a row joins if k(x, x) − ‖φ̃‖² is above that share
+of k(x, x): approximate linear dependence (N1). A round takes O(J² + Js) for J points and a row of s
+non-zeros.
 
 Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with Adaptive Embedding
 (NIPS 2017). Labels like P3 refer to docs/errata.md. The three share their step. When a point joins,
@@ -17,10 +19,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
+from koco_stream.kernels.dictionary import (
+    FIRST_ROOM,
+    add_point,
+    enlarged,
+    kernel_row,
+    lengthened,
+    panels,
+)
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined, sampling_of
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -33,6 +42,7 @@ from koco_stream.learners.spec import (
     Public,
     StreamSize,
     newton_params,
+    real,
 )
 from koco_stream.losses import curvature_at, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
@@ -55,7 +65,7 @@ class Params(NamedTuple):
 
     loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. kors: KORS's parameters. When a point joins, `restart` resets ω = 0 and A = αI,
-    `forget` only A = αI.
+    `forget` only A = αI. threshold: of approximate linear dependence; 0 if KORS decides.
     """
 
     loss: int
@@ -65,6 +75,7 @@ class Params(NamedTuple):
     decreasing: bool
     restart: bool
     forget: bool
+    threshold: float
     kors: kors.Params
 
 
@@ -141,7 +152,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     n, C = int(s.kors.points.n[()]), params.clip
     phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
     z, k_tt, n2 = inspect(params, s, idx, val)
-    joins = kors.offer(params.kors, s.kors, k_tt)
+    joins = offer(params, s, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     apply(s.inverse, False, 0, n, phi, 0, u, 0)
@@ -162,8 +173,24 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         add_scaled(along - slope * shrink, u, 0, omega, 0, n)
     if joins:
         enter(params, s, k_tt)
-        kors.join(params.kors, s.kors, idx, val, k_tt, n2)
+        if params.threshold > 0.0:
+            add_point(s.kors.points, idx, val, n2, s.kors.t[()])
+        else:
+            kors.join(params.kors, s.kors, idx, val, k_tt, n2)
     return z
+
+
+@inlined
+def offer(params: Params, s: State, k_tt: float) -> bool:
+    """Whether this round's row joins the dictionary: by KORS's coin, or by the threshold (N1)."""
+    if params.threshold == 0.0:
+        return kors.offer(params.kors, s.kors, k_tt)
+    n, phi = int(s.kors.points.n[()]), s.a[PHI]
+    joins = k_tt - panel_dot(phi, 0, phi, 0, n) > params.threshold * k_tt
+    s.kors.t[()] += 1
+    s.kors.inclusion_probability[()] = 1.0 if joins else 0.0
+    s.kors.included[()] = joins
+    return joins
 
 
 @inlined
@@ -283,13 +310,17 @@ class PROSNKONS(DictionaryLearner):
             **newton_params(q),
             restart=cls.restart,
             forget=cls.restart or q["carry"] == "weights",
+            threshold=real(q, "threshold") if q.get("dictionary") == "ald" else 0.0,
             kors=kors.KORS.to_params(q),
         )
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: that of its KORS."""
-        return kors.KORS.sampling(q)
+        """What decides whether rows join the dictionary: that of its KORS, or the threshold."""
+        if q.get("dictionary") != "ald":
+            return kors.KORS.sampling(q)
+        threshold = real(q, "threshold")
+        return sampling_of(q, threshold / 2.0, 1.0)._replace(threshold=threshold)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

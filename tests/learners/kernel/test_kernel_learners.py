@@ -2,6 +2,7 @@
 that is reported. When one of them equals another, and what each carries and returns.
 """
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,20 @@ import pytest
 import scipy.sparse
 
 import koco_stream
-from koco_stream import BKONS, CONKONS, KONS, KORS, NOGD, NORMA, PROSNKONS, Batch, SketchedKONS
+from koco_stream import (
+    BKONS,
+    CONKONS,
+    KAWV,
+    KONS,
+    KORS,
+    NOGD,
+    NONSALD,
+    NORMA,
+    PKAWV,
+    PROSNKONS,
+    Batch,
+    SketchedKONS,
+)
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.kernel.newton_step import FEWEST
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
@@ -21,6 +35,9 @@ PREDICTING = {
     BKONS: {"alpha": 1e-6, "max_dictionary": 1},
     KONS: {"alpha": 1e-6},
     SketchedKONS: {"alpha": 1e-6, "sampling_floor": 0.3},
+    KAWV: {"alpha": 1e-6},
+    PKAWV: {"alpha": 1e-6},
+    NONSALD: {"alpha": 1e-6},
     NORMA: {"step_size": 0.1, "budget": 1},
     NOGD: {"step_size": 0.1, "budget": 30, "rank": 50},
 }
@@ -55,7 +72,9 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
         try:
             predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
         except FloatingPointError:
-            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS), case
+            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS, KAWV, PKAWV), (
+                case
+            )
             continue
         assert np.isfinite(predictions).all(), case
         assert np.isfinite(model.predict(X)).all(), case
@@ -88,6 +107,8 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
         NOGD: {"budget": 90},
         SketchedKONS: {"sampling_floor": 0.5},
         KONS: {},
+        KAWV: {},
+        NONSALD: {},
         BKONS: {"ridge": 0.01, "max_dictionary": 400},
     }
     once, whole = (learner(bandwidth=4.0, **more.get(learner, {"ridge": 0.01})) for _ in range(2))
@@ -144,6 +165,21 @@ def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
         assert len(limited.dictionary_) == min(limit, size[-1])
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_nons_ald__is_con_kons_with_its_dictionary_and_curvature_to_the_bit(loss):
+    X, y = stream(8, n=400)
+    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
+    given = {"bandwidth": 0.5, "loss": loss, "clip": 0.8, "threshold": 0.05}
+    usual = 1 / (4 * 0.8**2 + 4) if loss == "squared" else float(np.exp(-0.8))
+    model = NONSALD(**given)
+    same = CONKONS(**given, dictionary="ald", curvature=usual)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # labels beyond the clip
+        assert model.progressive(X, y).tobytes() == same.progressive(X, y).tobytes()
+    assert model.dictionary_.tolist() == same.dictionary_.tolist()
+    assert 20 < len(model.dictionary_) < 400
+
+
 def test_batch__is_the_best_in_the_span_of_the_final_dictionary():
     X, y = stream(9, n=300)
     model = CONKONS(bandwidth=0.7).partial_fit(X, y)
@@ -165,6 +201,7 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
             for a, f, s in product((0.1, 1.0), (0.0, 0.3), (0, 1))
         ),
         ("KONS", {"alpha": 1.0}, 0),
+        ("KAWV", {"alpha": 1.0}, 0),
         ("NORMA", {"budget": 50, "step_size": 0.1}, 0),
     ]
     learners = [LEARNERS[name] for name, _, _ in configurations]
@@ -185,7 +222,7 @@ def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
         ), (name, given, seed)
 
 
-@pytest.mark.parametrize("name", ["KONS", "SketchedKONS"])
+@pytest.mark.parametrize("name", ["KONS", "SketchedKONS", "KAWV"])
 def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows_alone(name):
     """Whole tiles, tiles that are too short for it, and rows one by one, in any mixture: the same
     predictions and factors, in each of which points have joined.
@@ -193,7 +230,7 @@ def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows
     draw = np.random.default_rng(3)
     X = draw.random((150, 4))
     y = np.sin(5.0 * X.sum(1))
-    given = {"bandwidth": 0.5, "curvature": 0.5}
+    given = {"bandwidth": 0.5} if name == "KAWV" else {"bandwidth": 0.5, "curvature": 0.5}
     if name == "SketchedKONS":
         given |= {"beta": 2.0, "sampling_floor": 0.2}
     learner = LEARNERS[name]

@@ -20,6 +20,7 @@ from koco_stream import FOGD
 from tests.oracles.kernel_learners import (
     NO_COORDINATE,
     REAL,
+    Ald,
     DualSgd,
     Fogd,
     Kons,
@@ -51,7 +52,10 @@ KERNELS = [
     ("linear", 1.0, 2),
     ("linear", 1.0, 2),
 ]
-FAMILY = [("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")]
+FAMILY = [
+    *(("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")),
+    *(("CONKONS", "ald"), ("NONSALD", "ald")),
+]
 each = settings(
     max_examples=120,
     deadline=None,
@@ -298,6 +302,8 @@ def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
 
 def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     """(features, the reference, the learner's options) of PROS-N-KONS or one of its kin."""
+    if carry == "ald":
+        return with_ald(stream, dtype, steps, sampling, ridge, name)
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
     own = {"BKONS": {"max_dictionary": most}, "CONKONS": {"carry": carry}}.get(name, {})
     limit = own.get("max_dictionary", np.inf)
@@ -305,6 +311,22 @@ def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     reference = ProsNKons(Phi.shape[1], dtype, kors=kors, carry=carry, **constants)
     options = {**steps, **sampling, **stream.common, **stream.kernel, **own, "ridge": ridge}
     return Phi, reference, options
+
+
+def with_ald(stream, dtype, steps, sampling, threshold, name):
+    """The same of CON-KONS with approximate linear dependence, or of NONS-ALD."""
+    Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
+    threshold = min(threshold, 0.3)
+    given = {**steps, "threshold": threshold, **stream.common, **stream.kernel}
+    if name == "CONKONS":
+        given |= {**sampling, "dictionary": "ald"}
+    elif steps["curvature"] is None:
+        usual = 2.0 * constants["curvature"]  # the loss's σ
+        if constants["loss"] == "squared":
+            usual = 1.0 / (4.0 * stream.clip**2 + 4.0)
+        constants |= {"curvature": usual}
+    dictionary = Ald(Phi.shape[1], dtype, threshold=threshold)
+    return Phi, ProsNKons(Phi.shape[1], dtype, kors=dictionary, carry="both", **constants), given
 
 
 @pytest.mark.parametrize(("name", "carry"), FAMILY, ids=str)
@@ -568,7 +590,11 @@ OCCUR = {
         "sampling_floor 0.3",
         "sampling_floor 1.0",
     },
-    **{f"{name}-{carry}": PROS for name, carry in FAMILY},
+    **{f"{name}-{carry}": PROS for name, carry in FAMILY if carry != "ald"},
+    **{
+        f"{name}-ald": (PROS - SAMPLING - {"no coordinate"}) | {"joins", "is dependent"}
+        for name in ("CONKONS", "NONSALD")
+    },
     "BKONS-none": PROS | {"dictionary at its maximum"},
     "NORMA": STREAMS
     | KERNEL

@@ -1,0 +1,137 @@
+"""KAWV: the kernel Azoury–Vovk–Warmuth forecaster, exact.
+
+Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale
+problems (NeurIPS 2019). In round t the prediction is f(x_t) of the f with the least Σ_{s<t} (f(x_s)
+− y_s)² + f(x_t)² + α‖f‖²: ŷ = k_tᵀ(K_t + αI)⁻¹(y_1, …, y_{t−1}, 0), with K_t over the rows up to
+x_t. Labels like V1 refer to docs/errata.md.
+
+With LLᵀ = K + αI over the rows before x_t, T = L⁻¹, v = Tk and s = Ty, this is ŷ = vᵀs·α/(α + q)
+with q = k(x_t, x_t) − ‖v‖² (V2). The rows, T and the tiles are those of KONS, whose D is I here:
+see koco_stream.learners.kernel.newton_step. A row adds a row to T in O(t²), and a number to s.
+"""
+
+import math
+
+from koco_stream.learners.kernel.base import kernel_of
+from koco_stream.learners.kernel.newton_step import (
+    K,
+    KernelNewtonStep,
+    Params,
+    S,
+    State,
+    V,
+    add_sample,
+    apply_to_points,
+    residual,
+)
+from koco_stream.learners.spec import ALPHA, KERNEL_SHAPE, SHARED, Public, loss_and_clip, real
+from koco_stream.losses import loses_digits
+from koco_stream.numerics.compiler import inlined
+from koco_stream.numerics.llvm.point_panels import panel_dot
+from koco_stream.types import Array
+
+
+@inlined
+def inspect(params: Params, s: State, tile: Array, r: int, k_tt: float) -> tuple[float, float]:
+    """vᵀs and q for row r of the tile. Leaves k and v in the scratch."""
+    n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
+    for p in range(n):
+        k[p] = tile[s.sketch.rows[p], r]
+    apply_to_points(s.sketch, r, k, v)
+    return panel_dot(v, 0, s.a[S], 0, n), residual(n, v, k_tt, 0.0)
+
+
+@inlined
+def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
+    """The prediction for row r of the tile, before it is truncated to [−C, C].
+
+    Does not learn.
+    """
+    f, q = inspect(params, s, tile, r, k_tt)
+    return f * (params.alpha / (params.alpha + q))
+
+
+@inlined
+def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
+    """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ, or NaN
+    if the row is too large for the digits of later rounds.
+    """
+    t = s.t[()] + 1
+    s.t[()] = t
+    s.included[()] = k_tt != 0.0
+    if k_tt == 0.0:
+        return 0.0  # φ = 0: the row has no effect
+    if loses_digits(k_tt / params.alpha, 1.0):
+        return math.nan
+    f, q = inspect(params, s, tile, r, k_tt)
+    y_hat = f * (params.alpha / (params.alpha + q))
+    n = int(s.sketch.n[()])
+    pivot = add_sample(params, s.sketch, r, t, 1.0, s.a[V], q)
+    s.a[S, n] = (y - f) / pivot
+    s.dictionary_size[()] = n + 1
+    return math.copysign(params.clip, y_hat) if abs(y_hat) > params.clip else y_hat
+
+
+class KAWV(KernelNewtonStep):
+    """The exact kernel ridge forecaster, which takes O(t²) time per round and memory.
+
+    It learns by least squares with ridge α from all rows so far, and adds this round's row with the
+    label 0 before it predicts.
+
+    Parameters
+    ----------
+    alpha : float
+        α, the ridge (the paper's λ).
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss that is measured. It learns by least squares whatever the loss.
+    clip : float
+        C > 0, the bound on predictions. It learns from the labels and not from predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Notes
+    -----
+    Kernel-AWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019).
+    """
+
+    parameters = (*SHARED, ALPHA, *KERNEL_SHAPE)
+    exact = True
+    numbers_version = 1
+    step, forward = staticmethod(step), staticmethod(forward)
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """The parameters of the compiled step, from the complete public parameters `q`."""
+        return Params(
+            **loss_and_clip(q),
+            alpha=real(q, "alpha"),
+            curvature=0.0,
+            decreasing=False,
+            kernel=kernel_of(q),
+            exact=True,
+            factor=1.0,
+            beta=0.0,
+            floor=0.0,
+        )

@@ -1,0 +1,113 @@
+"""NONS-ALD: CON-KONS whose dictionary grows by approximate linear dependence.
+
+Li, Liao: Nearly optimal algorithms with sublinear computational complexity for online kernel
+regression (ICML 2023). Labels like N1 refer to docs/errata.md.
+"""
+
+from dataclasses import replace
+
+from koco_stream.learners.growth import Sampling
+from koco_stream.learners.kernel.con_kons import CONKONS, THRESHOLD
+from koco_stream.learners.kernel.pros_n_kons import Params
+from koco_stream.learners.spec import (
+    ALPHA,
+    CURVATURE,
+    CURVATURE_SCHEDULE,
+    KERNEL_SHAPE,
+    SHARED,
+    Public,
+)
+
+
+class NONSALD(CONKONS):
+    """Newton steps in the span of the rows that are not nearly in the span of those before them.
+
+    A row joins if k(x, x) − k_IᵀK_I⁻¹k_I > threshold·k(x, x). It keeps its solution when a point
+    joins, and draws no random numbers.
+
+    Parameters
+    ----------
+    alpha : float
+        α, the ridge of A_0.
+    threshold : float
+        The share of k(x, x) outside the span above which a row joins. At least 1e-6, for the digits
+        of A.
+    curvature : float, optional
+        The coefficient of g gᵀ in A. By default 1/(4C² + 4) for the squared loss with `clip` C, and
+        for the others the loss's σ (docs/errata.md, N2).
+    curvature_schedule : {"constant", "decreasing"}
+        Whether `curvature` is constant, or divided by √t.
+    kernel : {"gaussian", "polynomial", "linear"}
+        The kernel.
+    bandwidth : float
+        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
+    degree : int
+        The degree of the polynomial kernel (xᵀx' + 1)^degree.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss function.
+    clip : float
+        C > 0, the bound on predictions.
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (J,)
+        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
+
+    Notes
+    -----
+    NONS-ALD of Li, Liao (ICML 2023).
+    """
+
+    parameters = (
+        *SHARED,
+        ALPHA,
+        replace(THRESHOLD, matters_if=None, later=False),
+        CURVATURE,
+        CURVATURE_SCHEDULE,
+        *KERNEL_SHAPE,
+    )
+    curvature_share = 1.0
+    numbers_version = 1
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        threshold: float = 0.01,
+        curvature: float | None = None,
+        curvature_schedule: str = "constant",
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: Public) -> Params:
+        """Those of CON-KONS with this threshold."""
+        return super().to_params(_of_con_kons(q))
+
+    @classmethod
+    def sampling(cls, q: Public) -> Sampling:
+        """What decides whether rows join the dictionary: the threshold."""
+        return super().sampling(_of_con_kons(q))
+
+    @classmethod
+    def usual_curvature(cls, loss: str, clip: float) -> float:
+        """The default curvature: for the squared loss the paper's (N2)."""
+        if loss != "squared":
+            return super().usual_curvature(loss, clip)
+        return 1.0 / (4.0 * clip * clip + 4.0)
+
+
+def _of_con_kons(q: Public) -> Public:
+    """The parameters of the CON-KONS that has the same points and keeps the same."""
+    return {**CONKONS.defaults(), **q, "dictionary": "ald"}
