@@ -28,6 +28,7 @@ from koco_stream.learners.linear.nag import NAG
 from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.linear.oja_son import OjaSON
 from koco_stream.learners.linear.ons import ONS
+from koco_stream.learners.linear.rfd_son import RFDSON
 from koco_stream.learners.linear.rp_son import RPSON
 from koco_stream.learners.references import (
     Reference,
@@ -61,6 +62,7 @@ __all__ = [
     "ONS",
     "PKAWV",
     "PROSNKONS",
+    "RFDSON",
     "RPSON",
     "AdaGrad",
     "Algorithm",
@@ -90,7 +92,7 @@ __all__ = [
 LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
     for learner in (
-        *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON),
+        *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON, RFDSON),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
         *(KAWV, PKAWV, NONSALD),
         Constant,
