@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         FTRLProximal,
         Learner,
         OjaSON,
+        SAdaGrad,
         SketchedKONS,
         load,
     )
@@ -69,6 +70,7 @@ __all__ = [
     "FTRLProximal",
     "Learner",
     "OjaSON",
+    "SAdaGrad",
     "SketchedKONS",
     "WrongInput",
     "__version__",

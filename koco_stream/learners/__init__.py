@@ -30,6 +30,7 @@ from koco_stream.learners.linear.oja_son import OjaSON
 from koco_stream.learners.linear.ons import ONS
 from koco_stream.learners.linear.rfd_son import RFDSON
 from koco_stream.learners.linear.rp_son import RPSON
+from koco_stream.learners.linear.s_adagrad import SAdaGrad
 from koco_stream.learners.references import (
     Reference,
     class_of,
@@ -76,6 +77,7 @@ __all__ = [
     "OjaSON",
     "Public",
     "Reference",
+    "SAdaGrad",
     "Sampling",
     "SketchedKONS",
     "StreamSize",
@@ -93,6 +95,7 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
     for learner in (
         *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON, RFDSON),
+        *(SAdaGrad,),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
         *(KAWV, PKAWV, NONSALD),
         Constant,
