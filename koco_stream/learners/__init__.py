@@ -21,6 +21,7 @@ from koco_stream.learners.kernel.norma import NORMA
 from koco_stream.learners.kernel.pkawv import PKAWV
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.kernel.sketched_kons import SketchedKONS
+from koco_stream.learners.linear.ada_fd import AdaFD
 from koco_stream.learners.linear.adagrad import AdaGrad
 from koco_stream.learners.linear.fd_son import FDSON
 from koco_stream.learners.linear.ftrl_proximal import FTRLProximal
@@ -65,6 +66,7 @@ __all__ = [
     "PROSNKONS",
     "RFDSON",
     "RPSON",
+    "AdaFD",
     "AdaGrad",
     "Algorithm",
     "AnyLearner",
@@ -95,7 +97,7 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
     for learner in (
         *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON, RFDSON),
-        *(SAdaGrad,),
+        *(SAdaGrad, AdaFD),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
         *(KAWV, PKAWV, NONSALD),
         Constant,
