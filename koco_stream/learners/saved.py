@@ -162,6 +162,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
                 saved is None
                 or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)
                 or (saved.shape != value.shape and not grows)
+                or any(has < least for has, least in zip(saved.shape, value.shape, strict=True))
             ):
                 raise ValueError(prefix + name)
             if saved.shape != value.shape:

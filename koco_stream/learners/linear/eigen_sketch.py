@@ -12,7 +12,6 @@ R̄ᵀβ, where R̄ has one row more than R, w̄, whose β is 1.
 """
 
 import math
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,10 +81,9 @@ def buffer_for(m: int) -> int:
     return min(math.ceil(2 * m / 3), LARGEST_BUFFER)
 
 
-def small_lines(params: Any) -> int:
-    """The lines of `a`."""
-    most = params.sketch_size + params.buffer
-    return FIRST_MATRIX + len(params.shape) + rank_one_lines(most)
+def small_lines(rows: int, width: int) -> int:
+    """The lines of `a` for so many rows of R and lines of this width."""
+    return FIRST_MATRIX + width + rank_one_lines(rows)
 
 
 @inlined
@@ -97,7 +95,7 @@ def map_size(params: Any) -> tuple[int, int]:
 def init(params: Any, n_features: int, seed: int) -> State:
     """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
     m, W = params.sketch_size, len(params.shape)
-    a = aligned_zeros(small_lines(params), W)
+    a = aligned_zeros(small_lines(m + params.buffer, W), W)
     a[BETA, m] = 1.0
     n_in, n_out = map_size(params)
     return State(
@@ -115,10 +113,10 @@ def init(params: Any, n_features: int, seed: int) -> State:
 
 def sketch_floats(m: int, d: int) -> int:
     """The size of a state in 8-byte numbers."""
-    params = SimpleNamespace(**shape_params(m))
-    n_in, n_out = map_size(params)
-    maps = maps_floats(d, n_in, n_out, len(params.out_shape), PERIOD)
-    return (d + small_lines(params)) * len(params.shape) + maps
+    rows, sizes = m + buffer_for(m), shape_params(m)
+    width, out = len(sizes["shape"]), len(sizes["out_shape"])
+    maps = maps_floats(d, rows + 1, m + 1, out, PERIOD)
+    return (d + small_lines(rows, width)) * width + maps
 
 
 @jit

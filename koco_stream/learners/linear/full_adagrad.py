@@ -1,10 +1,9 @@
 """AdaGrad with the full matrix G = Σ g gᵀ, this round's gradient included, in O(d³) a round: the
 reference that S-AdaGrad and Ada-FD approximate.
 
-Duchi, Hazan, Singer (JMLR 2011): w ← w − step·(G^½ + δI)⁻¹ g. With δ = 0 the inverse is the
-pseudo-inverse, as in AdaGrad. The eigenvectors Q of G follow each gradient by a rank-one change
-(koco_stream.numerics.rank_one). Predictions are truncated to [−C, C] before the loss is taken; the
-weights are not projected.
+Duchi, Hazan, Singer (JMLR 2011): w ← w − step·(G^½ + δI)⁻¹ g, with the pseudo-inverse if δ = 0. The
+eigenvectors Q of G follow each gradient by a rank-one change. Predictions are truncated to [−C, C]
+before the loss is taken; the weights are not projected.
 """
 
 import math
@@ -25,7 +24,7 @@ from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 from koco_stream.types import Array
 
 NEW_AT = 1e-10  # the share of ‖x‖² outside G's range from which on x is a new direction
-# Lines in `a`: none; the eigenvalues, decreasing; Qg. Then Q, and the scratch of rank-one changes.
+# Lines in `a`: none; the eigenvalues, decreasing; Qg. Then Q, and scratch.
 LAMBDA, Z, FIRST_MATRIX = 1, 2, 3
 
 
@@ -45,21 +44,16 @@ class State(NamedTuple):
     a: Array
 
 
-def width_of(d: int) -> int:
-    """W, the width of a line for d features."""
-    return AT_ONCE * math.ceil(d / AT_ONCE)
-
-
-def lines_for(d: int) -> int:
-    """The lines of `a` for d features."""
-    return FIRST_MATRIX + d + rank_one_lines(d)
+def shape_of(d: int) -> tuple[int, int]:
+    """The lines of `a` for d features, and their width W."""
+    return FIRST_MATRIX + d + rank_one_lines(d), AT_ONCE * math.ceil(d / AT_ONCE)
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, G = 0, Q = I. Nothing is drawn: `seed` is not used."""
-    a = aligned_zeros(lines_for(n_features), width_of(n_features))
-    np.fill_diagonal(a[FIRST_MATRIX : FIRST_MATRIX + n_features], 1.0)
-    return State(np.zeros(n_features), a)
+    state = State(np.zeros(n_features), aligned_zeros(*shape_of(n_features)))
+    np.fill_diagonal(state.a[FIRST_MATRIX : FIRST_MATRIX + n_features], 1.0)
+    return state
 
 
 @jit
@@ -78,17 +72,13 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     slope = loss_slope(params.loss, y_hat, y)
     if slope == 0.0 or math.isnan(y_hat):
         return y_hat
-    d, W, a = s.w.size, s.a.shape[1], s.a.reshape(-1)
-    new = 0.0
+    d, W, a, new = s.w.size, s.a.shape[1], s.a.reshape(-1), 0.0
     for k in range(d):
-        z = row_dot(s.a[FIRST_MATRIX + k], idx, val)
-        s.a[Z, k] = z
-        new += z * z if s.a[LAMBDA, k] == 0.0 else 0.0
-    if new <= NEW_AT * square_norm(val):  # rounding, which the step would make large
-        for k in range(d):
-            s.a[Z, k] = 0.0 if s.a[LAMBDA, k] == 0.0 else s.a[Z, k]
+        s.a[Z, k] = row_dot(s.a[FIRST_MATRIX + k], idx, val)
+        new += s.a[Z, k] ** 2 if s.a[LAMBDA, k] == 0.0 else 0.0
+    rounding = new <= NEW_AT * square_norm(val)  # which the step would make large
     for k in range(d):
-        s.a[Z, k] *= slope
+        s.a[Z, k] = 0.0 if rounding and s.a[LAMBDA, k] == 0.0 else s.a[Z, k] * slope
     add_outer_product(a, W, d, LAMBDA * W, Z * W, FIRST_MATRIX * W, (FIRST_MATRIX + d) * W)
     moved = 0.0
     for k in range(d):
@@ -108,8 +98,7 @@ class FullAdaGrad(Learner):
     step_size : float
         The step, above 0.
     delta : float
-        δ ≥ 0, added to the roots of the eigenvalues. With 0 the step is within the span of the
-        gradients.
+        δ ≥ 0, added to the roots of the eigenvalues.
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -156,8 +145,8 @@ class FullAdaGrad(Learner):
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        d = size.d
-        return spec.Cost(lines_for(d) * width_of(d) + d, 400 + 4 * d * d + 0.06 * d**3)
+        lines, width = shape_of(size.d)
+        return spec.Cost(lines * width + size.d, 400 + 4 * size.d**2 + 0.06 * size.d**3)
 
     @property
     def coef_(self) -> Array:
