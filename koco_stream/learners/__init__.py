@@ -18,12 +18,16 @@ from koco_stream.learners.kernel.nogd import NOGD
 from koco_stream.learners.kernel.norma import NORMA
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.kernel.sketched_kons import SketchedKONS
+from koco_stream.learners.linear.ada_fd import AdaFD
 from koco_stream.learners.linear.adagrad import AdaGrad
 from koco_stream.learners.linear.fd_son import FDSON
+from koco_stream.learners.linear.full_adagrad import FullAdaGrad
 from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.linear.oja_son import OjaSON
 from koco_stream.learners.linear.ons import ONS
+from koco_stream.learners.linear.rfd_son import RFDSON
 from koco_stream.learners.linear.rp_son import RPSON
+from koco_stream.learners.linear.s_adagrad import SAdaGrad
 from koco_stream.learners.references import (
     Reference,
     class_of,
@@ -52,18 +56,22 @@ __all__ = [
     "OGD",
     "ONS",
     "PROSNKONS",
+    "RFDSON",
     "RPSON",
+    "AdaFD",
     "AdaGrad",
     "Algorithm",
     "AnyLearner",
     "Constant",
     "Cost",
     "DualSGD",
+    "FullAdaGrad",
     "Growth",
     "Learner",
     "OjaSON",
     "Public",
     "Reference",
+    "SAdaGrad",
     "Sampling",
     "SketchedKONS",
     "StreamSize",
@@ -80,7 +88,8 @@ __all__ = [
 LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
     for learner in (
-        *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON),
+        *(OGD, AdaGrad, OjaSON, ONS, RPSON, FDSON, RFDSON),
+        *(SAdaGrad, AdaFD, FullAdaGrad),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
         Constant,
     )

@@ -1,0 +1,84 @@
+"""Ada-FD: full-matrix AdaGrad with frequent directions and a constant δ.
+
+Wan, Zhang (IJCAI 2018): S = FD(S, g), w ← w − step·((SᵀS)^½ + δI)⁻¹ g. Predictions are truncated to
+[−C, C] before the loss is taken; the weights are not projected. See eigen_sketch.py for the sketch.
+"""
+
+import math
+
+from koco_stream.learners import spec
+from koco_stream.learners.linear import eigen_sketch
+from koco_stream.learners.linear.eigen_round import EigenSketchLearner, Params, with_inverse
+from koco_stream.numerics.compiler import jit
+
+
+@jit
+def inverse(eigenvalue: float, delta: float) -> float:
+    """1/(√λ + δ)."""
+    return 1.0 / (math.sqrt(eigenvalue) + delta)
+
+
+class AdaFD(EigenSketchLearner):
+    """Full-matrix AdaGrad with frequent directions, w ← w − step_size·((SᵀS)^½ + δI)⁻¹ g.
+
+    Parameters
+    ----------
+    sketch_size : int
+        m, the number of rows of the sketch after a shrink.
+    step_size : float
+        The step, above 0.
+    delta : float
+        δ > 0, added to the roots of the eigenvalues.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss function.
+    clip : float
+        C > 0: predictions are truncated to [−C, C].
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one.
+    sketch_ : ndarray of shape (k, d)
+        S, orthogonal rows; k is less than 2m.
+    eigenvalues_ : ndarray of shape (k,)
+        The eigenvalues of SᵀS, decreasing.
+
+    Notes
+    -----
+    Wan, Zhang (IJCAI 2018). The sketch shrinks when it has up to ⌈2m/3⌉ new directions, instead of
+    in every round (docs/errata.md, S23). While no shrink takes anything, it equals `FullAdaGrad`.
+    """
+
+    parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, spec.DELTA)
+    step = staticmethod(with_inverse("ada_fd", inverse))
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        step_size: float = 1.0,
+        delta: float = 1.0,
+        *,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: spec.Public) -> Params:
+        """The parameters of the compiled step, from the complete public parameters `q`."""
+        return Params(
+            **spec.loss_and_clip(q),
+            curvature=1.0,
+            decreasing=False,
+            step_size=spec.real(q, "step_size"),
+            floor=spec.real(q, "delta"),
+            growth=0.0,
+            project_weights=False,
+            **eigen_sketch.shape_params(spec.whole(q, "sketch_size")),
+        )

@@ -1,0 +1,101 @@
+"""S-AdaGrad ("Sketchy"): full-matrix AdaGrad with frequent directions, with no constant to tune.
+
+Feinberg, Chen, Sun, Anil, Hazan (NeurIPS 2023): (S, ρ) = FD(S, g), α ← α + ρ,
+w ← w − step·(SᵀS + αI)^(−½) g. What a shrink takes from the sketch comes back in all directions.
+With α_0 = 0 the root is that of the pseudo-inverse until the first shrink. Predictions are
+truncated to [−C, C] before the loss is taken; the weights are not projected. See eigen_sketch.py
+for the sketch.
+"""
+
+import math
+
+from koco_stream.learners import spec
+from koco_stream.learners.linear import eigen_sketch
+from koco_stream.learners.linear.eigen_round import (
+    FIRST_ALPHA,
+    EigenSketchLearner,
+    Params,
+    with_inverse,
+)
+from koco_stream.numerics.compiler import jit
+
+
+@jit
+def inverse(eigenvalue: float, alpha: float) -> float:
+    """(λ + α)^(−½), or 0 where that is 1/0."""
+    return 1.0 / math.sqrt(eigenvalue + alpha) if eigenvalue + alpha > 0.0 else 0.0
+
+
+class SAdaGrad(EigenSketchLearner):
+    """Full-matrix AdaGrad with frequent directions, w ← w − step_size·(SᵀS + αI)^(−½) g.
+
+    Parameters
+    ----------
+    sketch_size : int
+        m, the number of rows of the sketch after a shrink.
+    step_size : float
+        The step, above 0.
+    alpha : float
+        α_0 ≥ 0, what is added to the eigenvalues before the first shrink. With 0 the step is within
+        the span of the gradients.
+    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
+        The loss function.
+    clip : float
+        C > 0: predictions are truncated to [−C, C].
+    fit_intercept : bool
+        Add a feature that is always 1.
+    seed : int
+        Not used.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+        The weights, with the intercept's last if there is one.
+    sketch_ : ndarray of shape (k, d)
+        S, orthogonal rows; k is less than 2m.
+    eigenvalues_ : ndarray of shape (k,)
+        The eigenvalues of SᵀS, decreasing.
+    alpha_ : float
+        α now: α_0, and what the shrinks took from the eigenvalues.
+
+    Notes
+    -----
+    Feinberg, Chen, Sun, Anil, Hazan (NeurIPS 2023). The sketch shrinks when it has up
+    to ⌈2m/3⌉ new directions, instead of in every round (docs/errata.md, S23). While no shrink takes
+    anything, it equals `FullAdaGrad`.
+    """
+
+    parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, FIRST_ALPHA)
+    step = staticmethod(with_inverse("s_adagrad", inverse))
+
+    def __init__(
+        self,
+        sketch_size: int = 10,
+        step_size: float = 1.0,
+        alpha: float = 0.0,
+        *,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def to_params(cls, q: spec.Public) -> Params:
+        """The parameters of the compiled step, from the complete public parameters `q`."""
+        return Params(
+            **spec.loss_and_clip(q),
+            curvature=1.0,
+            decreasing=False,
+            step_size=spec.real(q, "step_size"),
+            floor=spec.real(q, "alpha"),
+            growth=1.0,
+            project_weights=False,
+            **eigen_sketch.shape_params(spec.whole(q, "sketch_size")),
+        )
+
+    @property
+    def alpha_(self) -> float:
+        """α now: α_0, and what the shrinks took from the eigenvalues."""
+        return float(self._state.floor)
