@@ -26,6 +26,7 @@ from tests.oracles.kernel_learners import (
     frequencies,
 )
 from tests.oracles.losses import curvatures, slopes
+from tests.oracles.matrix_steps import MatrixSteps
 from tests.oracles.ridge import Kawv, Pkawv
 from tests.oracles.sketched_newton import (
     BufferedFrequentDirections,
@@ -116,6 +117,14 @@ def linear(name, X, y):
             return newton(X, y, BufferedFrequentDirections(2), 1.0)
         case "RPSON":
             return newton(X, y, RandomProjection(projections(2, 0, len(X))), 1.0)
+        case "SAdaGrad":
+            own = {"size": 2, "growth": 1.0}
+            return MatrixSteps(name, step_size=0.1, **own, **common).run(X, y).predictions
+        case "AdaFD":
+            own = {"size": 2, "floor": 1.0}
+            return MatrixSteps(name, step_size=0.1, **own, **common).run(X, y).predictions
+        case "FullAdaGrad":
+            return MatrixSteps(name, step_size=0.1, **common).run(X, y).predictions
     raise ValueError(name)
 
 
@@ -209,6 +218,9 @@ def check(make, reference):
         ("OjaSON", {"sketch_size": 2}, True),
         ("FDSON", {"sketch_size": 2}, True),
         ("RPSON", {"sketch_size": 2}, True),
+        ("SAdaGrad", {"sketch_size": 2, "step_size": 0.1}, False),
+        ("AdaFD", {"sketch_size": 2, "step_size": 0.1}, True),
+        ("FullAdaGrad", {"step_size": 0.1}, False),
     ],
 )
 def test_linear_learners__have_their_digits_or_diverge(name, options, some_diverge):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.llvm import feature_lines as lines
-from koco_stream.numerics.llvm import first_order
+from koco_stream.numerics.llvm import first_order, secular
 from koco_stream.numerics.llvm import point_panels as panels
 from koco_stream.numerics.llvm.registers import literal_fused
 
@@ -179,3 +179,37 @@ def test_aligned_zeros__begin_at_a_cache_line(rows):
     table = lines.aligned_zeros(rows, 12)
     assert table.ctypes.data % 64 == 0
     np.testing.assert_array_equal(table, np.zeros((rows, 12)))
+
+
+@pytest.mark.parametrize("values", ["plain", "graded", "equal", "zero"])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 21])
+def test_secular(n, values):
+    """The stages of a rank-one change, in their order; also where eigenvalues that are equal make
+    infinities and what is no number.
+    """
+    draw, W = np.random.default_rng(n), secular.AT_ONCE * -(-n // secular.AT_ONCE)
+    d, z, squares, roots, lengths = W, 2 * W, 3 * W, 4 * W, (4 + secular.ROOT_LINES) * W
+    vectors, room = lengths + W, (n + secular.LINES_AT_ONCE - 1) * W
+    lines, out = vectors + room, vectors + 2 * room
+    a = np.zeros(out + room)
+    plain = np.sort(draw.random(n))[::-1]
+    a[d : d + n] = {
+        "plain": plain,
+        "graded": np.sort(10.0 ** -draw.uniform(0, 12, n))[::-1],
+        "equal": np.round(2.0 * plain),
+        "zero": 0.0 * plain,
+    }[values]
+    a[z : z + n] = draw.standard_normal(n) * (draw.random(n) < 0.8)
+    a[lines : lines + n * W] = draw.standard_normal(n * W)
+    a, *_ = check(secular, "squared", a, W, z, squares)
+    total = secular.literal_squared(a, W, z, squares)
+    for first in range(0, n, secular.AT_ONCE):
+        a, *_ = check(secular, "secular_start", a, W, d, squares, n, 2.0 * total, roots, first)
+        for _ in range(12):
+            a, *_ = check(secular, "secular_step", a, W, d, squares, n, roots, first)
+    for first in range(0, n, secular.AT_ONCE):
+        a, *_ = check(secular, "secular_columns", a, W, d, z, n, roots, vectors, lengths, first)
+    for first in range(0, n, secular.AT_ONCE):
+        a, *_ = check(secular, "secular_values", a, W, d, z, n, roots, lengths, first)
+    for first in range(0, W, secular.AT_ONCE):
+        a, *_ = check(secular, "turned", a, W, n, vectors, lengths, lines, out, first)

@@ -8,7 +8,9 @@ import numpy as np
 
 from tests.oracles.exact_algebra import eigen_of_rows
 
-NEW_AT = 1e-10  # a row is a new direction if this share of ‖x‖² is outside the span of the others
+# A row is a new direction if this share of ‖x‖² is outside the span of the others: a row without
+# zeros, and another.
+NEW_AT, NEW_SPARSE_AT = 1e-10, 1e-7
 
 
 def reciprocal(x):
@@ -28,7 +30,7 @@ ROOTS = {
 class MatrixSteps:
     """`learner` on the rows X (n, d) with labels y (n,).
 
-    size: m, and buffer: the raw rows between shrinks; None for the matrix of all gradients. floor:
+    size: m, and buffer: the gradients between shrinks; None for the matrix of all gradients. floor:
     α_0, or δ. growth: the share of ρ that a shrink adds to it. After `run`: predictions (n,),
     products uᵀx (n,) before they are bounded, weights (d,), floor, shrinks and their ρ, S (its rows
     orthogonal), and `matrix`, the sum of all ĝĝᵀ.
@@ -76,7 +78,8 @@ class MatrixSteps:
         values, V = eigen_of_rows(self.S)
         outside = x - V.T @ (V @ x)
         outside -= V.T @ (V @ outside)
-        if outside @ outside <= NEW_AT * (x @ x):
+        share = NEW_AT if x.all() or self.size is None else NEW_SPARSE_AT
+        if outside @ outside <= share * (x @ x):
             outside = 0 * x
         z = self.weights @ x
         y_hat = np.clip(z, -self.clip, self.clip)
@@ -97,8 +100,7 @@ class MatrixSteps:
         if not outside.any():
             self.dependent += 1
             g = V.T @ (V @ g)
-        else:
-            self.raw += 1
+        self.raw += 1
         values, V = eigen_of_rows(np.vstack([self.S, scale * g]))
         rho = None
         if self.raw == self.buffer:

@@ -49,11 +49,12 @@ class AdaFD(EigenSketchLearner):
 
     Notes
     -----
-    Wan, Zhang (IJCAI 2018). The sketch shrinks when it has up to ⌈2m/3⌉ new directions, instead of
-    in every round (docs/errata.md, S23). While no shrink takes anything, it equals `FullAdaGrad`.
+    Wan, Zhang (IJCAI 2018). The sketch shrinks after up to ⌈2m/3⌉ gradients, instead of in every
+    round (docs/errata.md, S23). While no shrink takes anything, it equals `FullAdaGrad`.
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, spec.DELTA)
+    numbers_version = 2
     step = staticmethod(with_inverse("ada_fd", inverse))
 
     def __init__(

@@ -104,7 +104,7 @@ def learn(
     shrinks, moved = False, 0.0
     if c != 0.0:
         sketch.add_row(params, s, c, outside)
-        shrinks = s.filled[()] == params.buffer
+        shrinks = s.gradients[()] == params.buffer
         if shrinks:
             s.floor[()] += params.growth * sketch.shrink(params, s)
         # What of g lies outside Q is multiplied by f(0). Without a shrink, nothing does.
@@ -117,7 +117,8 @@ def learn(
             a[EACH * W + i] = -step * (f - f_0) * z
         sketch.add_weights(params, s)
         w_coef -= step * f_0
-        moved += step * f_0 * n2
+        # A step outside Q is added to all of x, and taken back inside.
+        moved = max(abs(moved + step * f_0 * n2), abs(step * f_0 * n2))
     if loses_digits(moved, params.clip):
         return True
     a[COEF * W + m] = w_coef
@@ -136,7 +137,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     y_hat, n2 = sketch.inspect(params, s, idx, val)
     if n2 == 0.0:
         return 0.0
-    outside, w_coef = sketch.resolve(params, s, n2), 0.0
+    outside, w_coef = sketch.resolve(params, s, idx, val, n2), 0.0
     if abs(y_hat) > params.clip:
         if math.isinf(y_hat):
             return math.nan

@@ -6,7 +6,7 @@ one raw row, x divided by what of it lies outside Q, unless it lies in Q to roun
 and M as a rank-one change does (koco_stream.numerics.rank_one). So any function of SᵀS can be
 applied to a vector in O(m²) numbers and the row's own features.
 
-The round that brings the b-th raw row shrinks the sketch: λ ← λ − λ_{m+1}, the first m lines of M
+The b-th gradient since the last shrink shrinks the sketch: λ ← λ − λ_{m+1}, the first m lines of M
 become the map of this epoch (koco_stream.numerics.lazy_maps), and M becomes I. The weights are
 R̄ᵀβ, where R̄ has one row more than R, w̄, whose β is 1.
 """
@@ -42,7 +42,10 @@ from koco_stream.types import Array
 
 PERIOD = 2048  # shrinks, after which all columns are brought up to date
 LARGEST_BUFFER = 14  # of raw rows: each makes Q longer, and with it every rank-one change
-NEW_AT = 1e-10  # the share of ‖x‖² outside Q from which on x is a new direction
+# The share of ‖x‖² outside Q from which on x is a new direction: for a row with all features, and
+# for another, of which ‖x‖² − ‖Qx‖² has to say what is outside.
+NEW_AT, NEW_SPARSE_AT = 1e-10, 1e-7
+REFINE_AT = 1e-2  # below this share, what is outside is computed feature by feature
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
 # Lines in `a`. State: β; the eigenvalues λ, decreasing. Scratch: a row's gathered line, Rx; z = Qx;
@@ -52,8 +55,9 @@ BETA, LAMBDA, LINE, Z, COEF, EACH, SUM, FIRST_MATRIX = range(8)
 
 
 class State(NamedTuple):
-    """t: () rounds. kept, filled: () kept and raw rows of R. shrinks, folds: () how often. floor:
-    () what is added to the eigenvalues or to their roots. table: (d, W), line j = the kept rows'
+    """t: () rounds. kept, filled: () kept and raw rows of R. gradients: () since the last shrink.
+    shrinks, folds: () how often. floor: () what is added to the eigenvalues or to their roots.
+    rest: (d,) scratch for a row's part outside Q. table: (d, W), line j = the kept rows'
     column j (m numbers), w̄_j, the raw rows' column j (b numbers); last the column's epoch. a: the
     small vectors and matrices. maps: the shrinks to be applied to columns.
     """
@@ -61,9 +65,11 @@ class State(NamedTuple):
     t: Array
     kept: Array
     filled: Array
+    gradients: Array
     shrinks: Array
     folds: Array
     floor: Array
+    rest: Array
     table: Array
     a: Array
     maps: Maps
@@ -102,9 +108,11 @@ def init(params: Any, n_features: int, seed: int) -> State:
         t=np.zeros((), np.int64),
         kept=np.zeros((), np.int64),
         filled=np.zeros((), np.int64),
+        gradients=np.zeros((), np.int64),
         shrinks=np.zeros((), np.int64),
         folds=np.zeros((), np.int64),
         floor=np.array(params.floor),
+        rest=np.zeros(n_features),
         table=feature_table(n_features, W, False),
         a=a.reshape(-1),
         maps=empty_maps(n_features, n_in, n_out, params.out_shape, PERIOD),
@@ -116,7 +124,7 @@ def sketch_floats(m: int, d: int) -> int:
     rows, sizes = m + buffer_for(m), shape_params(m)
     width, out = len(sizes["shape"]), len(sizes["out_shape"])
     maps = maps_floats(d, rows + 1, m + 1, out, PERIOD)
-    return (d + small_lines(rows, width)) * width + maps
+    return (d + small_lines(rows, width)) * width + d + maps
 
 
 @jit
@@ -137,13 +145,28 @@ def inspect(params: Any, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @jit
-def resolve(params: Any, s: State, n2: float) -> float:
+def resolve(params: Any, s: State, idx: Array, val: Array, n2: float) -> float:
     """z = Qx of the row that was inspected last, in the scratch. Returns what of ‖x‖² lies outside
     Q, or 0 if that is rounding.
     """
-    a, W = s.a, len(params.shape)
-    times(a, params.shape, FIRST_MATRIX * W, LINE * W, Z * W)
+    a, W, M = s.a, len(params.shape), FIRST_MATRIX * len(params.shape)
+    times(a, params.shape, M, LINE * W, Z * W)
     outside = n2 - line_dot(a, params.shape, Z * W, Z * W)
+    if idx.size < s.table.shape[0]:
+        return outside if outside > NEW_SPARSE_AT * n2 else 0.0
+    if outside < REFINE_AT * n2:
+        # x − Qᵀz, whose part along Q corrects z (Gram and Schmidt, twice)
+        combine(a, params.shape, s.kept[()] + s.filled[()], M, a, Z * W, a, SUM * W)
+        for i in range(idx.size):
+            inside = 0.0
+            for k in range(W - 1):
+                inside += s.table[idx[i], k] * a[SUM * W + k]
+            s.rest[i] = np.float64(val[i]) - inside
+        outside = gather(s.table, params.shape, idx, s.rest, a, SUM * W)
+        times(a, params.shape, M, SUM * W, EACH * W)
+        for k in range(W):
+            a[Z * W + k] += a[EACH * W + k]
+        outside -= line_dot(a, params.shape, EACH * W, EACH * W)
     return outside if outside > NEW_AT * n2 else 0.0
 
 
@@ -175,6 +198,7 @@ def add_row(params: Any, s: State, c: float, outside: float) -> None:
         a[Z * W + n] = outside * scale
         s.filled[()] += 1
         n += 1
+    s.gradients[()] += 1
     for i in range(n):
         a[Z * W + i] *= c
     add_outer_product(a, W, n, LAMBDA * W, Z * W, M, (FIRST_MATRIX + W) * W)
@@ -201,6 +225,6 @@ def shrink(params: Any, s: State) -> float:
         a[BETA * W + i] = 1.0 if i == m else 0.0
         for k in range(W):
             a[M + i * W + k] = 1.0 if i == k and i < kept else 0.0
-    s.kept[()], s.filled[()] = kept, 0
+    s.kept[()], s.filled[()], s.gradients[()] = kept, 0, 0
     s.shrinks[()] += 1
     return rho

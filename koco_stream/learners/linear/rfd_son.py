@@ -63,8 +63,8 @@ class RFDSON(EigenSketchLearner):
 
     Notes
     -----
-    Luo, Chen, Zhang, Li, Zhang (JMLR 2019). The sketch shrinks when it has up to
-    ⌈2m/3⌉ new directions, instead of in every round (docs/errata.md, S23).
+    Luo, Chen, Zhang, Li, Zhang (JMLR 2019). The sketch shrinks after up to ⌈2m/3⌉
+    gradients, instead of in every round (docs/errata.md, S23).
     """
 
     parameters = (
@@ -75,6 +75,7 @@ class RFDSON(EigenSketchLearner):
         spec.CURVATURE_SCHEDULE,
         spec.PROJECTION,
     )
+    numbers_version = 2
     step = staticmethod(with_inverse("rfd_son", inverse))
 
     def __init__(

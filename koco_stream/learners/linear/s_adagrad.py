@@ -60,12 +60,13 @@ class SAdaGrad(EigenSketchLearner):
 
     Notes
     -----
-    Feinberg, Chen, Sun, Anil, Hazan (NeurIPS 2023). The sketch shrinks when it has up
-    to ⌈2m/3⌉ new directions, instead of in every round (docs/errata.md, S23). While no shrink takes
+    Feinberg, Chen, Sun, Anil, Hazan (NeurIPS 2023). The sketch shrinks after up to
+    ⌈2m/3⌉ gradients, instead of in every round (docs/errata.md, S23). While no shrink takes
     anything, it equals `FullAdaGrad`.
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, FIRST_ALPHA)
+    numbers_version = 2
     step = staticmethod(with_inverse("s_adagrad", inverse))
 
     def __init__(

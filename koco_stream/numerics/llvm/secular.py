@@ -80,7 +80,7 @@ def literal_secular_start(
             term = a[squares + j] / (a[d + j] - pole - middle)
             rest = rest + np.where((number == j) | (number == j + 1), 0.0, term)
         to_left = np.where(is_first, True, 0.0 <= rest + (other - own) / middle)
-        weight, signed = np.where(to_left, own, other), np.where(to_left, rest, -rest)
+        weight, signed = np.where(to_left, own, other), np.where(to_left, rest, 0.0 - rest)
         b = signed * gap + own + other
         square = b * b - signed * weight * gap * 4.0
         root = np.sqrt(np.where(0.0 < square, square, 0.0))
@@ -89,10 +89,10 @@ def literal_secular_start(
         size = np.where((0.0 < size) & (size < most), size, most * 0.5)
     values = {
         ORIGIN: np.where(to_left, pole, next_pole),
-        LEFT: np.where(to_left, 0.0, -gap),
+        LEFT: np.where(to_left, 0.0, 0.0 - gap),
         RIGHT: np.where(to_left, gap, 0.0),
-        TAU: np.where(to_left, size, -size),
-        LOW: np.where(to_left, 0.0, -most),
+        TAU: np.where(to_left, size, 0.0 - size),
+        LOW: np.where(to_left, 0.0, 0.0 - most),
         HIGH: np.where(to_left, most, 0.0),
     }
     for k, line in values.items():
@@ -230,9 +230,9 @@ def literal_secular_columns(
         for i in range(n):
             apart = own - a[roots + ORIGIN * W + i] - a[roots + TAU * W + i]
             a[out + i * W + first : out + i * W + first + AT_ONCE] = apart
-            product = product * np.where(number == i, -apart, apart / (own - a[d + i]))
+            product = product * np.where(number == i, 0.0 - apart, apart / (own - a[d + i]))
         size = np.sqrt(np.abs(product))
-        estimate = np.where(weights < 0.0, -size, size)
+        estimate = np.where(weights < 0.0, 0.0 - size, size)
         for i in range(n):
             line = a[out + i * W + first : out + i * W + first + AT_ONCE]
             line[:] = np.where(weights == 0.0, 0.0, estimate / line)
@@ -307,7 +307,8 @@ def literal_turned(
         for j in range(n):
             line = a[lines + j * W + first : lines + j * W + first + AT_ONCE]
             total = literal_fused(line, a[vectors + i * W + j], total)
-        a[out + i * W + first : out + i * W + first + AT_ONCE] = total * a[scales + i]
+        with np.errstate(all="ignore"):  # behind the n-th, scales may be infinite
+            a[out + i * W + first : out + i * W + first + AT_ONCE] = total * a[scales + i]
 
 
 @instruction(types.void, literal_turned, AT_ONCE)

@@ -1,0 +1,249 @@
+"""Eigenvalues and eigenvectors after a rank-one change, against NumPy's of the dense matrix, and
+against exact counts of eigenvalues where the spectrum is graded.
+
+The branches that the cases take are counted, and the last test asks that each occurred.
+"""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from koco_stream.numerics import rank_one
+from koco_stream.numerics.llvm import secular
+from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
+
+pytestmark = pytest.mark.one_python
+
+ROUNDING = 1e-13
+BRANCHES = Counter()
+D, Z, LINES = 1, 2, 3  # lines of the flat array
+GUARD = 7.25  # behind its end
+
+
+def packed(d, z, Q):
+    """(the flat array, W, the offset of the scratch) for eigenvalues d, z and the lines Q."""
+    n, W = len(d), secular.AT_ONCE * -(-len(d) // secular.AT_ONCE)
+    a = np.zeros((LINES + n + rank_one_lines(n) + 1, W))
+    a[D, :n], a[Z, :n], a[LINES : LINES + n, :n], a[-1] = d, z, Q, GUARD
+    return a.reshape(-1), W, (LINES + n) * W
+
+
+def changed(d, z, Q):
+    """(d, z, Q) after the change. Counts the branches that it takes."""
+    n = len(d)
+    count_branches(d, z, Q)
+    a, W, scratch = packed(d, z, Q)
+    active = add_outer_product(a, W, n, D * W, Z * W, LINES * W, scratch)
+    a = a.reshape(-1, W)
+    assert 0 <= active <= n
+    assert (a[-1] == GUARD).all()
+    for k in (D, Z):
+        assert not a[k, n:].any()
+    assert not a[LINES : LINES + n, n:].any()
+    return a[D, :n], a[Z, :n], a[LINES : LINES + n, :n]
+
+
+def count_branches(d, z, Q):
+    """Take the change apart into its stages, and count what they do."""
+    n, (a, W, scratch) = len(d), packed(d, z, Q)
+    by_z = np.sum((z != 0) & (z * z <= secular.EPSILON**2 * d))
+    active = rank_one._deflate(a, W, n, D * W, Z * W, LINES * W)
+    equal = n - active - np.sum(z * z <= secular.EPSILON**2 * d)
+    steps = halvings = 0
+    if active:
+        squares, roots = scratch, scratch + rank_one.ROOTS * W
+        total = secular.literal_squared(a, W, Z * W, squares)
+        for first in range(0, active, secular.AT_ONCE):
+            secular.literal_secular_start(a, W, D * W, squares, active, 2 * total, roots, first)
+            lines = a[roots : roots + secular.ROOT_LINES * W].reshape(-1, W)[:, :active]
+            for _ in range(rank_one.MOST_STEPS):
+                before = lines[secular.TAU].copy()
+                more = secular.literal_secular_step(a, W, D * W, squares, active, roots, first)
+                middle = (lines[secular.LOW] + lines[secular.HIGH]) * 0.5
+                steps += 1
+                halvings += np.sum((before != lines[secular.TAU]) & (lines[secular.TAU] == middle))
+                if not more:
+                    break
+            else:
+                raise AssertionError("a root was not found")
+        rank_one._turn(a, W, active, D * W, Z * W, LINES * W, scratch)
+    new = a[D * W : D * W + n]
+    taken = {
+        "nothing deflated": active == n,
+        "all deflated": active == 0,
+        "deflated by z": by_z > 0,
+        "z of 0": (z == 0).any(),
+        "equal eigenvalues": equal > 0,
+        "sorted": (np.diff(new) > 0).any(),
+        "more roots than at once": active > secular.AT_ONCE,
+        "several steps": steps > 1,
+        "halved bounds": halvings > 0,
+    }
+    BRANCHES.update(branch for branch, occurred in taken.items() if occurred)
+
+
+def orthogonal(draw, n):
+    return np.linalg.qr(draw.standard_normal((n, n)))[0]
+
+
+def spectrum(kind, draw, n):
+    """Decreasing eigenvalues (n,)."""
+    d = {
+        "plain": draw.random(n),
+        "graded": 10.0 ** -draw.uniform(0, 12, n),
+        "equal": draw.choice([1.0, 0.5, 1e-6], n),
+        "nearly equal": 1.0 + secular.EPSILON * draw.integers(0, 40, n),
+        "near": 1.0 + 1e-9 * draw.random(n),
+        "some zero": draw.random(n) * (draw.random(n) < 0.5),
+        "one zero": np.where(np.arange(n) < n - 1, 10.0 ** -draw.uniform(0, 12, n), 0.0),
+        "zero": np.zeros(n),
+    }[kind]
+    return np.sort(d)[::-1]
+
+
+def vector(kind, draw, d):
+    """z (n,)."""
+    n, z = len(d), draw.standard_normal(len(d))
+    return {
+        "plain": z,
+        "sparse": z * (draw.random(n) < 0.4),
+        "graded": z * 10.0 ** -draw.uniform(0, 12, n),
+        "as the spectrum": z * np.sqrt(d),
+        "tiny": z * np.sqrt(d) * 10.0 ** -draw.uniform(10, 20, n),
+        "large": 1e6 * z,
+        "one": z * (np.arange(n) == draw.integers(n)),
+        "zero": 0 * z,
+    }[kind]
+
+
+SPECTRA = [
+    "plain", "graded", "equal", "nearly equal", "near", "some zero", "one zero", "zero",
+]  # fmt: skip
+VECTORS = ["plain", "sparse", "graded", "as the spectrum", "tiny", "large", "one", "zero"]
+cases = {
+    "seed": st.integers(0, 10**6),
+    "n": st.integers(1, 40),
+    "values": st.sampled_from(SPECTRA),
+    "weights": st.sampled_from(VECTORS),
+    "scale": st.sampled_from([1.0, 1.0, 1e-60, 1e60]),
+}
+
+
+def case_of(seed, n, values, weights, scale):
+    draw = np.random.default_rng(seed)
+    d = spectrum(values, draw, n)
+    return scale * d, np.sqrt(scale) * vector(weights, draw, d), draw
+
+
+def positive(d, z, x):
+    """How many eigenvalues of diag(d) + zzᵀ are above x, in exact arithmetic: those of d, and one
+    more if the secular function is negative there.
+    """
+    d, z = [Fraction(v) for v in d], [Fraction(v) for v in z]
+    if any(v == x and w for v, w in zip(d, z, strict=True)):
+        x += max(*d, *(w * w for w in z)) / 2**200
+    above = sum(v > x for v in d)
+    terms = [w * w / (v - x) for v, w in zip(d, z, strict=True) if w]
+    return above + (1 + sum(terms) < 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(**cases)
+def test_change__gives_the_eigenvalues_and_vectors_of_the_dense_matrix(**case):
+    d, z, draw = case_of(**case)
+    Q = orthogonal(draw, len(d))
+    A = (Q.T * d) @ Q + np.outer(Q.T @ z, Q.T @ z)
+    new, weights, lines = changed(d, z, Q)
+    size = d[0] + z @ z
+    assert (np.diff(new) <= 0).all()
+    assert (new >= 0).all()
+    np.testing.assert_allclose(new, np.linalg.eigvalsh(A)[::-1], rtol=0, atol=ROUNDING * size)
+    np.testing.assert_allclose(lines @ lines.T, np.eye(len(d)), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose((lines.T * new) @ lines, A, rtol=0, atol=ROUNDING * size)
+    expected = lines @ (Q.T @ z)
+    left_out = secular.EPSILON * np.sqrt(len(d) * d[0])
+    allowed = ROUNDING * np.linalg.norm(z) + 2 * left_out
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=allowed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(**{**cases, "n": st.integers(1, 20)})
+@example(seed=29664, n=9, values="graded", weights="graded", scale=1.0)  # halves bounds
+def test_eigenvalues__are_correct_relative_to_themselves(**case):
+    """Also those that are 1e-12 of the largest, or less: exact arithmetic counts how many lie
+    above each, a little smaller and a little larger.
+    """
+    d, z, _ = case_of(**case)
+    new, _, _ = changed(d, z, np.eye(len(d)))
+    allowed = Fraction(2 * ROUNDING)
+    for i, value in enumerate(new):
+        value = Fraction(value)
+        assert positive(d, z, value * (1 + allowed)) <= i
+        assert value == 0 or positive(d, z, value * (1 - allowed)) >= i + 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(**cases)
+def test_small_entries__are_correct_relative_to_their_line_and_column(**case):
+    """The matrix of the new eigenpairs has the old one's entries A_ij to rounding of √(A_ii A_jj):
+    what is small is not lost beside what is large.
+    """
+    d, z, _ = case_of(**case)
+    A = np.diag(d) + np.outer(z, z)
+    new, _, lines = changed(d, z, np.eye(len(d)))
+    sizes = np.sqrt(np.diag(A))
+    assert (np.abs((lines.T * new) @ lines - A) <= 5 * ROUNDING * np.outer(sizes, sizes)).all()
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 17])
+def test_many_changes__add_up(n):
+    """From 0 on, as a learner makes them, some of them repeated: eigenvalues and eigenvectors stay
+    those of the sum.
+    """
+    draw = np.random.default_rng(n)
+    rows = draw.standard_normal((60, n)) * 10.0 ** -draw.uniform(0, 3, (60, 1))
+    rows[20:40] = rows[:20]
+    d, Q, A = np.zeros(n), np.eye(n), np.zeros((n, n))
+    for g in rows:
+        d, z, Q = changed(d, Q @ g, Q)
+        A += np.outer(g, g)
+        np.testing.assert_allclose(z, Q @ g, rtol=0, atol=10 * ROUNDING * np.linalg.norm(g))
+    np.testing.assert_allclose(Q @ Q.T, np.eye(n), rtol=0, atol=10 * ROUNDING)
+    np.testing.assert_allclose((Q.T * d) @ Q, A, rtol=0, atol=10 * ROUNDING * d[0])
+
+
+def test_lines__may_be_in_a_basis_of_other_size():
+    """Lines of W numbers of which more than n are used, as of vectors over stored rows."""
+    n, W, draw = 3, 8, np.random.default_rng(0)
+    M = draw.standard_normal((n, W))
+    d, z = np.array([3.0, 1.0, 0.0]), np.array([0.5, -1.0, 2.0])
+    a, _, scratch = packed(d, z, np.eye(n))
+    a[LINES * W : (LINES + n) * W] = M.reshape(-1)
+    add_outer_product(a, W, n, D * W, Z * W, LINES * W, scratch)
+    _, _, V = changed(d, z, np.eye(n))
+    found = a[LINES * W : (LINES + n) * W].reshape(n, W)
+    np.testing.assert_allclose(found, V @ M, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "nothing deflated",
+        "all deflated",
+        "deflated by z",
+        "z of 0",
+        "equal eigenvalues",
+        "sorted",
+        "more roots than at once",
+        "several steps",
+        "halved bounds",
+    ],
+)
+def test_every_branch__occurred_in_the_tests_above(branch):
+    if not BRANCHES:
+        pytest.skip("needs the tests above, in the same session")
+    assert BRANCHES[branch], BRANCHES
