@@ -48,6 +48,10 @@ SMALL = 1e-6  # of the clip
 TABLES, ROWS = 40, 60
 KINDS = 8
 MILD = 4  # the kind with scales from 0.1 to 10
+# A kind, with scales from 10⁻³ to 10³, on which sketches with known eigenvectors have fewer digits,
+# since their eigenvectors are right to the rounding of the largest eigenvalue (docs/errata.md, S23)
+UNLIKE = 6
+OF_EIGENVECTORS = ("RFDSON", "SAdaGrad", "AdaFD")
 SIGMA = curvatures["squared"](1.0)
 KERNELS = ("gaussian", "linear")
 MOST_LOST = 0.08  # the share of longer runs with large steps that lose digits and do not say it
@@ -117,6 +121,10 @@ def linear(name, X, y):
             return newton(X, y, BufferedFrequentDirections(2), 1.0)
         case "RPSON":
             return newton(X, y, RandomProjection(projections(2, 0, len(X))), 1.0)
+        case "RFDSON":
+            own = {"size": 2, "growth": 0.5, "floor": 1.0, "curvature": SIGMA}
+            steps = MatrixSteps(name, projection="weights", **own, **common)
+            return steps.run(X, y).predictions
         case "SAdaGrad":
             own = {"size": 2, "growth": 1.0}
             return MatrixSteps(name, step_size=0.1, **own, **common).run(X, y).predictions
@@ -191,11 +199,15 @@ def judged(model, X, y, expected):
     return False
 
 
-def check(make, reference):
-    """Judge a learner on all tables: it diverges on none of mild scales."""
+def check(make, reference, left_out=None):
+    """Judge a learner on all tables, but for those of the kind that is left out: it diverges on
+    none of mild scales.
+    """
     diverged = compared = 0
     for number in range(TABLES):
         X, y, kind = table(number)
+        if kind == left_out:
+            continue
         expected = reference(X, y)
         if expected is not None:
             compared += 1
@@ -218,14 +230,18 @@ def check(make, reference):
         ("OjaSON", {"sketch_size": 2}, True),
         ("FDSON", {"sketch_size": 2}, True),
         ("RPSON", {"sketch_size": 2}, True),
-        ("SAdaGrad", {"sketch_size": 2, "step_size": 0.1}, False),
+        ("RFDSON", {"sketch_size": 2, "alpha": 1.0}, True),
+        ("SAdaGrad", {"sketch_size": 2, "step_size": 0.1}, True),
         ("AdaFD", {"sketch_size": 2, "step_size": 0.1}, True),
         ("FullAdaGrad", {"step_size": 0.1}, False),
     ],
 )
 def test_linear_learners__have_their_digits_or_diverge(name, options, some_diverge):
     learner = LEARNERS[name.split()[0]]
-    diverged, compared = check(lambda: learner(**options), lambda X, y: linear(name, X, y))
+    left_out = UNLIKE if name in OF_EIGENVECTORS else None
+    diverged, compared = check(
+        lambda: learner(**options), lambda X, y: linear(name, X, y), left_out
+    )
     assert 0 < diverged < compared if some_diverge else diverged == 0
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from tests.oracles.exact_algebra import eigen_of_rows
 
-# A row is a new direction if this share of ‖x‖² is outside the span of the others: a row without
-# zeros, and another.
-NEW_AT, NEW_SPARSE_AT = 1e-10, 1e-7
+# A row is a new direction if this share of ‖x‖² is outside the span of the others: with up to FEW
+# features, and with more.
+FEW, NEW_AT, NEW_OF_MANY_AT = 1024, 1e-10, 1e-7
 
 
 def reciprocal(x):
@@ -78,7 +78,7 @@ class MatrixSteps:
         values, V = eigen_of_rows(self.S)
         outside = x - V.T @ (V @ x)
         outside -= V.T @ (V @ outside)
-        share = NEW_AT if x.all() or self.size is None else NEW_SPARSE_AT
+        share = NEW_AT if x.size <= FEW or self.size is None else NEW_OF_MANY_AT
         if outside @ outside <= share * (x @ x):
             outside = 0 * x
         z = self.weights @ x

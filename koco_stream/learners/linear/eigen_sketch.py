@@ -42,10 +42,11 @@ from koco_stream.types import Array
 
 PERIOD = 2048  # shrinks, after which all columns are brought up to date
 LARGEST_BUFFER = 14  # of raw rows: each makes Q longer, and with it every rank-one change
-# The share of ‖x‖² outside Q from which on x is a new direction: for a row with all features, and
-# for another, of which ‖x‖² − ‖Qx‖² has to say what is outside.
-NEW_AT, NEW_SPARSE_AT = 1e-10, 1e-7
-REFINE_AT = 1e-2  # below this share, what is outside is computed feature by feature
+FEW = 1024  # so many features at most: what is outside Q is computed feature by feature
+# The share of ‖x‖² outside Q from which on x is a new direction: with few features, and with more,
+# where ‖x‖² − ‖Qx‖² has to say what is outside.
+NEW_AT, NEW_OF_MANY_AT = 1e-10, 1e-7
+REFINE_AT = 1e-2  # below this share the digits of ‖x‖² − ‖Qx‖² are too few
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
 # Lines in `a`. State: β; the eigenvalues λ, decreasing. Scratch: a row's gathered line, Rx; z = Qx;
@@ -57,9 +58,10 @@ BETA, LAMBDA, LINE, Z, COEF, EACH, SUM, FIRST_MATRIX = range(8)
 class State(NamedTuple):
     """t: () rounds. kept, filled: () kept and raw rows of R. gradients: () since the last shrink.
     shrinks, folds: () how often. floor: () what is added to the eigenvalues or to their roots.
-    rest: (d,) scratch for a row's part outside Q. table: (d, W), line j = the kept rows'
-    column j (m numbers), w̄_j, the raw rows' column j (b numbers); last the column's epoch. a: the
-    small vectors and matrices. maps: the shrinks to be applied to columns.
+    rest, every: (d,), or (0,) of more than a few: a row's part outside Q, and all features. table:
+    (d, W), line j = the kept rows' column j (m numbers), w̄_j, the raw rows' column j (b numbers);
+    last the column's epoch. a: the small vectors and matrices. maps: the shrinks to be applied to
+    columns.
     """
 
     t: Array
@@ -70,6 +72,7 @@ class State(NamedTuple):
     folds: Array
     floor: Array
     rest: Array
+    every: Array
     table: Array
     a: Array
     maps: Maps
@@ -104,6 +107,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
     a = aligned_zeros(small_lines(m + params.buffer, W), W)
     a[BETA, m] = 1.0
     n_in, n_out = map_size(params)
+    few = n_features if n_features <= FEW else 0
     return State(
         t=np.zeros((), np.int64),
         kept=np.zeros((), np.int64),
@@ -112,7 +116,8 @@ def init(params: Any, n_features: int, seed: int) -> State:
         shrinks=np.zeros((), np.int64),
         folds=np.zeros((), np.int64),
         floor=np.array(params.floor),
-        rest=np.zeros(n_features),
+        rest=np.zeros(few),
+        every=np.arange(few, dtype=np.int32),
         table=feature_table(n_features, W, False),
         a=a.reshape(-1),
         maps=empty_maps(n_features, n_in, n_out, params.out_shape, PERIOD),
@@ -124,7 +129,7 @@ def sketch_floats(m: int, d: int) -> int:
     rows, sizes = m + buffer_for(m), shape_params(m)
     width, out = len(sizes["shape"]), len(sizes["out_shape"])
     maps = maps_floats(d, rows + 1, m + 1, out, PERIOD)
-    return (d + small_lines(rows, width)) * width + d + maps
+    return (d + small_lines(rows, width)) * width + 2 * FEW + maps
 
 
 @jit
@@ -152,22 +157,34 @@ def resolve(params: Any, s: State, idx: Array, val: Array, n2: float) -> float:
     a, W, M = s.a, len(params.shape), FIRST_MATRIX * len(params.shape)
     times(a, params.shape, M, LINE * W, Z * W)
     outside = n2 - line_dot(a, params.shape, Z * W, Z * W)
-    if idx.size < s.table.shape[0]:
-        return outside if outside > NEW_SPARSE_AT * n2 else 0.0
+    if s.every.size == 0:
+        return outside if outside > NEW_OF_MANY_AT * n2 else 0.0
     if outside < REFINE_AT * n2:
-        # x − Qᵀz, whose part along Q corrects z (Gram and Schmidt, twice)
-        combine(a, params.shape, s.kept[()] + s.filled[()], M, a, Z * W, a, SUM * W)
-        for i in range(idx.size):
-            inside = 0.0
-            for k in range(W - 1):
-                inside += s.table[idx[i], k] * a[SUM * W + k]
-            s.rest[i] = np.float64(val[i]) - inside
-        outside = gather(s.table, params.shape, idx, s.rest, a, SUM * W)
-        times(a, params.shape, M, SUM * W, EACH * W)
-        for k in range(W):
-            a[Z * W + k] += a[EACH * W + k]
-        outside -= line_dot(a, params.shape, EACH * W, EACH * W)
+        outside = refined(params, s, idx, val)
     return outside if outside > NEW_AT * n2 else 0.0
+
+
+@jit
+def refined(params: Any, s: State, idx: Array, val: Array) -> float:
+    """What of ‖x‖² lies outside Q, from x − Qᵀz, whose part along Q is added to z: Gram and
+    Schmidt, twice.
+    """
+    a, W, M = s.a, len(params.shape), FIRST_MATRIX * len(params.shape)
+    n_in, n_out = map_size(params)
+    combine(a, params.shape, s.kept[()] + s.filled[()], M, a, Z * W, a, SUM * W)
+    for j in range(s.every.size):
+        s.rest[j] = 0.0
+        if s.table[j, W - 1] != 0.0:  # it was used
+            refresh(s.maps, s.table, j, n_in, n_out, params.out_shape)
+            for k in range(W - 1):
+                s.rest[j] -= s.table[j, k] * a[SUM * W + k]
+    for i in range(idx.size):
+        s.rest[idx[i]] += np.float64(val[i])
+    n2 = gather(s.table, params.shape, s.every, s.rest, a, SUM * W)
+    times(a, params.shape, M, SUM * W, EACH * W)
+    for k in range(W):
+        a[Z * W + k] += a[EACH * W + k]
+    return n2 - line_dot(a, params.shape, EACH * W, EACH * W)
 
 
 @jit

@@ -23,7 +23,7 @@ from koco_stream.numerics.llvm.secular import AT_ONCE
 from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 from koco_stream.types import Array
 
-NEW_AT = 1e-20  # the share of ‖x‖² outside G's range from which on x is a new direction
+NEW_AT = 1e-10  # the share of ‖x‖² outside G's range from which on x is a new direction
 # Lines in `a`: none; the eigenvalues, decreasing; Qg. Then Q, and scratch.
 LAMBDA, Z, FIRST_MATRIX = 1, 2, 3
 
