@@ -1,9 +1,6 @@
-"""AdaGrad with the full matrix G = Σ g gᵀ, this round's gradient included, in O(d³) a round: the
-reference that S-AdaGrad and Ada-FD approximate.
-
-Duchi, Hazan, Singer (JMLR 2011): w ← w − step·(G^½ + δI)⁻¹ g, with the pseudo-inverse if δ = 0. The
-eigenvectors Q of G follow each gradient by a rank-one change. Predictions are truncated to [−C, C]
-before the loss is taken; the weights are not projected.
+"""AdaGrad with the full matrix G = Σ g gᵀ, this round's gradient included, in O(d³) a round: Duchi,
+Hazan, Singer (JMLR 2011), w ← w − step·(G^½ + δI)⁻¹ g, with the pseudo-inverse if δ = 0. The
+eigenvectors Q of G follow each gradient by a rank-one change. Predictions are truncated to [−C, C].
 """
 
 import math
@@ -24,8 +21,7 @@ from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 from koco_stream.types import Array
 
 NEW_AT = 1e-10  # the share of ‖x‖² outside G's range from which on x is a new direction
-# Lines in `a`: none; the eigenvalues, decreasing; Qg. Then Q, and scratch.
-LAMBDA, Z, FIRST_MATRIX = 1, 2, 3
+LAMBDA, Z, FIRST_MATRIX = 1, 2, 3  # lines of `a`: the eigenvalues, Qg; then Q, and scratch
 
 
 class Params(NamedTuple):
@@ -72,15 +68,15 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     slope = loss_slope(params.loss, y_hat, y)
     if slope == 0.0 or math.isnan(y_hat):
         return y_hat
-    d, W, a, new = s.w.size, s.a.shape[1], s.a.reshape(-1), 0.0
+    d, W, new = s.w.size, s.a.shape[1], 0.0
     for k in range(d):
         s.a[Z, k] = row_dot(s.a[FIRST_MATRIX + k], idx, val)
         new += s.a[Z, k] ** 2 if s.a[LAMBDA, k] == 0.0 else 0.0
     rounding = new <= NEW_AT * square_norm(val)  # which the step would make large
     for k in range(d):
         s.a[Z, k] = 0.0 if rounding and s.a[LAMBDA, k] == 0.0 else s.a[Z, k] * slope
-    add_outer_product(a, W, d, LAMBDA * W, Z * W, FIRST_MATRIX * W, (FIRST_MATRIX + d) * W)
-    moved = 0.0
+    scratch, moved = (FIRST_MATRIX + d) * W, 0.0
+    add_outer_product(s.a.reshape(-1), W, d, LAMBDA * W, Z * W, FIRST_MATRIX * W, scratch)
     for k in range(d):
         root = math.sqrt(s.a[LAMBDA, k]) + params.delta
         change = params.step_size * s.a[Z, k] / root if root > 0.0 else 0.0
@@ -111,7 +107,7 @@ class FullAdaGrad(Learner):
     Attributes
     ----------
     coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
+        The weights, the intercept's last.
 
     Notes
     -----
@@ -145,8 +141,8 @@ class FullAdaGrad(Learner):
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        lines, width = shape_of(size.d)
-        return spec.Cost(lines * width + size.d, 400 + 4 * size.d**2 + 0.06 * size.d**3)
+        floats = math.prod(shape_of(size.d)) + size.d
+        return spec.Cost(floats, 400 + 4 * size.d**2 + 0.06 * size.d**3)
 
     @property
     def coef_(self) -> Array:

@@ -20,7 +20,7 @@ from koco_stream import ONS, RFDSON, AdaFD, FullAdaGrad, SAdaGrad
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.linear import eigen_sketch
 from tests.oracles.losses import curvatures, slopes
-from tests.oracles.matrix_steps import MatrixSteps
+from tests.oracles.matrix_steps import FEW, MatrixSteps
 
 pytestmark = [
     pytest.mark.one_python,
@@ -282,6 +282,22 @@ def test_plain_streams__are_predicted_to_rounding(name, alpha, m):
     options = options_of(name, {**DEFAULTS, "alpha": alpha, "sketch_size": m})
     reference = Reference(name, options, X, y)
     predictions, model = learn(reference)
+    assert assert_agrees(reference, predictions, model) >= 0.9 * len(X)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "FullAdaGrad"])
+def test_many_features__are_not_looked_at_one_by_one(name):
+    """With more than FEW features, what of a row lies outside the sketch is a difference of two
+    square norms. Repeated rows lie within.
+    """
+    draw = np.random.default_rng(4)
+    X, y = np.zeros((60, FEW + 76)), draw.uniform(-1, 1, 60)
+    X[:, ::40] = draw.standard_normal((60, 28)) * (draw.random((60, 28)) < 0.5)
+    X[::5] = X[1]
+    options = options_of(name, {**DEFAULTS, "alpha": 1.0, "sketch_size": 3})
+    reference = Reference(name, options, X, y)
+    predictions, model = learn(reference, sparse=True)
+    assert model._state.every.size == 0
     assert assert_agrees(reference, predictions, model) >= 0.9 * len(X)
 
 
