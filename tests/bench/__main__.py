@@ -19,6 +19,7 @@ GROUPS = (
     "public-call",
     "roofline",
     "first-order",
+    "sketches",
     "growth",
     "whole-runs",
     "kernel",
@@ -82,6 +83,7 @@ def main() -> None:
     from tests.bench.public_call import public_call
     from tests.bench.roofline import roofline
     from tests.bench.side_by_side import side_by_side
+    from tests.bench.sketches import sketches
     from tests.bench.streaming import streaming
     from tests.bench.sweeping import sweeping
     from tests.bench.time_left import time_left
@@ -92,9 +94,9 @@ def main() -> None:
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     )
     streams = {}
-    if {"20news", "public-call", "roofline", "first-order", "whole-runs"} & set(groups):
+    if {"20news", "public-call", "roofline", "first-order", "sketches", "whole-runs"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
-    if {"dense", "public-call", "roofline", "first-order"} & set(groups):
+    if {"dense", "public-call", "roofline", "first-order", "sketches"} & set(groups):
         streams["dense"] = data.dense(5000 if quick else 50_000)
     if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
@@ -118,6 +120,9 @@ def main() -> None:
                 name: floors(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
             },
             "side by side": of_first_order(repetitions, quick),
+        },
+        "sketches": lambda: {
+            name: sketches(streams[name], repetitions) for name in ("20news", "dense")
         },
         "growth": lambda: growth(repetitions, quick),
         "whole-runs": lambda: whole_runs(streams["20news"], repetitions),

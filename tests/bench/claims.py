@@ -177,6 +177,17 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         -1.3,
         lambda r: r["kernel"]["norma"][10**6].us / r["kernel"]["norma"][10**3].us,
     ),
+    *[
+        (
+            f"{stream}: {learner} / FDSON, m=10",
+            -1.3,
+            lambda r, stream=stream, learner=learner: (
+                r["sketches"][stream][10][learner].us / r["sketches"][stream][10]["FDSON"].us
+            ),
+        )
+        for stream in ("20news", "dense")
+        for learner in ("RFDSON", "SAdaGrad", "AdaFD")
+    ],
     (
         "preparing, one core: load_svmlight_file's time / ours",
         +0.75,

@@ -1,0 +1,35 @@
+"""The learners whose sketch has known eigenvectors, beside FD-SON with as many kept rows: passes
+over the same rows from the start, in turn.
+"""
+
+from functools import partial
+
+from tests.bench.data import Stream
+from tests.bench.measure import Time, in_turn, show
+from tests.bench.ours import Ours
+
+BASE = "FDSON"
+TUNED = {BASE: {"alpha": 1.0}, "RFDSON": {"alpha": 1.0}, "SAdaGrad": {"step_size": 0.1}} | {
+    "AdaFD": {"step_size": 0.1}
+}
+SIZES = (10, 64)
+
+
+def sketches(stream: Stream, repetitions: int) -> dict[int, dict[str, Time]]:
+    """The times by the sketch's size m and the learner; printed with their ratios to FD-SON's."""
+    found = {}
+    for m in SIZES:
+        learners = {name: Ours(name, sketch_size=m) for name in TUNED}
+        times = found[m] = in_turn(
+            {name: partial(ours.scan_us, stream, **TUNED[name]) for name, ours in learners.items()},
+            repetitions,
+        )
+        show(
+            f"Sketches with m = {m} on {stream.name}: medians of {repetitions}, in turn",
+            ["learner", "µs/round", "least to greatest", f"it / {BASE}"],
+            [
+                [name, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / times[BASE].us]
+                for name, t in times.items()
+            ],
+        )
+    return found
