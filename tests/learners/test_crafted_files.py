@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from koco_stream import OGD, PROSNKONS, Classifier, OjaSON, WrongInput
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.saved import read_model, revived
+from tests.helpers.examples import make
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.sign(X[:, 0])
@@ -49,3 +52,13 @@ def test_header_with_other_values__is_loaded_or_refused_in_words(model, tmp_path
                 messages.append(str(error))
     assert len(messages) > 100
     assert all(str(path) in message for message in messages)
+
+
+def test_arrays_with_less_room_than_a_new_learner_s__are_refused(tmp_path):
+    """Compiled code would write beyond them: a budget that was made larger by hand."""
+    path = tmp_path / "norma.koco"
+    make("NORMA", budget=5).partial_fit(np.eye(3), np.ones(3)).save(path)
+    header, arrays = read_model(path)
+    header["params"]["budget"] = 4096
+    with pytest.raises(WrongInput, match="does not fit"):
+        revived(path, header, arrays, LEARNERS, "")
