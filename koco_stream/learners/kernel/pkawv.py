@@ -1,20 +1,22 @@
-"""PKAWV: the kernel ridge forecaster in a dictionary's span. Its step is in ridge_step.py."""
+"""PKAWV: the kernel ridge forecaster in a fixed or growing span. Its step is in ridge_forms.py."""
 
 from typing import Any
 
-import numpy as np
-
-from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, lengthened, panels
-from koco_stream.kernels.past_rows import lacks_past, more_past, no_past
 from koco_stream.learners.growth import Sampling
-from koco_stream.learners.kernel import kors
+from koco_stream.learners.kernel import kors, ridge_forms, ridge_step
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
     dictionary_cost,
     joined,
     past_rows_cost,
 )
-from koco_stream.learners.kernel.ridge_step import Params, State, embed, forward, step
+from koco_stream.learners.kernel.taylor_ridge import (
+    TAYLOR,
+    USUAL_DEGREE,
+    degree_of,
+    has_taylor,
+    taylor_cost,
+)
 from koco_stream.learners.spec import (
     ALPHA,
     KERNEL_SHAPE,
@@ -26,41 +28,11 @@ from koco_stream.learners.spec import (
     loss_and_clip,
     real,
 )
-from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.types import Array
 
 
-def init(params: Params, n_features: int, seed: int) -> State:
-    """The initial state: an empty dictionary and no rows."""
-    return State(
-        kors=kors.init(params.kors, n_features, seed),
-        past=no_past(n_features),
-        L=panels(FIRST_ROOM, FIRST_ROOM),
-        inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((5, FIRST_ROOM + BLOCK)),
-    )
-
-
-def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more row, and point, with `features` non-zeros."""
-    if kors.full(params.kors, s.kors, features):
-        inner = kors.enlarge(params.kors, s.kors, features)
-        room = inner.a.shape[1]
-        L, inverse = enlarged(s.L, room, room), enlarged(s.inverse, room, room)
-        past = more_past(s.past, features, room)
-        return State(inner, past, L, inverse, lengthened(s.a, room + BLOCK))
-    return s._replace(past=more_past(s.past, features, s.kors.a.shape[1]))
-
-
-@inlined
-def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may lack room for a row with `features` non-zeros."""
-    return kors.full(params.kors, s.kors, features) or lacks_past(s.past, features)
-
-
 class PKAWV(DictionaryLearner):
-    """The kernel ridge forecaster in the span of KORS's dictionary.
+    """The kernel ridge forecaster in the span of KORS's dictionary, or over Taylor features.
 
     It learns by least squares with ridge α from all rows so far, and adds this round's row with the
     label 0 before it predicts. A round takes O(J²), one in which a point joins O(t(J + s)).
@@ -77,6 +49,11 @@ class PKAWV(DictionaryLearner):
         ε, the accuracy of KORS's leverage score estimates.
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
+    dictionary : {"kors", "taylor"}
+        "taylor": fixed Taylor features of a Gaussian kernel instead of KORS's dictionary, for at
+        most 5 features. Nothing is random then.
+    taylor_degree : int
+        M, their largest degree: there are (d + M choose M), at most 4096.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
@@ -99,14 +76,14 @@ class PKAWV(DictionaryLearner):
 
     Notes
     -----
-    PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019), with KORS's dictionary.
+    PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019), with KORS's dictionary or Taylor features.
     """
 
-    parameters = (*SHARED, ALPHA, *SAMPLING, *KERNEL_SHAPE)
-    always_stochastic = True
-    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
-    joined, embed = staticmethod(joined), staticmethod(embed)
+    parameters = (*SHARED, ALPHA, *SAMPLING, *TAYLOR, *KERNEL_SHAPE)
+    init, step = staticmethod(ridge_forms.init), staticmethod(ridge_forms.step)
+    forward, embed = staticmethod(ridge_forms.forward), staticmethod(ridge_forms.embed)
+    grows, full, enlarge = True, staticmethod(ridge_forms.full), staticmethod(ridge_forms.enlarge)
+    joined = staticmethod(joined)
 
     def __init__(
         self,
@@ -116,6 +93,8 @@ class PKAWV(DictionaryLearner):
         beta: float = 1.0,
         epsilon: float = 0.5,
         estimate: str = "icml",
+        dictionary: str = "kors",
+        taylor_degree: int = USUAL_DEGREE,
         kernel: str = "gaussian",
         bandwidth: float = 1.0,
         degree: int = 2,
@@ -127,21 +106,45 @@ class PKAWV(DictionaryLearner):
         self._keep(locals())
 
     @classmethod
-    def to_params(cls, q: Public) -> Params:
+    def to_params(cls, q: Public) -> ridge_forms.Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(**loss_and_clip(q), alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
+        shared, degree = loss_and_clip(q), degree_of(q)
+        ridge = ridge_step.Params(**shared, alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
+        return ridge_forms.Params(**shared, degree=degree, ridge=ridge)
 
     @classmethod
-    def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: that of its KORS."""
-        return kors.KORS.sampling(q)
+    def refilled(cls, reduced: Public) -> Public:
+        """All parameters in order. Raises `WrongInput` for Taylor features of another kernel."""
+        public = super().refilled(reduced)
+        has_taylor(public)
+        return public
+
+    @classmethod
+    def irrelevant(cls, q: Public) -> set[str]:
+        """As for others, and what KORS has if it is not there."""
+        return super().irrelevant(q) | ({p.name for p in SAMPLING} if has_taylor(q) else set())
+
+    @classmethod
+    def stochastic(cls, q: Public) -> bool:
+        """Whether KORS draws coins."""
+        return not has_taylor(q)
+
+    @classmethod
+    def sampling(cls, q: Public) -> Sampling | None:
+        """What decides whether rows join the dictionary: that of its KORS, if it has one."""
+        return None if has_taylor(q) else kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
+        if has_taylor(q):
+            return taylor_cost(q, size.d)
         points, rows = dictionary_cost(q, size, 3), past_rows_cost(size)
         return Cost(points.floats + rows.floats, points.nanoseconds + rows.nanoseconds)
 
     def features(self, X: Any) -> Array:
-        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: see P3."""
-        return self._embedded(X, int(self._state.kors.points.n))
+        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: see P3. Or
+        their Taylor features (n, r).
+        """
+        s = self._state
+        return self._embedded(X, int(s.kors.points.n) or s.taylor.features.parents.size)
