@@ -7,8 +7,12 @@ Wan, Zhang (IJCAI 2018): S = FD(S, g), w ← w − step·((SᵀS)^½ + δI)⁻¹
 import math
 
 from koco_stream.learners import spec
-from koco_stream.learners.linear import eigen_sketch
-from koco_stream.learners.linear.eigen_round import EigenSketchLearner, Params, with_inverse
+from koco_stream.learners.linear.eigen_round import (
+    EigenSketchLearner,
+    Params,
+    adagrad_params,
+    with_inverse,
+)
 from koco_stream.numerics.compiler import jit
 
 
@@ -73,13 +77,4 @@ class AdaFD(EigenSketchLearner):
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(
-            **spec.loss_and_clip(q),
-            curvature=1.0,
-            decreasing=False,
-            step_size=spec.real(q, "step_size"),
-            floor=spec.real(q, "delta"),
-            growth=0.0,
-            project_weights=False,
-            **eigen_sketch.shape_params(spec.whole(q, "sketch_size")),
-        )
+        return adagrad_params(q, "delta", growth=0.0)

@@ -15,7 +15,15 @@ import numpy as np
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import eigen_sketch as sketch
 from koco_stream.learners.linear.eigen_sketch import COEF, EACH, LAMBDA, LINE, State, Z
-from koco_stream.learners.spec import Cost, Parameter, Public, StreamSize, whole
+from koco_stream.learners.spec import (
+    Cost,
+    Parameter,
+    Public,
+    StreamSize,
+    loss_and_clip,
+    real,
+    whole,
+)
 from koco_stream.losses import curvature_at, loses_digits, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
@@ -46,6 +54,22 @@ class Params(NamedTuple):
     buffer: int
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
+
+
+def adagrad_params(q: Public, floor: str, growth: float) -> Params:
+    """The parameters of a learner that steps by a root of the sketched matrix of gradients, where
+    the public parameter `floor` is its floor.
+    """
+    return Params(
+        **loss_and_clip(q),
+        curvature=1.0,
+        decreasing=False,
+        step_size=real(q, "step_size"),
+        floor=real(q, floor),
+        growth=growth,
+        project_weights=False,
+        **sketch.shape_params(whole(q, "sketch_size")),
+    )
 
 
 def inverse(eigenvalue: float, floor: float) -> float:

@@ -10,11 +10,11 @@ for the sketch.
 import math
 
 from koco_stream.learners import spec
-from koco_stream.learners.linear import eigen_sketch
 from koco_stream.learners.linear.eigen_round import (
     FIRST_ALPHA,
     EigenSketchLearner,
     Params,
+    adagrad_params,
     with_inverse,
 )
 from koco_stream.numerics.compiler import jit
@@ -85,16 +85,7 @@ class SAdaGrad(EigenSketchLearner):
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(
-            **spec.loss_and_clip(q),
-            curvature=1.0,
-            decreasing=False,
-            step_size=spec.real(q, "step_size"),
-            floor=spec.real(q, "alpha"),
-            growth=1.0,
-            project_weights=False,
-            **eigen_sketch.shape_params(spec.whole(q, "sketch_size")),
-        )
+        return adagrad_params(q, "alpha", growth=1.0)
 
     @property
     def alpha_(self) -> float:
