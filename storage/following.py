@@ -8,6 +8,7 @@ import pyarrow as pa
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.schemas import RUNS, schema
+from storage.later_parameters import with_later_defaults
 from storage.results import among, conformed, first_of_each, named, read_columns, repeated
 
 Version = tuple[StorePath, int, int]  # a file, and what `StorePath.versions` says of it
@@ -98,4 +99,4 @@ class Followed:
 
 
 def _rows(table: pa.Table | None) -> pa.Table | None:
-    return None if table is None else conformed(RUNS, table)
+    return None if table is None else with_later_defaults(conformed(RUNS, table))

@@ -20,6 +20,7 @@ from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
+from storage.later_parameters import with_later_defaults
 
 ATTEMPTS = 20
 FAILED = "failed"
@@ -58,7 +59,7 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     tables = _read_each(store, lambda _, table: conformed(columns, table), read)
     # empty_table would make arrays, which imports pandas and costs a third of a second
     none = pa.Table.from_batches([], schema(columns))
-    return first_of_each(pa.concat_tables([none, *tables]))
+    return with_later_defaults(first_of_each(pa.concat_tables([none, *tables])))
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:

@@ -24,6 +24,7 @@ from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from storage import results
 from storage.collecting import collect
+from storage.following import Followed
 from storage.results import finished_runs, read_curves, read_runs, result_files
 from storage.verify import result_problems
 from tests.helpers.project import command, environment, wait_until
@@ -125,10 +126,16 @@ def test_reading__while_another_process_collects(serial, tmp_path, reference, mo
             assert len(read(serial)) == len(expected), (listing, read)
 
 
-def test_results__of_an_older_version_have_nulls_where_it_had_no_column(serial, reference):
+def test_results__of_an_older_version_have_nulls_or_defaults_where_it_had_no_column(
+    serial, reference
+):
+    assert "weights" in {row["projection"] for row in reference[0]}
     for file in result_files(serial):
-        pq.write_table(pq.read_table(file.path).drop_columns("max_rows"), file.path)
+        table = pq.read_table(file.path).drop_columns(["max_rows", "projection", "precision"])
+        pq.write_table(table, file.path)
     assert tables(serial) == reference
+    followed = Followed(serial).snapshot().runs
+    assert followed.drop_columns("file").sort_by("run_id") == read_runs(serial).sort_by("run_id")
     collect(serial)
     assert tables(serial) == reference
 
