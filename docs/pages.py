@@ -4,8 +4,10 @@ date: commands, tables, learners.
 
 import html
 import inspect
+import json
 import math
 import re
+from pathlib import Path
 
 import click
 from properdocs.structure.files import File
@@ -237,6 +239,36 @@ def attributes_of(cls):
     return "\n".join(lines)
 
 
+def speed_page():
+    """The claims of the benchmark, as its last whole run on one machine had them."""
+    found = json.loads((Path(__file__).parent / "speed.json").read_text())
+    sections = [
+        "# Measured speed",
+        (
+            "`make bench` runs the learners beside Vowpal Wabbit, River, scikit-learn, NumPy, Ray"
+            " Tune and Optuna, in turn, on one core, and sweeps on two. Here is each of its claims,"
+            f" as measured on one machine ({found['machine']}). They are ratios of medians, so"
+            " that they mean something on yours too; `python -m tests.bench --json FILE` writes"
+            " them for [`koco nightly --claims`](schedules.md). A claim is called disturbed if it"
+            " does not hold and the repetitions lie far apart, as they do beside other work."
+        ),
+        claims_table(found["claims"]),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def claims_table(claims):
+    """Claims of the benchmark as a table."""
+    lines = ["| claim | required | measured | holds |", "| --- | --- | --- | --- |"]
+    for found in claims:
+        bound, measured, holds = (found[name] for name in ("bound", "measured", "holds"))
+        required = "" if bound is None else f"at {'least' if bound > 0 else 'most'} {abs(bound):g}"
+        shown = "not measured" if measured is None else f"{measured:.3g}"
+        said = {True: "yes", False: "disturbed" if found["disturbed"] else "no", None: ""}[holds]
+        lines.append(f"| {found['claim']} | {required} | {shown} | {said} |")
+    return "\n".join(lines)
+
+
 def words(names):
     """The names, as code."""
     return ", ".join(f"`{name}`" for name in names)
@@ -247,4 +279,5 @@ MADE = {
     "tables.md": tables_page,
     "learners.md": learners_page,
     "benchmark.md": benchmark_page,
+    "speed.md": speed_page,
 }

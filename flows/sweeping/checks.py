@@ -161,7 +161,8 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """List all runs of a sweep, without duplicates.
 
     A dataset that is not prepared yet gets a placeholder for its hash, which is enough to count
-    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class.
+    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class, or if it
+    has too many features for a learner.
     """
     runs: list[Run] = []
     computed: set[str] = set()  # metrics
@@ -176,11 +177,13 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             computed.update(measured.metrics)
             mine = [Run(stream, *one, measured) for one in sweep.configurations]
             later = [Run(stream, *one) for one in of_later_losses]
-            for run in {run.loss: run for run in [*mine, *later]}.values():
-                try:
+            try:
+                for run in {run.loss: run for run in [*mine, *later]}.values():
                     replace(run, stream=whole).check_labels(classes, task)
-                except WrongInput as error:
-                    raise WrongInput(f"{sweep.path}: {error}") from None
+                for run in mine:
+                    run.check_features(use.size(manifest).n_features)
+            except WrongInput as error:
+                raise WrongInput(f"{sweep.path}: {error}") from None
             runs += mine
     for name in sweep.measured.metrics:
         if name not in computed and None not in manifests.values():

@@ -101,13 +101,16 @@ def main() -> None:
     if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
     results: dict[str, object] = {}
+    taken: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
         for name, stream in streams.items():
             if name in groups:
                 group_begun(name)
+                begun = time.perf_counter()
                 results[name], results[f"{name} loss"] = side_by_side(
                     stream, Path(folder) / name, repetitions, quick
                 )
+                taken[name] = time.perf_counter() - begun
     others: dict[str, Callable[[], object]] = {
         "public-call": lambda: {
             name: public_call(streams[name], 2 * repetitions + 1) for name in ("20news", "dense")
@@ -139,14 +142,17 @@ def main() -> None:
     for name, work in others.items():
         if name in groups:
             group_begun(name)
+            begun = time.perf_counter()
             if found_now := work():
                 results[name] = found_now
+            taken[name] = time.perf_counter() - begun
     found = claims(results, whole=given.only is None)
     if given.json is not None:
         about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}
         given.json.write_text(json.dumps({**about, "claims": found}, indent=1) + "\n")
+    print("\nseconds: " + ", ".join(f"{name} {spent:.0f}" for name, spent in taken.items()))
     print(
-        f"\nthe whole run took {time.perf_counter() - start:.0f} s"
+        f"the whole run took {time.perf_counter() - start:.0f} s"
         + (" (--quick: the numbers are rough)" if quick else "")
     )
 

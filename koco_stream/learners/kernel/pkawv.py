@@ -3,19 +3,12 @@
 from typing import Any
 
 from koco_stream.learners.growth import Sampling
-from koco_stream.learners.kernel import kors, ridge_forms, ridge_step
+from koco_stream.learners.kernel import kors, ridge_forms, ridge_step, taylor_ridge
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
     dictionary_cost,
     joined,
     past_rows_cost,
-)
-from koco_stream.learners.kernel.taylor_ridge import (
-    TAYLOR,
-    USUAL_DEGREE,
-    degree_of,
-    has_taylor,
-    taylor_cost,
 )
 from koco_stream.learners.spec import (
     ALPHA,
@@ -79,7 +72,7 @@ class PKAWV(DictionaryLearner):
     PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019), with KORS's dictionary or Taylor features.
     """
 
-    parameters = (*SHARED, ALPHA, *SAMPLING, *TAYLOR, *KERNEL_SHAPE)
+    parameters = (*SHARED, ALPHA, *SAMPLING, *taylor_ridge.TAYLOR, *KERNEL_SHAPE)
     init, step = staticmethod(ridge_forms.init), staticmethod(ridge_forms.step)
     forward, embed = staticmethod(ridge_forms.forward), staticmethod(ridge_forms.embed)
     grows, full, enlarge = True, staticmethod(ridge_forms.full), staticmethod(ridge_forms.enlarge)
@@ -94,7 +87,7 @@ class PKAWV(DictionaryLearner):
         epsilon: float = 0.5,
         estimate: str = "icml",
         dictionary: str = "kors",
-        taylor_degree: int = USUAL_DEGREE,
+        taylor_degree: int = taylor_ridge.USUAL_DEGREE,
         kernel: str = "gaussian",
         bandwidth: float = 1.0,
         degree: int = 2,
@@ -108,7 +101,7 @@ class PKAWV(DictionaryLearner):
     @classmethod
     def to_params(cls, q: Public) -> ridge_forms.Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        shared, degree = loss_and_clip(q), degree_of(q)
+        shared, degree = loss_and_clip(q), taylor_ridge.degree_of(q)
         ridge = ridge_step.Params(**shared, alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
         return ridge_forms.Params(**shared, degree=degree, ridge=ridge)
 
@@ -116,29 +109,36 @@ class PKAWV(DictionaryLearner):
     def refilled(cls, reduced: Public) -> Public:
         """All parameters in order. Raises `WrongInput` for Taylor features of another kernel."""
         public = super().refilled(reduced)
-        has_taylor(public)
+        taylor_ridge.has_taylor(public)
         return public
 
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:
         """As for others, and what KORS has if it is not there."""
-        return super().irrelevant(q) | ({p.name for p in SAMPLING} if has_taylor(q) else set())
+        return super().irrelevant(q) | (
+            {p.name for p in SAMPLING} if taylor_ridge.has_taylor(q) else set()
+        )
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
         """Whether KORS draws coins."""
-        return not has_taylor(q)
+        return not taylor_ridge.has_taylor(q)
+
+    @classmethod
+    def check_features(cls, q: Public, d: int) -> None:
+        """Raise `WrongInput` if Taylor features of so many cannot be made."""
+        taylor_ridge.check_taylor(d, taylor_ridge.degree_of(q))
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling | None:
         """What decides whether rows join the dictionary: that of its KORS, if it has one."""
-        return None if has_taylor(q) else kors.KORS.sampling(q)
+        return None if taylor_ridge.has_taylor(q) else kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        if has_taylor(q):
-            return taylor_cost(q, size.d)
+        if taylor_ridge.has_taylor(q):
+            return taylor_ridge.taylor_cost(q, size.d)
         points, rows = dictionary_cost(q, size, 3), past_rows_cost(size)
         return Cost(points.floats + rows.floats, points.nanoseconds + rows.nanoseconds)
 

@@ -63,9 +63,11 @@ def no_regression() -> TaylorState:
     return TaylorState(no_taylor(), panels(0, 0), np.zeros((3, 0)))
 
 
-def regression(kernel: Kernel, d: int, degree: int, alpha: float) -> TaylorState:
-    """The state before the first row. Raises `WrongInput` if there are too many features."""
-    if d > MOST_D:
+def check_taylor(d: int, degree: int) -> None:
+    """Raise `WrongInput` if there are too many features, or too many Taylor features of them; a
+    degree of 0 makes none.
+    """
+    if degree and d > MOST_D:
         raise WrongInput(
             f'PKAWV: dictionary = "taylor" takes rows of at most {MOST_D} features, and these have'
             f' {d} (an intercept counts); take dictionary = "kors", or fewer features'
@@ -76,6 +78,12 @@ def regression(kernel: Kernel, d: int, degree: int, alpha: float) -> TaylorState
             f"PKAWV: taylor_degree {degree} makes {r} Taylor features of {d} features, and at most"
             f" {MOST_TAYLOR} are possible; take a smaller taylor_degree"
         )
+
+
+def regression(kernel: Kernel, d: int, degree: int, alpha: float) -> TaylorState:
+    """The state before the first row."""
+    check_taylor(d, degree)
+    r = n_taylor(d, degree)
     inverse, every = panels(room_for(r), room_for(r)), np.arange(r)
     inverse[every // BLOCK, every, every % BLOCK] = 1.0 / alpha
     return TaylorState(taylor_features(kernel, d, degree), inverse, np.zeros((3, room_for(r))))
