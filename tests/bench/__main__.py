@@ -1,12 +1,12 @@
 """`python -m tests.bench`: print every table, then the claims; `--help` says with which options."""
 
 import argparse
-import json
 import os
 import platform
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -60,17 +60,20 @@ def main() -> None:
         "--only", choices=GROUPS, action="append", help="one group (may be given again)"
     )
     options.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the claims and what was measured to a file"
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the claims and what was measured to a file; what it has of other groups stays",
     )
     given = options.parse_args()
     groups, quick = given.only or GROUPS, given.quick
-    repetitions = 3 if quick else 7
+    repetitions = 3 if quick else 5
     start = time.perf_counter()
     cores = os.sched_getaffinity(0)
     print(f"machine: {processor()}, {platform.system()} {platform.machine()}, {pin()}")
 
     from tests.bench import data
-    from tests.bench.claims import claims
+    from tests.bench.claims import claims, keep, show_claims
     from tests.bench.classes import classes
     from tests.bench.disk import disk
     from tests.bench.first_order import floors
@@ -100,18 +103,19 @@ def main() -> None:
         streams["dense"] = data.dense(5000 if quick else 50_000)
     if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
+    about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}
     results: dict[str, object] = {}
     taken: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
-        for name, stream in streams.items():
-            if name in groups:
-                group_begun(name)
-                begun = time.perf_counter()
-                results[name], results[f"{name} loss"] = side_by_side(
-                    stream, Path(folder) / name, repetitions, quick
-                )
-                taken[name] = time.perf_counter() - begun
-    others: dict[str, Callable[[], object]] = {
+
+    def beside(name: str) -> object:
+        with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
+            times, results[f"{name} loss"] = side_by_side(
+                streams[name], Path(folder) / name, repetitions, quick
+            )
+        return times
+
+    work: dict[str, Callable[[], object]] = {
+        **{name: partial(beside, name) for name in ("20news", "dense", "ill-conditioned")},
         "public-call": lambda: {
             name: public_call(streams[name], 2 * repetitions + 1) for name in ("20news", "dense")
         },
@@ -139,17 +143,15 @@ def main() -> None:
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),
     }
-    for name, work in others.items():
-        if name in groups:
-            group_begun(name)
-            begun = time.perf_counter()
-            if found_now := work():
-                results[name] = found_now
-            taken[name] = time.perf_counter() - begun
-    found = claims(results, whole=given.only is None)
-    if given.json is not None:
-        about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}
-        given.json.write_text(json.dumps({**about, "claims": found}, indent=1) + "\n")
+    for name in (name for name in work if name in groups):
+        group_begun(name)
+        begun = time.perf_counter()
+        if found := work[name]():
+            results[name] = found
+        taken[name] = time.perf_counter() - begun
+        if given.json is not None:
+            keep(claims(results, whole=False), given.json, about)
+    show_claims(claims(results, whole=given.only is None))
     print("\nseconds: " + ", ".join(f"{name} {spent:.0f}" for name, spent in taken.items()))
     print(
         f"the whole run took {time.perf_counter() - start:.0f} s"

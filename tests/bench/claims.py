@@ -1,7 +1,9 @@
 """What the project promises about speed, beside what was measured."""
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -410,8 +412,8 @@ class Asked(dict[str, Any]):
 
 
 def claims(results: dict[str, Any], whole: bool) -> list[dict[str, Any]]:
-    """Print the table of claims, and return it: the claim, what is required (at least if positive,
-    at most if negative), what was measured, and whether it holds.
+    """The table of claims: the claim, what is required (at least if positive, at most if
+    negative), what was measured, and whether it holds.
 
     Claims that were not measured are listed, with None, only of a `whole` run. One that was
     measured beside other work, and does not hold, is said to be disturbed: the repetitions of its
@@ -433,6 +435,21 @@ def claims(results: dict[str, Any], whole: bool) -> list[dict[str, Any]]:
             measured = float(ratio(results))
             line = {"claim": fact, "bound": None, "measured": measured, "holds": None}
             found.append(line | {"disturbed": False})
+    return found
+
+
+def keep(found: list[dict[str, Any]], file: Path, about: dict[str, Any]) -> None:
+    """Write the claims to a file, with those that it has and that were not measured now."""
+    before = json.loads(file.read_text())["claims"] if file.is_file() else []
+    now = {line["claim"]: line for line in found if line["measured"] is not None}
+    old = {line["claim"]: line for line in before}
+    lines = [now.get(name) or old.get(name) for name, *_ in [*CLAIMS, *BESIDE]]
+    text = json.dumps({**about, "claims": [line for line in lines if line]}, indent=1)
+    file.write_text(f"{text}\n")
+
+
+def show_claims(found: list[dict[str, Any]]) -> None:
+    """Print the table of claims."""
     show(
         "claims",
         [
@@ -443,7 +460,6 @@ def claims(results: dict[str, Any], whole: bool) -> list[dict[str, Any]]:
         ],
         [words_of(**claim) for claim in found],
     )
-    return found
 
 
 def words_of(

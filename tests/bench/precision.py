@@ -26,14 +26,14 @@ def precision(cores: set[int], repetitions: int, quick: bool) -> dict[str, Any]:
     difference of errors (of real targets: of mean losses).
     """
     news = news_file()
-    if news is None:
-        print("  (precision: skipped, it needs the datasets; see KOCO_DATA)")
+    if quick or news is None:
+        print("\nprecision: skipped, it needs minutes, and KOCO_DATA")
         return {}
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as name:
-        found = {"rounds": rounds(Path(name), news.parents[1], cores, 1 if quick else repetitions)}
-        if not quick:
-            found["difference"] = differences(Path(name), news.parents[1], cores)
-        return found
+        return {
+            "rounds": rounds(Path(name), news.parents[1], cores, min(repetitions, 3)),
+            "difference": differences(Path(name), news.parents[1], cores),
+        }
 
 
 def rounds(folder: Path, data: Path, cores: set[int], repetitions: int) -> float:

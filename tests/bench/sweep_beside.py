@@ -60,20 +60,15 @@ class Taken(NamedTuple):
     losses: Losses
 
 
-def beside(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+def beside(folder: Path, cores: set[int]) -> dict[str, float]:
     """Measure and print. Returns the ratios to ours, and how many losses differ from ours."""
-    grid = {
-        "alpha": [1.1**k for k in range(-5, 5 if quick else 95)],
-        "sketch_rate": [1.0 + k for k in range(10)],
-    }
+    grid = {"alpha": [1.1**k for k in range(-5, 95)], "sketch_rate": [1.0 + k for k in range(10)]}
     shared = folder / "beside"
     shared.mkdir()
     write_rows(shared)
     (shared / "grid.json").write_text(json.dumps(grid))
     todo = [(config["alpha"], config["sketch_rate"]) for config in configurations(grid)]
-    few, some = (
-        todo[:: max(len(todo) // count, 1)][:count] for count in ((4, 8) if quick else (20, 40))
-    )
+    few, some = (todo[:: len(todo) // count][:count] for count in (20, 40))
     taken = {OURS: ours(shared, grid, cores)}
     for name, peer in PEERS.items():
         taken[name] = other(shared, peer, cores)

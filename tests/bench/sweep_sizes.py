@@ -256,14 +256,14 @@ def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
     }
 
 
-def simulated(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+def simulated(folder: Path, cores: set[int]) -> dict[str, float]:
     """By number of workers, the predicted over the measured wall time of a sweep's computing.
 
     The costs come from a first run of the sweep with one worker, as they do for a user: from the
     store.
     """
-    table = {"name": "dense-stream", "n_rows": 10_000 if quick else 200_000}
-    alphas = [1.25**k for k in range(40 if quick else 100)]
+    table = {"name": "dense-stream", "n_rows": 200_000}
+    alphas = [1.25**k for k in range(100)]
     path = spec(
         folder,
         "simulated",
