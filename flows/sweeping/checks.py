@@ -169,10 +169,11 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     of_later_losses = _of_later_losses(sweep)
     for use in sweep.datasets:
         manifest = manifests[use.name]
+        size = use.size(manifest)
         classes = manifest.classes if manifest else [-1.0, 1.0]
         task = manifest.task if manifest else "classification"
         for whole in streams(use, manifest):
-            stream = whole.reduced(use.size(manifest).n_rows, classes)
+            stream = whole.reduced(size.n_rows, classes)
             measured = measured_on(sweep.measured, task, classes, stream)
             computed.update(measured.metrics)
             mine = [Run(stream, *one, measured) for one in sweep.configurations]
@@ -181,7 +182,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
                 for run in {run.loss: run for run in [*mine, *later]}.values():
                     replace(run, stream=whole).check_labels(classes, task)
                 for run in mine:
-                    run.check_features(use.size(manifest).n_features)
+                    run.check_features(size.n_features)
             except WrongInput as error:
                 raise WrongInput(f"{sweep.path}: {error}") from None
             runs += mine
