@@ -113,7 +113,7 @@ def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = No
         count,
         "--json",
     ]
-    out, said = path.with_suffix(".out"), path.with_suffix(".err")
+    out, said = (store.with_name(f"{path.stem}.{kind}") for kind in ("out", "err"))
     begun, most = time.perf_counter(), 0
     with on(cores), out.open("w") as stdout, said.open("w") as stderr:
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
