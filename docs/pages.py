@@ -264,7 +264,7 @@ def claims_table(claims):
     for found in claims:
         bound, measured, holds = (found[name] for name in ("bound", "measured", "holds"))
         required = "" if bound is None else f"at {'least' if bound > 0 else 'most'} {abs(bound):g}"
-        shown = "not measured" if measured is None else f"{measured:.3g}"
+        shown = "not measured" if measured is None else f"{measured:.4g}"
         said = {True: "yes", False: "disturbed" if found["disturbed"] else "no", None: ""}[holds]
         lines.append(f"| {found['claim']} | {required} | {shown} | {said} |")
     return "\n".join(lines)

@@ -30,4 +30,4 @@ def _is_broken(claim: dict[str, Any]) -> bool:
 
 def _words(claim: str, bound: float, measured: float, **_: Any) -> str:
     most = "least" if bound > 0 else "most"
-    return f"{claim}: {measured:.3g}, and not at {most} {abs(bound):g}"
+    return f"{claim}: {measured:.4g}, and not at {most} {abs(bound):g}"

@@ -142,8 +142,9 @@ class Speed:
         if self.expected is not None:
             found = f"{self.ratio / self.expected - 1:+.0%} time for the same rounds"
         if self.verdict == UNCLEAR:
-            found += f"; other processes took {self.others:.0%} of the machine, so this does not"
-            " count"
+            found += (
+                f"; other processes took {self.others:.0%} of the machine, so this does not count"
+            )
         return f"{self.learner} on {self.dataset}: {found}"
 
 

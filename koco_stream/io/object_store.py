@@ -284,8 +284,10 @@ def _explained(scheme: str, said: str) -> str:
     if any(word in said for word in NO_BUCKET):
         return "there is no such bucket; create it, or choose another --store"
     if any(word in said for word in REFUSED):
-        return f"access is refused; set {KEYS[scheme]} to credentials that may list, read and"
-        " write there"
+        return (
+            f"access is refused; set {KEYS[scheme]} to credentials that may list, read and write"
+            " there"
+        )
     if any(word in said for word in NO_ANSWER):
         where = _endpoint() if scheme == "s3" else None
         return f"no answer from {where or 'the object store'}; check the network" + (

@@ -144,7 +144,7 @@ def test_claims_of_a_benchmark__that_do_not_hold__make_a_night_slower(tmp_path):
     names = ("claim", "bound", "measured", "holds")
     found = [{**dict(zip(names, line, strict=True)), "disturbed": False} for line in lines]
     file.write_text(json.dumps({"claims": found}))
-    broken = ["Parquet / .xz: 2, and not at most 1.5", "rounds a second: 4.12, and not at least 5"]
+    broken = ["Parquet / .xz: 2, and not at most 1.5", "rounds a second: 4.123, and not at least 5"]
     assert broken_claims(str(file)) == broken
     assert result_of(False, [], [], broken) == "slower"
     assert result_of(True, [], [], broken) == "first"

@@ -211,6 +211,9 @@ def test_verdict__where_nothing_is_known_yet_and_on_a_busy_machine():
     verdicts = [verdict_of(ratio, [1.0], others=0.5) for ratio in (1.1, 1.3, 1.6)]
     assert verdicts == ["same", "unclear", "slower"]
     assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
+    assert str(Speed("d", "L", "p", 9, 1.3, verdict="unclear", others=0.5)).endswith(
+        "other processes took 50% of the machine, so this does not count"
+    )
 
 
 def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_accepted_night():
