@@ -13,6 +13,7 @@ import numpy as np
 
 from koco_stream.learners.spec import Spec
 from koco_stream.losses import loss_value
+from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit, jit_with
 from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
@@ -35,11 +36,12 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
     last, and not counted). If the state has no room for row t, it stops before that row and returns
     −1 − t.
     """
+    p, s = by_reference(params), by_reference(state)
     for t in range(labels.size):
         if full(params, state, rows.indptr[t + 1] - rows.indptr[t]):
             return -1 - t
         idx, val = row(rows, t)
-        y_hat = step(params, state, idx, val, labels[t])
+        y_hat = step(p, s, idx, val, labels[t])
         predictions[t] = y_hat
         if not math.isfinite(y_hat):
             return t
@@ -51,9 +53,10 @@ def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> Non
 
     Predictions are truncated to [−C, C]. The state does not change.
     """
+    p, s = by_reference(params), by_reference(state)
     for t in range(predictions.size):
         idx, val = row(rows, t)
-        predictions[t] = min(max(forward(params, state, idx, val), -params.clip), params.clip)
+        predictions[t] = min(max(forward(p, s, idx, val), -params.clip), params.clip)
 
 
 def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
@@ -61,9 +64,10 @@ def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
 
     The state does not change.
     """
+    p, s = by_reference(params), by_reference(state)
     for t in range(features.shape[0]):
         idx, val = row(rows, t)
-        embed(params, state, idx, val, features[t])
+        embed(p, s, idx, val, features[t])
 
 
 class Algorithm(Spec):

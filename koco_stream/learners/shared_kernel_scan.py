@@ -22,6 +22,7 @@ from koco_stream.kernels.earlier_rows import (
 from koco_stream.learners.base import Learner
 from koco_stream.learners.scan import bound_later
 from koco_stream.learners.spec import Public, Shared, StreamSize
+from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.streams.rows import Rows
@@ -40,9 +41,10 @@ def learn_block(
     `block` is the number of the block's first row. Returns the number of rounds done; fewer than n
     if a prediction was not finite.
     """
-    look_ahead(params, state, tile, labels.size)
+    p, s = by_reference(params), by_reference(state)
+    look_ahead(p, s, tile, labels.size)
     for r in range(labels.size):
-        y_hat = step(params, state, tile, r, block, own[r], labels[r])
+        y_hat = step(p, s, tile, r, block, own[r], labels[r])
         predictions[r] = y_hat
         if not math.isfinite(y_hat):
             return r
@@ -53,9 +55,10 @@ def predict_block(
     params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
 ) -> None:
     """Fill `predictions` (n,) with the next-round prediction for each row of a block."""
-    look_ahead(params, state, tile, predictions.size)
+    p, s = by_reference(params), by_reference(state)
+    look_ahead(p, s, tile, predictions.size)
     for r in range(predictions.size):
-        y_hat = forward(params, state, tile, r, block, own[r])
+        y_hat = forward(p, s, tile, r, block, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from koco_stream.learners.base import Learner
 from koco_stream.learners.scan import bound_later
 from koco_stream.learners.spec import Cost, Public, Shared, StreamSize
+from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.first_order import fetch_lines
 from koco_stream.streams.rows import Rows, frozen, row
@@ -48,7 +49,7 @@ def scan_lines(
     finite: that round is the last, and not counted. `live` (W,) marks the columns of states that
     have not stopped. The tuple `shape` is as long as there are columns, `whole` as a line.
     """
-    y, y_hat, change = scratch[0], scratch[1], scratch[2]
+    p, y, y_hat, change = by_reference(params), scratch[0], scratch[1], scratch[2]
     for t in range(labels.shape[1]):
         idx, val = row(rows, t)
         if rows.index_stride and t + 1 < labels.shape[1]:
@@ -56,7 +57,7 @@ def scan_lines(
             fetch_lines(table, whole, following)
         for i in range(columns.size):
             y[columns[i]] = labels[numbers[i], t]
-        lines(params, table, shape, idx, val, y, live, y_hat, change)
+        lines(p, table, shape, idx, val, y, live, y_hat, change)
         running = False
         for i in range(columns.size):
             k = columns[i]

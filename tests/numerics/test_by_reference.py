@@ -1,0 +1,129 @@
+"""What a compiled function is given by reference has the fields of the tuple, and costs one
+argument; the compiler must not read fields before they are written.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba.core import config
+
+from koco_stream.numerics.by_reference import Reference, by_reference
+from koco_stream.numerics.compiler import jit
+
+
+class Inner(NamedTuple):
+    counts: np.ndarray
+    scale: float
+
+
+class Outer(NamedTuple):
+    flag: bool
+    w: np.ndarray
+    inner: Inner
+    shape: tuple[int, ...]
+    size: int
+
+
+class Other(NamedTuple):  # as `Inner`, with other names
+    numbers: np.ndarray
+    factor: float
+
+
+@jit
+def called(x, by):
+    """Reads all fields, some of them after it has changed an array."""
+    before = x.size + len(x.shape) + x.shape[1] + x.inner.scale
+    x.w[0] += by
+    x.inner.counts[()] += 1
+    return before + x.w[0] + (100.0 if x.flag else 0.0) + x.inner.counts[()] + counted(x.inner)
+
+
+@jit
+def counted(inner):
+    return 1000.0 * inner.counts[()]
+
+
+@jit
+def calls(x, rounds):
+    given, total = by_reference(x), 0.0
+    for k in range(rounds):
+        total += called(given, 0.5 * k)
+    return total
+
+
+@jit
+def calls_with_values(x, rounds):
+    total = 0.0
+    for k in range(rounds):
+        total += called(x, 0.5 * k)
+    return total
+
+
+def outer(flag: bool = True) -> Outer:
+    return Outer(flag, np.arange(3.0), Inner(np.zeros((), np.int64), 0.25), (7, 8, 9), 5)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+@pytest.mark.parametrize("rounds", [0, 1, 5])
+def test_by_reference__is_the_tuple(flag, rounds):
+    one, other = outer(flag), outer(flag)
+    assert calls(one, rounds) == calls_with_values(other, rounds)
+    assert one.w.tolist() == other.w.tolist()
+    assert one.inner.counts == other.inner.counts == rounds
+
+
+@jit
+def reads_here(x):
+    given = by_reference(x)
+    return given.w[0] + given.inner.counts[()]
+
+
+def test_by_reference__fields_are_read_after_they_were_written_where_functions_are_inlined():
+    for k in range(20):
+        x = outer()
+        x.w[0] = k
+        assert reads_here(x) == k
+
+
+@jit
+def first_of(x):
+    return first(by_reference(x))
+
+
+@jit
+def first(x):
+    return x.numbers[()] + x.factor
+
+
+@jit
+def first_of_inner(x):
+    return counted(by_reference(x))
+
+
+def test_by_reference__tuples_of_like_types_keep_their_own_names():
+    count = np.full((), 3, np.int64)
+    assert first_of(Other(count, 0.5)) == 3.5
+    assert first_of_inner(Inner(count, 0.5)) == 3000.0
+
+
+@jit
+def twice(x):
+    return 2.0 * by_reference(x)
+
+
+def test_by_reference__other_values_stay_as_they_are():
+    assert twice(3.0) == 6.0
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+def test_by_reference__is_one_argument_of_a_call():
+    function = numba.njit(called.py_func)  # not from the cache, which has no types of calls
+
+    @numba.njit
+    def caller(x):
+        return function(by_reference(x), 1.0)
+
+    caller(outer())
+    assert list(function.overloads) == [(Reference(numba.typeof(outer())), numba.float64)]
