@@ -76,7 +76,9 @@ def is_ours(function: Callable[..., Any]) -> bool:
     return function.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
-def jit_with(function: Callable[..., Any], name: str, **names: Any) -> Callable[..., Any]:
+def jit_with(
+    function: Callable[..., Any], name: str, inline: str = "never", **names: Any
+) -> Callable[..., Any]:
     """Compile a copy of `function` with some of its global names bound to other functions.
 
     One generic loop thus serves every learner. numba treats a global as a constant, so the
@@ -90,4 +92,4 @@ def jit_with(function: Callable[..., Any], name: str, **names: Any) -> Callable[
     bound.__qualname__ = name
     bound.__module__ = function.__module__
     sources = [getattr(bound_to, "py_func", bound_to) for bound_to in names.values()]
-    return jit(bound, of=next((one for one in sources if not is_ours(one)), None))
+    return jit(bound, inline, of=next((one for one in sources if not is_ours(one)), None))

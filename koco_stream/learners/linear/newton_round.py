@@ -167,7 +167,7 @@ def with_sketch(
     sketch.
     """
     own = {"inspect": inspect, "residual_of": residual_of, "columns_of": columns_of}
-    bound = jit_with(bounded, f"{learner}_bounded", project=project, **own)
+    bound = jit_with(bounded, f"{learner}_bounded", inline="always", project=project, **own)
     return (
         jit_with(forward, f"{learner}_forward", **own),
         jit_with(step, f"{learner}_step", bounded=bound, learn=learn, **own),
