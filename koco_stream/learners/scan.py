@@ -15,7 +15,7 @@ from koco_stream.learners.spec import Spec
 from koco_stream.losses import loss_value
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.streams.rows import Rows, row
+from koco_stream.streams.rows import Rows, canonical_until, is_canonical, row
 from koco_stream.types import Array
 
 
@@ -33,13 +33,18 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
     """Run a learner over rows in order, updating `state` and filling `predictions` (n,).
 
     Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the
-    last, and not counted). If the state has no room for row t, it stops before that row and returns
-    −1 − t.
+    last, and not counted). If the state has no room for row t, or if the rows are not checked and
+    row t is not canonical, it stops before that row and returns −1 − t.
     """
     p, s = by_reference(params), by_reference(state)
+    known = labels.size if rows.checked else 0
     for t in range(labels.size):
         if full(params, state, rows.indptr[t + 1] - rows.indptr[t]):
             return -1 - t
+        if t == known:
+            known = canonical_until(rows, t)
+            if known == t:
+                return -1 - t
         idx, val = row(rows, t)
         y_hat = step(p, s, idx, val, labels[t])
         predictions[t] = y_hat
@@ -48,15 +53,22 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
     return labels.size
 
 
-def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> None:
+def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> bool:
     """Fill `predictions` (n,) with the prediction for each row, as if it came in the next round.
 
-    Predictions are truncated to [−C, C]. The state does not change.
+    Predictions are truncated to [−C, C]. The state does not change. Returns whether all rows are
+    canonical; it ends at the first that is not.
     """
     p, s = by_reference(params), by_reference(state)
+    known = predictions.size if rows.checked else 0
     for t in range(predictions.size):
+        if t == known:
+            known = canonical_until(rows, t)
+            if known == t:
+                return False
         idx, val = row(rows, t)
         predictions[t] = min(max(forward(p, s, idx, val), -params.clip), params.clip)
+    return True
 
 
 def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
@@ -68,6 +80,14 @@ def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
     for t in range(features.shape[0]):
         idx, val = row(rows, t)
         embed(p, s, idx, val, features[t])
+
+
+class NotCanonical(Exception):
+    """Row `row` of rows that were not checked is not canonical; `state` is that before the row."""
+
+    def __init__(self, row: int, state: Any) -> None:
+        super().__init__(f"row {row} is not canonical")
+        self.row, self.state = row, state
 
 
 class Algorithm(Spec):
@@ -133,7 +153,7 @@ class Algorithm(Spec):
         Returns the new state and the number of rounds done.
 
         There are fewer rounds than rows only if a prediction was not finite; `predictions` then
-        contains it.
+        contains it. Raises `NotCanonical` if rows that are not checked are not canonical.
         """
         scan, done = cls.compiled(scan_rows, "step", "full"), 0
         while True:
@@ -142,16 +162,20 @@ class Algorithm(Spec):
             if ended >= 0:
                 return state, done + ended
             done += -1 - ended
+            if not rows.checked and not is_canonical(rows, done):
+                raise NotCanonical(done, state)
             state = cls.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
         """The prediction (n,) for each row, as if it came in the next round.
 
-        The state does not change.
+        The state does not change. Raises `NotCanonical` if rows that are not checked are not
+        canonical.
         """
         predictions = np.empty(rows.n_rows)
-        cls.compiled(predict_rows, "forward")(params, state, rows, predictions)
+        if not cls.compiled(predict_rows, "forward")(params, state, rows, predictions):
+            raise NotCanonical(0, state)
         return predictions
 
 

@@ -11,14 +11,17 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.llvm.plain_row import plain_row
 from koco_stream.scikit_learn import warn_of_column_vector
 from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
+FLOATS = (np.float32, np.float64)
 # Memory is read fastest in several places at a time. A block is so many places, of so many numbers
 # each; it stays in the processor's cache.
 PLACES, PLACE = 8, 8192
 BLOCK = PLACES * PLACE
+ROWS_AT_ONCE = 512
 
 
 class Rows(NamedTuple):
@@ -26,7 +29,8 @@ class Rows(NamedTuple):
 
     Row t has the values `values[indptr[t]:indptr[t+1]]` (float32 or float64). Its feature numbers
     are `indices[indptr[t]:indptr[t+1]]` (int32) if `index_stride` is 1, and all of `indices` if it
-    is 0 (dense rows).
+    is 0 (dense rows). If they are not `checked`, a row may have other feature numbers or values,
+    which is to be found out where it is read.
     """
 
     indptr: Array
@@ -34,6 +38,7 @@ class Rows(NamedTuple):
     index_stride: int
     values: Array
     n_features: int
+    checked: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -47,6 +52,28 @@ def row(rows: Rows, t: int) -> tuple[Array, Array]:
     lo, hi = rows.indptr[t], rows.indptr[t + 1]
     first = lo * rows.index_stride
     return rows.indices[first : first + hi - lo], rows.values[lo:hi]
+
+
+@inlined
+def is_canonical(rows: Rows, t: int) -> bool:
+    """Whether row t has finite values without zeros, and increasing feature numbers that exist."""
+    idx, val = row(rows, t)
+    return plain_row(idx, val, rows.n_features, rows.index_stride)
+
+
+@inlined
+def canonical_until(rows: Rows, t: int) -> int:
+    """A row after t, before which rows from t on are canonical; t itself if row t is not.
+
+    Several sparse rows are looked at before they are learnt from: looking at each between two
+    rounds, the processor would begin the second later. Dense rows are quicker to look at.
+    """
+    n = rows.indptr.size - 1
+    last = min(t + (ROWS_AT_ONCE if rows.index_stride else 1), n)
+    u = t
+    while u < last and is_canonical(rows, u):
+        u += 1
+    return u
 
 
 @inlined
@@ -194,6 +221,21 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
             " values in"
         )
     return rows
+
+
+def unchecked_rows(X: Any) -> Rows | None:
+    """The rows of a matrix (n, d) that can be read as it is, by who looks at each row first.
+
+    None if it has to be converted, or is for `as_rows` to refuse.
+    """
+    if type(X) is np.ndarray:
+        plain = X.dtype in FLOATS and X.ndim == 2 and X.shape[1] > 0 and X.flags.c_contiguous
+        return dense_rows(X, keep_zeros=True)._replace(checked=False) if plain else None
+    if type(X).__module__.startswith("scipy.sparse") and X.format == "csr" and X.ndim == 2:
+        if X.indices.dtype == np.int32 and _fits(X) and (np.diff(X.indptr) >= 0).all():
+            rows = sparse_rows(X.indptr, X.indices, X.data, int(X.shape[1]))
+            return rows._replace(checked=False)
+    return None
 
 
 def label_vector(y: Any) -> Array:
@@ -402,6 +444,15 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
         return rows, True
     if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or (np.diff(csr.indptr) < 0).any():
         raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
+    if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
+        raise WrongInput(
+            f"X has {csr.data.size} values, {csr.indices.size} indices and {len(csr.indptr)} entries"
+            f" of indptr; there is an index for each value, and an entry for each of {csr.shape[0]}"
+            " rows and one more"
+        )
+    if csr.indices.size > csr.indptr[-1]:  # there is room behind the last row
+        csr = csr.copy()
+        csr.prune()
     if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
         raise WrongInput(
             f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
@@ -427,15 +478,21 @@ def _canonical(csr: Any) -> Rows | None:
 
     Its feature numbers and values are read once. They are not copied, unless the numbers are int64.
     """
-    n, d = csr.shape
-    if (
-        csr.indices.dtype not in (np.int32, np.int64)
-        or csr.data.dtype not in (np.float32, np.float64)
-        or not csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
-        or len(csr.indptr) != n + 1
-        or d > MOST_FEATURES
-    ):
+    d = csr.shape[1]
+    if csr.indices.dtype not in (np.int32, np.int64) or not _fits(csr):
         return None
     indptr, values = frozen(csr.indptr, np.int64), frozen(csr.data, csr.data.dtype)
     known = increasing(indptr, frozen(csr.indices, csr.indices.dtype), d) and plain_values(values)
     return sparse_rows(indptr, csr.indices, values, int(d)) if known else None
+
+
+def _fits(csr: Any) -> bool:
+    """Whether the arrays of a CSR matrix have the sizes that they should, and values are floats."""
+    n, d = csr.shape
+    return (
+        csr.data.dtype in FLOATS
+        and csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
+        and len(csr.indptr) == n + 1
+        and csr.indptr[0] == 0
+        and d <= MOST_FEATURES
+    )
