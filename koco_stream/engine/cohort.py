@@ -257,7 +257,7 @@ def advance_runs(
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
     if growing:
         block_rows = min(block_rows, GROWING_ROWS)
-    done = first
+    done, seconds = first, scan_seconds(run_states)
     for block in reader.blocks(block_rows, start=first, stop=last):
         labels = BlockLabels.of(block.labels, reader)
         rows = {
@@ -267,13 +267,10 @@ def advance_runs(
         for k, (intercept, group) in enumerate(groups):
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
-                advance_group(live, rows[intercept], labels, points)
+                seconds += advance_group(live, rows[intercept], labels, points)
             if reporter is not None:
-                reporter.tell(
-                    done + labels.learnt.shape[1] * (k + 1) / len(groups),
-                    len(run_states),
-                    scan_seconds(run_states),
-                )
+                rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
+                reporter.tell(rounds, len(run_states), seconds)
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
@@ -320,8 +317,8 @@ def bytes_of(run_states: list[RunState]) -> int:
 
 def advance_group(
     run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
-) -> None:
-    """Advance a group of runs that share a scan over one block of rows.
+) -> float:
+    """Advance a group of runs that share a scan over one block of rows; returns its seconds.
 
     The time is added to the runs in equal shares. An exception from one run's learner ends that run
     as failed, with the rounds of earlier blocks counted. An exception from shared work ends all
@@ -354,6 +351,7 @@ def advance_group(
                 [done[i] for i in mine],
                 points,
             )
+    return seconds * len(run_states)
 
 
 def count(

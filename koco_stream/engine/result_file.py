@@ -251,7 +251,7 @@ def result_table(
     shown = [run.typed_params for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = [_typed(column, params.get(column.name)) for params in shown]
+            columns[column.name] = _typed(column, [params.get(column.name) for params in shown])
             if column.type == pa.string():  # one that may also be true or false
                 columns[column.name] = [
                     str(value).lower() if isinstance(value, bool) else value
@@ -279,15 +279,16 @@ def has_regret(run_state: RunState) -> bool:
     return squared and run_state.status == "ok"
 
 
-def _typed(column: Column, value: Value) -> Value:
-    """A parameter's value if it fits its column: a user's learner may mean another by the name."""
+def _typed(column: Column, values: list[Value]) -> list[Value]:
+    """A parameter's values that fit its column: a user's learner may mean another by the name."""
     fits: dict[pa.DataType, Any] = {
         pa.float64(): float,
         pa.int64(): int,
         pa.bool_(): bool,
-        pa.string(): str | bool,
+        pa.string(): (str, bool),
     }
-    return value if isinstance(value, fits[column.type]) else None
+    kind = fits[column.type]
+    return [value if isinstance(value, kind) else None for value in values]
 
 
 def nested_curves(

@@ -446,9 +446,9 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
         raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
     if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
         raise WrongInput(
-            f"X has {csr.data.size} values, {csr.indices.size} indices and {len(csr.indptr)} entries"
-            f" of indptr; there is an index for each value, and an entry for each of {csr.shape[0]}"
-            " rows and one more"
+            f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
+            f" {len(csr.indptr)}; give an index for each value, and for {csr.shape[0]} rows an"
+            f" indptr of size {csr.shape[0] + 1}"
         )
     if csr.indices.size > csr.indptr[-1]:  # there is room behind the last row
         csr = csr.copy()
