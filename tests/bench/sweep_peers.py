@@ -21,7 +21,7 @@ from koco_stream import OjaSON
 Config = dict[str, float]
 Grid = dict[str, list[float]]
 Answer = tuple[float, list[tuple[Config, float]]]
-LONGEST = {"ray": 180.0, "ray-plain": 45.0}  # seconds after which ray tune stops
+LONGEST = {"ray": 180.0, "ray-plain": 45.0, "optuna": 30.0}  # seconds, after which they stop
 
 
 def load(folder: Path) -> tuple[Any, np.ndarray]:
@@ -74,7 +74,7 @@ def with_optuna(folder: Path, grid: Grid) -> Answer:
 
     study = optuna.create_study(sampler=optuna.samplers.GridSampler(grid))
     begun = time.perf_counter()
-    study.optimize(objective, n_jobs=1)
+    study.optimize(objective, n_jobs=1, timeout=LONGEST["optuna"])
     return time.perf_counter() - begun, [(trial.params, trial.value) for trial in study.trials]
 
 

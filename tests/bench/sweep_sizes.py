@@ -38,7 +38,7 @@ def news_like(folder: Path, quick: bool) -> tuple[Path, dict[str, object], Manif
     """A store with many rows like those of 20 Newsgroups, its table of a sweep file, and its
     manifest.
     """
-    given = {"n_rows": 20_000 if quick else 500_000}
+    given = {"n_rows": 20_000 if quick else 300_000}
     return (
         folder / "news",
         {"name": "sparse-text", **given},
@@ -262,7 +262,7 @@ def simulated(folder: Path, cores: set[int]) -> dict[str, float]:
     The costs come from a first run of the sweep with one worker, as they do for a user: from the
     store.
     """
-    table = {"name": "dense-stream", "n_rows": 200_000}
+    table = {"name": "dense-stream", "n_rows": 100_000}
     alphas = [1.25**k for k in range(100)]
     path = spec(
         folder,
