@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.core.datamodel import models
+from numba.core.types.containers import BaseNamedTuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
 
@@ -34,7 +35,7 @@ class Reference(types.Type):
     def field(self, number: int) -> Any:
         """The type of what is read from a field: of a tuple in the tuple, a reference."""
         kind = self.kind.types[number]
-        return Reference(kind) if isinstance(kind, types.BaseNamedTuple) else kind
+        return Reference(kind) if isinstance(kind, BaseNamedTuple) else kind
 
 
 @register_model(Reference)
@@ -99,7 +100,7 @@ def _by_reference(typing_context: Any, value: Any) -> Any:
     def as_it_is(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return args[0]
 
-    if isinstance(value, types.BaseNamedTuple):
+    if isinstance(value, BaseNamedTuple):
         return Reference(value)(value), emit
     return value(value), as_it_is
 

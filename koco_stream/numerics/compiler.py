@@ -77,7 +77,7 @@ def is_ours(function: Callable[..., Any]) -> bool:
 
 
 def jit_with(
-    function: Callable[..., Any], name: str, inline: str = "never", **names: Any
+    function: Callable[..., Any], name: str, inline: Any = "never", **names: Any
 ) -> Callable[..., Any]:
     """Compile a copy of `function` with some of its global names bound to other functions.
 
