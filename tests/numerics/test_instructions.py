@@ -105,6 +105,7 @@ def test_first_order(width, seed, size, single, tiny, kind):
     check(first_order, "add_changes", table, shape, idx, val, slopes)
     check(first_order, "adagrad_lines", table, shape, idx, val, slopes, draw.random(width))
     check(first_order, "fetch_lines", table, shape * 2, idx)
+    check(lines, "over_roots", table, width - 1, idx, val, 0.1, np.zeros(size))
     wG = np.ascontiguousarray(table[:, :2])
     check(first_order, "adagrad_row", wG, idx, val, float(slopes[0]), 0.3)
 

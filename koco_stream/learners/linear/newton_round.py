@@ -29,7 +29,7 @@ from numba.extending import intrinsic
 from koco_stream.learners.spec import Cost, Public, StreamSize, in_single, newton_params, whole
 from koco_stream.losses import leaves_single, loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.numerics.llvm.feature_lines import feature_table, shape_for
+from koco_stream.numerics.llvm.feature_lines import feature_table, over_roots, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
@@ -58,11 +58,10 @@ def diagonal_of(table: Array, column: int, j: int) -> float:
     return FIRST_D if D == 0.0 else D
 
 
-@jit
+@inlined
 def rescale(table: Array, column: int, idx: Array, val: Array, scaled: Array) -> None:
     """scaled ← D^(−1/2) x for the row (idx, val)."""
-    for i in range(idx.size):
-        scaled[i] = np.float64(val[i]) / math.sqrt(diagonal_of(table, column, idx[i]))
+    over_roots(table, column, idx, val, FIRST_D, scaled)
 
 
 @jit

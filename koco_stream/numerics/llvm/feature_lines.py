@@ -232,6 +232,38 @@ def scatter_first(
     return e.b.load(at)
 
 
+def literal_over_roots(
+    table: Array, column: int, idx: Array, val: Array, unused: float, out: Array
+) -> None:
+    """Compute out[i] ← val[i]/√table[idx[i], column]; a 0 in the table stands for `unused`."""
+    for i in range(idx.size):
+        number = np.float64(table[idx[i], column])
+        out[i] = np.float64(val[i]) / np.sqrt(unused if number == 0.0 else number)
+
+
+@instruction(types.void, literal_over_roots, width=8)
+def over_roots(
+    e: Lines, table: Any, column: Any, idx: Any, val: Any, unused: Any, out: Any
+) -> None:
+    """The instructions of `literal_over_roots`, several entries of the row at once."""
+
+    def divide(first: Any, n: int) -> None:
+        numbers = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
+        for k in range(n):
+            at = e.b.add(e.b.mul(idx.number(first, INT64(k)), table.shape[1]), column)
+            numbers = e.b.insert_element(numbers, table.number(at), INT32(k))
+        found, several = Line(e.b, [numbers]), Lines(e.b, n)
+        instead = Line(e.b, [spread(e.b, unused, n)])
+        roots = instead.where(found.equal(0.0), found).roots()
+        several.store(Line(e.b, [val.numbers(first, n)]) / roots, out.at(first))
+
+    many = e.b.and_(idx.size, INT64(-e.width))
+    with e.loop(INT64(0), many, e.width) as first:
+        divide(first, e.width)
+    with e.loop(many, idx.size) as first:
+        divide(first, 1)
+
+
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:
     """The product a[out:] ← M v of the square matrix at a[matrix:] and the vector at a[vector:]."""
     width = len(shape)
