@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -144,10 +145,9 @@ class Learner(Algorithm, Estimator):
         """
         rows = self._rows_of(X, unchecked=self._checks("expect"))
         state = self._readable_state()
-        try:
+        with suppress(NotCanonical):
             return self.expect(self._params, state, rows)
-        except NotCanonical:
-            return self.expect(self._params, state, self._rows_of(X))
+        return self.expect(self._params, state, self._rows_of(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R² of `predict(X)`, as for scikit-learn's regressors."""
@@ -218,33 +218,32 @@ class Learner(Algorithm, Estimator):
         in a pass of its own: if one is wrong, it is made anew.
         """
         before = {name: vars(self)[name] for name in LEARNT if name in vars(self)}
-        unchecked = states is None and not before.get("rounds_") and self._checks("advance")
-        rows, labels = self.begin(X, y, unchecked)
+        new = states is None and not before.get("rounds_")
+        unchecked = new and self._checks("advance") and type(self).begin is Learner.begin
+        rows, labels = self._begin(X, y, True) if unchecked else self.begin(X, y)
         if self.fit_intercept:
             rows = with_intercept(rows)
         predictions, first = np.empty(rows.n_rows), 0
         if not rows.checked:
-            try:
-                self._advance(rows, labels, predictions, 0, rows.n_rows)
+            first = self._learn_canonical(rows, labels, predictions)
+            if first == rows.n_rows:
                 return predictions
-            except NotCanonical as found:
-                self._state, first = found.state, found.row
-                self.rounds_ += first
-                rows = self._checked_again(X, before)
-            except FloatingPointError:
-                self._checked_again(X, before)
-                raise
+            rows = self._checked_again(X, before)
+            if self._diverged:
+                raise self.divergence(first, predictions[first])
         size = max(rows.n_rows, 1) if states is None else 1
         for begin in range(first, rows.n_rows, size):
-            self._advance(rows, labels, predictions, begin, min(begin + size, rows.n_rows))
+            done = self._advance(rows, labels, predictions, begin, min(begin + size, rows.n_rows))
+            if self._diverged:
+                raise self.divergence(done, predictions[done])
             if states is not None:
                 states.append(recorded(self._state))
         return predictions
 
-    def _advance(
-        self, rows: Rows, labels: Array, predictions: Array, first: int, last: int
-    ) -> None:
-        """Learn the rows from `first` to before `last`; raises `FloatingPointError`."""
+    def _advance(self, rows: Rows, labels: Array, predictions: Array, first: int, last: int) -> int:
+        """Learn the rows from `first` to before `last`; returns the row at which it ended: the last
+        one, or that at which the learner diverged.
+        """
         these, block = slice(first, last), rows._replace(indptr=rows.indptr[first : last + 1])
         self._state, done = self.advance(
             self._params, self._state, block, labels[these], predictions[these]
@@ -252,22 +251,31 @@ class Learner(Algorithm, Estimator):
         self.rounds_ += done
         if done < last - first:
             self._diverged = True
-            raise self.divergence(first + done, predictions[first + done])
+        return first + done
+
+    def _learn_canonical(self, rows: Rows, labels: Array, predictions: Array) -> int:
+        """As `_advance` with all rows, up to the first that is not canonical."""
+        try:
+            return self._advance(rows, labels, predictions, 0, rows.n_rows)
+        except NotCanonical as found:
+            self._state = found.state
+            self.rounds_ += found.row
+            return found.row
 
     def _checks(self, method: str) -> bool:
         """Whether `method` looks at each row that it comes to: `Algorithm`'s does, and it has no
         other rows to look at.
         """
-        own = getattr(type(self), method).__func__
+        own = getattr(getattr(type(self), method), "__func__", None)
         return own is getattr(Algorithm, method).__func__ and not self.fit_intercept
 
     def _checked_again(self, X: Any, before: dict[str, Any]) -> Rows:
-        """X (n, d) as rows. If it is wrong, the learner is as it was before it learnt from it, with
-        the attributes `before`.
+        """X (n, d) as rows. If it is wrong, or this is interrupted, the learner is as it was before
+        it learnt from it, with the attributes `before`.
         """
         try:
             return as_rows(X)
-        except WrongInput:
+        except BaseException:
             for name in LEARNT:
                 vars(self).pop(name, None)
             vars(self).update(before)
@@ -277,12 +285,15 @@ class Learner(Algorithm, Estimator):
                 )
             raise
 
-    def begin(self, X: Any, y: Any, unchecked: bool = False) -> tuple[Rows, Array]:
+    def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
         """Check X (n, d) and y (n,) and start the learner if it is new; returns rows and labels.
 
-        With `unchecked`, the rows may be left to be checked where they are read. Raises
-        `WrongInput` as `progressive` does.
+        Raises `WrongInput` as `progressive` does.
         """
+        return self._begin(X, y, False)
+
+    def _begin(self, X: Any, y: Any, unchecked: bool) -> tuple[Rows, Array]:
+        """As `begin`; with `unchecked`, rows may be left to be checked where they are read."""
         if not self.__sklearn_is_fitted__():
             self._public()  # a wrong parameter is told before what it makes of the labels
         rows = self._checked(X, unchecked)

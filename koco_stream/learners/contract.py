@@ -75,6 +75,8 @@ def compiler_text(error: NumbaError) -> str:
         )
     if "readonly" in text or "read-only" in text or "immutable" in text or "mutable=False" in text:
         return "step or forward writes to the row, which other learners read after it"
+    if "Reference(" in text and ("getitem" in text or "unpack" in text or "len" in text):
+        return "step or forward takes the state or params apart; read their fields by name, as s.w"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "step or forward cannot be compiled: " + " ".join(lines[:4])
 

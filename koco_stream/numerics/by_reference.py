@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, config, types
 from numba.core.datamodel import models
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.types.containers import BaseNamedTuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
@@ -63,10 +64,12 @@ class Fields(AttributeTemplate):
 def _read(context: Any, builder: Any, reference: Reference, pointer: Any, name: str) -> Any:
     """The instructions of `reference.name`."""
     number = reference.kind.fields.index(name)
+    kind = reference.field(number)
     address = builder.gep(pointer, [INT32(0), INT32(number)], inbounds=True)
-    if isinstance(reference.field(number), Reference):
+    if isinstance(kind, Reference):
         return address
-    return _loaded(builder, address, address.type.pointee)
+    value = _loaded(builder, address, address.type.pointee)
+    return impl_ret_borrowed(context, builder, kind, value)
 
 
 def _loaded(builder: Any, pointer: Any, kind: Any, *path: int) -> Any:
@@ -98,7 +101,7 @@ def _by_reference(typing_context: Any, value: Any) -> Any:
         return builder.asm(unseen, "", "=r,0,~{memory}", [pointer], side_effect=True)
 
     def as_it_is(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return args[0]
+        return impl_ret_borrowed(context, builder, value, args[0])
 
     if isinstance(value, BaseNamedTuple):
         return Reference(value)(value), emit

@@ -231,8 +231,9 @@ def unchecked_rows(X: Any) -> Rows | None:
     if type(X) is np.ndarray:
         plain = X.dtype in FLOATS and X.ndim == 2 and X.shape[1] > 0 and X.flags.c_contiguous
         return dense_rows(X, keep_zeros=True)._replace(checked=False) if plain else None
-    if type(X).__module__.startswith("scipy.sparse") and X.format == "csr" and X.ndim == 2:
-        if X.indices.dtype == np.int32 and _fits(X) and (np.diff(X.indptr) >= 0).all():
+    scipys = type(X).__module__.startswith("scipy.sparse")
+    if scipys and getattr(X, "format", None) == "csr" and X.ndim == 2:
+        if X.indices.dtype == np.int32 and _fits(X) and not _decreases(X.indptr):
             rows = sparse_rows(X.indptr, X.indices, X.data, int(X.shape[1]))
             return rows._replace(checked=False)
     return None
@@ -442,7 +443,7 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
     rows = _canonical(csr)
     if rows is not None:
         return rows, True
-    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or (np.diff(csr.indptr) < 0).any():
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
         raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
     if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
         raise WrongInput(
@@ -496,3 +497,8 @@ def _fits(csr: Any) -> bool:
         and csr.indptr[0] == 0
         and d <= MOST_FEATURES
     )
+
+
+def _decreases(indptr: Array) -> bool:
+    """Whether some number is less than the one before it. Differences might not fit their type."""
+    return bool((indptr[1:] < indptr[:-1]).any())

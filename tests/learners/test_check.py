@@ -39,6 +39,11 @@ FAULTS = {
         },
         "depend on the time",
     ),
+    "a state read by position": (
+        {PREDICTED: f"    w = s[0]\n{PREDICTED}"},
+        "read their fields by name",
+    ),
+    "a state taken apart": ({PREDICTED: f"    (w,) = s\n{PREDICTED}"}, "read their fields by name"),
     "an allocation": ({PREDICTED: f"    val = val + np.zeros(val.size)\n{PREDICTED}"}, "allocates"),
     "a global random generator": (
         {INIT: "return State(np.random.standard_normal(n_features))"},

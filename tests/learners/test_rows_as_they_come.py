@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
 
 from koco_stream import OGD, PROSNKONS, AdaGrad, OjaSON, WrongInput
 from koco_stream.learners import base
@@ -165,6 +166,70 @@ def test_rows_to_refuse__after_a_row_at_which_the_learner_diverges():
     with pytest.raises(WrongInput, match=f"row {N - 1} of X holds nan"):
         model.progressive(X, y)
     assert not hasattr(model, "rounds_")
+
+
+def test_rows_to_convert__when_that_fails(monkeypatch):
+    """The learner has not learnt the rows before, which would be learnt twice at the next try."""
+    X, y = plain()
+    csr = sparse.csr_matrix(X)
+    unsorted(csr, N - 1)
+    model = OGD(step_size=0.1)
+    with monkeypatch.context() as patched:
+        patched.setattr(base, "as_rows", lambda *given: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            model.progressive(csr, y)
+    assert not hasattr(model, "rounds_")
+    expected = OGD(step_size=0.1).progressive(X, y)
+    assert model.progressive(csr, y).tobytes() == expected.tobytes()
+
+
+class Own(OGD):
+    """Has methods of its own, of which the library knows nothing."""
+
+    registered = classmethod(lambda cls: OGD)
+
+    @staticmethod
+    def advance(*given):
+        return OGD.advance(*given)
+
+    @staticmethod
+    def expect(*given):
+        return OGD.expect(*given)
+
+    def begin(self, X, y):
+        self.began = True
+        return super().begin(X, y)
+
+
+def test_learners_with_methods_of_their_own():
+    X, y = plain()
+    model = Own(step_size=0.1)
+    other = OGD(step_size=0.1)
+    csr = sparse.csr_matrix(X)
+    assert model.progressive(csr, y).tobytes() == other.progressive(csr, y).tobytes()
+    assert model.began
+    assert model.predict(csr).tobytes() == other.predict(csr).tobytes()
+
+
+def test_what_is_no_matrix():
+    with pytest.raises(WrongInput, match="X must have two dimensions"):
+        OGD(step_size=0.1).progressive(aslinearoperator(np.eye(3)), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "indptr",
+    [
+        np.array([0, 3, 2, 3, 6], np.uint32),
+        np.array([0, 4000, 2, 3, 6], np.uint32),
+        np.array([0, 2**31 - 1, -(2**31), -1, 6], np.int32),
+    ],
+)
+def test_indptr_that_decreases(indptr):
+    csr = sparse.csr_matrix(np.eye(4))
+    csr.indptr, csr.indices, csr.data = indptr, np.arange(6, dtype=np.int32) % 4, np.ones(6)
+    assert unchecked_rows(csr) is None
+    with pytest.raises(WrongInput, match="does not increase"):
+        OGD(step_size=0.1).progressive(csr, np.ones(4))
 
 
 @pytest.mark.parametrize("name", ["indptr", "indices", "data"])

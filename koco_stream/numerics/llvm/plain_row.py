@@ -27,7 +27,7 @@ def literal_plain_row(idx: Array, val: Array, n_features: int, numbered: int) ->
     size = np.abs(val)
     plain = ((size > 0.0) & (size < np.inf)).all()
     inside = (idx[:1] >= 0).all() and (idx[-1:] < n_features).all()
-    return bool(plain and (not numbered or (inside and (np.diff(idx) > 0).all())))
+    return bool(plain and (not numbered or (inside and (idx[1:] > idx[:-1]).all())))
 
 
 @instruction(types.boolean, literal_plain_row, width=AT_ONCE)
