@@ -17,11 +17,7 @@ from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
 FLOATS = (np.float32, np.float64)
-# Memory is read fastest in several places at a time. A block is so many places, of so many numbers
-# each; it stays in the processor's cache.
-PLACES, PLACE = 8, 8192
-BLOCK = PLACES * PLACE
-ROWS_AT_ONCE = 512
+ROWS_AT_ONCE, VALUES_AT_ONCE = 512, 64  # of sparse, and of dense rows that are looked at together
 
 
 class Rows(NamedTuple):
@@ -66,82 +62,31 @@ def canonical_until(rows: Rows, t: int) -> int:
     """A row after t, before which rows from t on are canonical; t itself if row t is not.
 
     Several sparse rows are looked at before they are learnt from: looking at each between two
-    rounds, the processor would begin the second later. Dense rows are quicker to look at.
+    rounds, the processor would begin the second later. Dense rows are quicker to look at, short
+    ones together.
     """
-    n = rows.indptr.size - 1
-    last = min(t + (ROWS_AT_ONCE if rows.index_stride else 1), n)
+    n, size = rows.indptr.size - 1, rows.indptr[t + 1] - rows.indptr[t]
+    if rows.index_stride == 0:
+        end = min(t + VALUES_AT_ONCE // (size + 1) + 1, n)
+        if plain_row(rows.indices, rows.values[rows.indptr[t] : rows.indptr[end]], size, 0):
+            return end
+    last = min(t + ROWS_AT_ONCE, n)
     u = t
     while u < last and is_canonical(rows, u):
         u += 1
     return u
 
 
-@inlined
-def in_places(array: Array, first: int) -> Array:
-    """The block of an array that begins at `first`, as a matrix (`PLACES`, `PLACE`)."""
-    return array[first : first + BLOCK].reshape((PLACES, PLACE))
-
-
 @jit
-def plain_values(values: Array) -> bool:
-    """Whether all values (k,) are finite and none is 0."""
-    # Others are counted: without a branch at each value, the compiler tests several side by side.
-    last = values.size - values.size % BLOCK
-    for first in range(0, last, BLOCK):
-        block, others = in_places(values, first), 0
-        for i in range(PLACE):
-            for k in range(PLACES):
-                size = abs(block[k, i])
-                others += not ((size > 0.0) & (size < np.inf))
-        if others:
+def all_canonical(rows: Rows) -> bool:
+    """Whether all rows are canonical."""
+    t, n = 0, rows.indptr.size - 1
+    while t < n:
+        end = canonical_until(rows, t)
+        if end == t:
             return False
-    rest, others = values[last:], 0
-    for i in range(rest.size):
-        size = abs(rest[i])
-        others += not ((size > 0.0) & (size < np.inf))
-    return others == 0
-
-
-@jit
-def increasing(indptr: Array, indices: Array, n_features: int) -> bool:
-    """Whether CSR arrays have increasing feature numbers in each row, from 0 to `n_features` − 1.
-
-    Parameters
-    ----------
-    indptr : ndarray of shape (n + 1,)
-        Any numbers: False unless they increase from 0 to k.
-    indices : ndarray of shape (k,)
-        The feature numbers.
-    n_features : int
-        The number of features.
-    """
-    n, size = indptr.size - 1, indices.size
-    if indptr[0] != 0 or indptr[n] != size:
-        return False
-    # All neighbours are compared, across rows too, which needs no branches. If the numbers fall
-    # only as often as they do from one row to the next, they increase within every row.
-    falls, between, t = 0, 0, 0
-    for start in range(0, max(size, 1), BLOCK):
-        end = min(start + BLOCK, size)
-        if end - start == BLOCK and end < size:
-            here, following = in_places(indices, start), in_places(indices, start + 1)
-            for i in range(PLACE):
-                for k in range(PLACES):
-                    falls += following[k, i] <= here[k, i]
-        else:
-            rest = indices[start:]
-            for i in range(rest.size - 1):
-                falls += rest[i + 1] <= rest[i]
-        while t < n and indptr[t + 1] <= end:  # the rows that end in this block, still in cache
-            if indptr[t + 1] < indptr[t]:
-                return False
-            row = indices[indptr[t] : indptr[t + 1]]
-            if row.size > 0:
-                if row[0] < 0 or row[-1] >= n_features:
-                    return False
-                between += indptr[t] > 0 and row[0] <= indices[indptr[t] - 1]
-            t += 1
-    return t == n and falls == between
+        t = end
+    return True
 
 
 def frozen(array: Any, dtype: Any) -> Array:
@@ -201,7 +146,7 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         another number of features.
     """
     if isinstance(X, Rows):
-        rows, finite = X, plain_values(X.values)
+        rows, finite = X, all_canonical(X)
     elif type(X).__module__.startswith("pyarrow."):
         rows, finite = _from_table(X)
     elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
@@ -232,11 +177,8 @@ def unchecked_rows(X: Any) -> Rows | None:
         plain = X.dtype in FLOATS and X.ndim == 2 and X.shape[1] > 0 and X.flags.c_contiguous
         return dense_rows(X, keep_zeros=True)._replace(checked=False) if plain else None
     scipys = type(X).__module__.startswith("scipy.sparse")
-    if scipys and getattr(X, "format", None) == "csr" and X.ndim == 2:
-        if X.indices.dtype == np.int32 and _fits(X) and not _decreases(X.indptr):
-            rows = sparse_rows(X.indptr, X.indices, X.data, int(X.shape[1]))
-            return rows._replace(checked=False)
-    return None
+    csr = scipys and getattr(X, "format", None) == "csr" and X.ndim == 2
+    return _as_it_is(X) if csr and X.indices.dtype == np.int32 else None
 
 
 def label_vector(y: Any) -> Array:
@@ -427,7 +369,7 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
     if array.shape[1] == 0:
         raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     matrix = np.ascontiguousarray(_numeric(array, "X"))
-    plain = plain_values(frozen(matrix, matrix.dtype).reshape(-1))  # then it has no zeros to drop
+    plain = all_canonical(dense_rows(matrix, keep_zeros=True))  # then it has no zeros to drop
     return dense_rows(matrix, keep_zeros=plain), plain
 
 
@@ -440,9 +382,9 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
             f"X has the fill value {X.fill_value}; values that are not stored must be 0"
         )
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
-    rows = _canonical(csr)
-    if rows is not None:
-        return rows, True
+    rows = _as_it_is(csr)
+    if rows is not None and all_canonical(rows):
+        return sparse_rows(rows.indptr, rows.indices, rows.values, rows.n_features), True
     if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
         raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
     if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
@@ -474,29 +416,23 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
     return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1])), False
 
 
-def _canonical(csr: Any) -> Rows | None:
-    """The rows of a CSR matrix whose arrays are canonical as they are, and finite; else None.
-
-    Its feature numbers and values are read once. They are not copied, unless the numbers are int64.
+def _as_it_is(csr: Any) -> Rows | None:
+    """The rows of a CSR matrix whose arrays are not copied, unchecked, with its type of feature
+    numbers; None if its arrays have other types or sizes than they should.
     """
-    d = csr.shape[1]
-    if csr.indices.dtype not in (np.int32, np.int64) or not _fits(csr):
-        return None
-    indptr, values = frozen(csr.indptr, np.int64), frozen(csr.data, csr.data.dtype)
-    known = increasing(indptr, frozen(csr.indices, csr.indices.dtype), d) and plain_values(values)
-    return sparse_rows(indptr, csr.indices, values, int(d)) if known else None
-
-
-def _fits(csr: Any) -> bool:
-    """Whether the arrays of a CSR matrix have the sizes that they should, and values are floats."""
     n, d = csr.shape
-    return (
-        csr.data.dtype in FLOATS
-        and csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
-        and len(csr.indptr) == n + 1
-        and csr.indptr[0] == 0
-        and d <= MOST_FEATURES
-    )
+    if (
+        csr.indices.dtype not in (np.int32, np.int64)
+        or csr.data.dtype not in FLOATS
+        or not csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
+        or len(csr.indptr) != n + 1
+        or csr.indptr[0] != 0
+        or d > MOST_FEATURES
+        or _decreases(csr.indptr)
+    ):
+        return None
+    indptr, indices = frozen(csr.indptr, np.int64), frozen(csr.indices, csr.indices.dtype)
+    return Rows(indptr, indices, 1, frozen(csr.data, csr.data.dtype), int(d), checked=False)
 
 
 def _decreases(indptr: Array) -> bool:

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.streams.rows import BLOCK, PLACE, as_labels, as_rows
+from koco_stream.numerics.llvm.plain_row import AT_ONCE
+from koco_stream.streams.rows import VALUES_AT_ONCE, as_labels, as_rows
 
 D = 9
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]
@@ -176,6 +177,7 @@ def test_masked_labels__are_refused():
         as_labels(np.ma.masked_array([1.0, 2.0], [False, True]), 2)
 
 
+PLACE, BLOCK = AT_ONCE, VALUES_AT_ONCE
 LONG = 2 * BLOCK + 5  # values: some blocks, and what is left
 
 
@@ -257,6 +259,20 @@ def test_one_other_number_in_a_long_row__is_found(at, value):
     else:
         with pytest.raises(WrongInput, match=f"row 0 of X holds {value}"):
             as_rows(values)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 21, BLOCK - 1, BLOCK, BLOCK + 1])
+@pytest.mark.parametrize("value", [0.0, np.nan, -np.inf])
+def test_one_other_number_in_many_rows__is_found(d, value):
+    n = 2 * BLOCK + 5
+    for row in (0, 1, BLOCK // (d + 1), BLOCK // (d + 1) + 1, BLOCK, n - 1):
+        values = np.ones((n, d))
+        values[row, d - 1] = value
+        if value == 0.0:
+            assert np.diff(as_rows(values).indptr).tolist() == [d - (t == row) for t in range(n)]
+        else:
+            with pytest.raises(WrongInput, match=f"row {row} of X holds {value}"):
+                as_rows(values)
 
 
 @pytest.mark.parametrize(
