@@ -25,7 +25,7 @@ from scipy.special import expit
 from koco_stream.errors import WrongInput
 from koco_stream.learners.spec import ALPHA
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, check_labels
-from koco_stream.streams.rows import as_labels
+from koco_stream.streams.inputs import as_labels
 from koco_stream.types import Array
 
 # Each call starts a new pass, which yields the features (k, r) and labels (k,) of blocks of rows.

@@ -20,7 +20,7 @@ from koco_stream.learners.saved import (
 )
 from koco_stream.learners.several import side_by_side
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
-from koco_stream.streams.rows import as_rows, label_vector
+from koco_stream.streams.inputs import as_rows, label_vector
 from koco_stream.types import Array
 
 INHERITED = ("n_features_in_", "feature_names_in_", "rounds_")

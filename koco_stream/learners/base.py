@@ -21,7 +21,8 @@ from koco_stream.scikit_learn import (
     feature_names,
     not_fitted,
 )
-from koco_stream.streams.rows import Rows, as_labels, as_rows, unchecked_rows, with_intercept
+from koco_stream.streams.inputs import as_labels, as_rows, unchecked_rows
+from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
 # The attributes that `fit` resets.

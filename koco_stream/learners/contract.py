@@ -22,7 +22,8 @@ from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.learners.spec import SEED
-from koco_stream.streams.rows import Rows, as_rows, frozen
+from koco_stream.streams.inputs import as_rows
+from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
 N_ROWS, N_FEATURES = 120, 12

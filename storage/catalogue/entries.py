@@ -140,9 +140,13 @@ CATALOGUE: dict[str, Entry] = {name: Entry(name, **entry) for name, entry in _PA
 def entry_named(name: str) -> Entry:
     """Catalogue entry of a dataset, by its name on the command line.
 
-    Raises `WrongInput` with the nearest name if there is none.
+    Raises `WrongInput` with the nearest name if there is none, or if a file is meant.
     """
     if name not in CATALOGUE:
+        if Path(name).is_file():
+            raise WrongInput(
+                f"{name} is a file; the dataset's name comes first: koco prepare NAME --from {name}"
+            )
         raise WrongInput(
             f"koco prepare {name} --from FILE needs a file, because the catalogue does not have"
             f" {name!r}{nearest(name, list(CATALOGUE))}"

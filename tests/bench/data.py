@@ -10,9 +10,10 @@ import scipy.sparse
 from sklearn.preprocessing import normalize
 
 from koco_stream.streams import stream as streams
+from koco_stream.streams.inputs import as_rows
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.rows import Rows, as_rows
+from koco_stream.streams.rows import Rows
 from storage.generated.generators import prepare_synthetic
 from storage.generated.tables import ill_conditioned
 from storage.preparing.prepare import prepare_file

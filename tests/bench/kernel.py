@@ -15,8 +15,9 @@ from flows.prepare.preparation import prepare_named
 from koco_stream.learners import learner_named
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
 from koco_stream.numerics.random import uniform
+from koco_stream.streams.inputs import as_rows
 from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.rows import as_rows, frozen
+from koco_stream.streams.rows import frozen
 from koco_stream.streams.stream import Stream
 from tests.bench.growth import rows_of
 from tests.bench.measure import Time, in_turn, seconds, show

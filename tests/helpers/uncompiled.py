@@ -13,7 +13,7 @@ import koco_stream
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.several import advance_states
 from koco_stream.learners.shared_lines import laid_side_by_side
-from koco_stream.streams.rows import as_rows
+from koco_stream.streams.inputs import as_rows
 from tests.golden.cases import BASES, COMBINATIONS
 
 

@@ -12,7 +12,8 @@ from scipy.sparse.linalg import aslinearoperator
 from koco_stream import OGD, PROSNKONS, AdaGrad, OjaSON, WrongInput
 from koco_stream.learners import base
 from koco_stream.learners.saved import state_arrays
-from koco_stream.streams.rows import ROWS_AT_ONCE, as_rows, is_canonical, unchecked_rows
+from koco_stream.streams.inputs import as_rows, unchecked_rows
+from koco_stream.streams.rows import ROWS_AT_ONCE, is_canonical
 
 N, D = 2 * ROWS_AT_ONCE + 40, 8
 ROWS = (0, 1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 7, N - 1)

@@ -138,3 +138,12 @@ def test_folder__without_all_files_is_refused(tmp_path):
         ),
     ):
         find_edition(entry_named("ijcnn1"), tmp_path)
+
+
+def test_entry_named__a_file_in_place_of_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WrongInput, match=r"koco prepare rows\.svm --from FILE needs a file"):
+        entry_named("rows.svm")
+    (tmp_path / "rows.svm").write_text("1 1:2\n")
+    with pytest.raises(WrongInput, match=r"comes first: koco prepare NAME --from rows\.svm"):
+        entry_named("rows.svm")

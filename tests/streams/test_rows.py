@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.numerics.llvm.plain_row import AT_ONCE
-from koco_stream.streams.rows import VALUES_AT_ONCE, as_labels, as_rows
+from koco_stream.streams.inputs import as_labels, as_rows
+from koco_stream.streams.rows import VALUES_AT_ONCE
 
 D = 9
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]

@@ -52,7 +52,7 @@ from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, apply, panel_dot
 from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import estimator_tags
-from koco_stream.streams.rows import as_rows
+from koco_stream.streams.inputs import as_rows
 from koco_stream.types import Array
 
 K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points, and v = Tk

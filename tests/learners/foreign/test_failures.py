@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from koco_stream.streams.rows import as_rows
+from koco_stream.streams.inputs import as_rows
 from tests.helpers.foreign import CLASSES, advanced, scores, started
 from tests.helpers.project import ROOT, environment
 
@@ -143,7 +143,7 @@ def test_threads__can_each_have_a_learner():
 PARENT = """
 import threading, time
 import numpy as np
-from koco_stream.streams.rows import as_rows
+from koco_stream.streams.inputs import as_rows
 from tests.helpers.foreign import CLASSES, advanced, started
 
 parts = started(f"{CLASSES}:Sleeps", {"at": 2}, 3)

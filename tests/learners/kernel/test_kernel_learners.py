@@ -27,7 +27,7 @@ from koco_stream import (
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.kernel.newton_step import FEWEST
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan
-from koco_stream.streams.rows import as_rows
+from koco_stream.streams.inputs import as_rows
 
 PREDICTING = {
     PROSNKONS: {"alpha": 1e-6},

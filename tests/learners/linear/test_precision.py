@@ -16,7 +16,7 @@ from koco_stream.learners import LEARNERS, StreamSize
 from koco_stream.learners.several import advance_states
 from koco_stream.learners.shared_lines import laid_side_by_side
 from koco_stream.numerics.llvm.feature_lines import feature_table
-from koco_stream.streams.rows import as_rows
+from koco_stream.streams.inputs import as_rows
 from tests.helpers.linear_streams import stream
 from tests.oracles import first_order
 from tests.oracles.losses import slopes

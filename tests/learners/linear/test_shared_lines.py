@@ -21,7 +21,8 @@ from koco_stream.learners.shared_lines import (
     tables_of,
 )
 from koco_stream.losses import LOSSES
-from koco_stream.streams.rows import as_rows, dense_rows
+from koco_stream.streams.inputs import as_rows
+from koco_stream.streams.rows import dense_rows
 from tests.oracles import first_order
 from tests.oracles.losses import slopes
 

@@ -1,0 +1,314 @@
+"""What users give: matrices, tables and labels of many kinds, turned into rows in canonical form
+(koco_stream.streams.rows), or refused with what is wrong and where.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from koco_stream.errors import WrongInput, WrongType
+from koco_stream.scikit_learn import warn_of_column_vector
+from koco_stream.streams.rows import Rows, all_canonical, dense_rows, frozen, sparse_rows
+from koco_stream.types import Array
+
+MOST_FEATURES = 2**31 - 1  # feature numbers are int32
+FLOATS = (np.float32, np.float64)
+
+
+def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
+    """Convert any supported input to canonical rows.
+
+    Parameters
+    ----------
+    X : array-like, (n, d)
+        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of
+        prepared rows, or `Rows`.
+    n_features : int, optional
+        The number of features that X must have.
+    model : str
+        What has learnt from that number of features, for the message.
+
+    Raises
+    ------
+    WrongInput
+        X is not two-dimensional or not numeric, holds NaN or infinity (the row is named), or has
+        another number of features.
+    """
+    if isinstance(X, Rows):
+        rows, finite = X, all_canonical(X)
+    elif type(X).__module__.startswith("pyarrow."):
+        rows, finite = _from_table(X)
+    elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
+        rows, finite = _from_sparse(X)
+    else:
+        rows, finite = _from_array(X)
+    if n_features is not None and rows.n_features != n_features:
+        raise WrongInput(
+            f"X has {rows.n_features} features, but {model} is expecting {n_features} features as"
+            " input"
+        )
+    if not finite and not np.isfinite(rows.values).all():
+        first = int(np.flatnonzero(~np.isfinite(rows.values))[0])
+        row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
+        raise WrongInput(
+            f"row {row} of X holds {rows.values[first]} (NaN or inf); remove such rows or fill the"
+            " values in"
+        )
+    return rows
+
+
+def unchecked_rows(X: Any) -> Rows | None:
+    """The rows of a matrix (n, d) that can be read as it is, by who looks at each row first.
+
+    None if it has to be converted, or is for `as_rows` to refuse.
+    """
+    if type(X) is np.ndarray:
+        plain = X.dtype in FLOATS and X.ndim == 2 and X.shape[1] > 0 and X.flags.c_contiguous
+        return dense_rows(X, keep_zeros=True)._replace(checked=False) if plain else None
+    scipys = type(X).__module__.startswith("scipy.sparse")
+    csr = scipys and getattr(X, "format", None) == "csr" and X.ndim == 2
+    return _as_it_is(X) if csr and X.indices.dtype == np.int32 else None
+
+
+def label_vector(y: Any) -> Array:
+    """Labels as a one-dimensional array (n,), their type unchanged.
+
+    Raises `WrongInput` if `y` is None or has more dimensions.
+    """
+    if y is None:
+        raise WrongInput("requires y to be passed, but the target y is None")
+    labels = _plain(y, "y")
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warn_of_column_vector()
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise WrongInput(f"y must have one dimension, not {labels.ndim}")
+    return labels
+
+
+def as_labels(y: Any, n_rows: int) -> Array:
+    """Labels (n,) as read-only float64. Raises `WrongInput` for another length, NaN or infinity."""
+    labels = _numeric(label_vector(y), "y")
+    if labels.size != n_rows:
+        raise WrongInput(f"X has {n_rows} rows and y has {labels.size}; give one label a row")
+    if not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")
+    return frozen(labels, np.float64)
+
+
+def _from_table(table: Any) -> tuple[Rows, bool]:
+    """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only.
+
+    Also whether the values are known to be finite.
+    """
+    from scipy.sparse import csr_matrix
+
+    if not hasattr(table, "column_names"):
+        raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table of prepared rows")
+    sizes, values = _lists(table, "values")
+    n = sizes.size
+    if "indices" not in table.column_names:
+        d = int(sizes[0]) if n else getattr(table.schema.field("values").type, "list_size", 0)
+        if (sizes != d).any():
+            row = int(np.flatnonzero(sizes != d)[0])
+            raise WrongInput(
+                f"row {row} has {sizes[row]} values and row 0 has {d}; sparse rows need a column"
+                " 'indices' too"
+            )
+        return _from_array(_numeric(values, "column 'values'").reshape(n, d))
+    others, numbers = _lists(table, "indices")
+    if (sizes != others).any():
+        row = int(np.flatnonzero(sizes != others)[0])
+        raise WrongInput(f"row {row} has {sizes[row]} values and {others[row]} indices")
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    numbers, largest = _feature_numbers(numbers, indptr)
+    d = largest + 1
+    told = (table.schema.metadata or {}).get(b"n_features")
+    if told is not None:
+        if not told.isdigit() or int(told) <= largest:
+            raise WrongInput(
+                f"the table's metadata has n_features={told.decode(errors='replace')!r}, and its"
+                f" largest feature is {largest}; give the number of features"
+            )
+        d = int(told)
+    return _from_sparse(csr_matrix((_numeric(values, "column 'values'"), numbers, indptr), (n, d)))
+
+
+def _lists(table: Any, name: str) -> tuple[Array, Array]:
+    """Lengths (n,) and items of a list column of an Arrow table.
+
+    Raises `WrongInput` for a column that is missing, not of lists of numbers, or has nulls.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if table.column_names.count(name) != 1:
+        raise WrongInput(
+            f"an Arrow table of prepared rows needs one column {name!r}; it has"
+            f" {', '.join(table.column_names)}"
+        )
+    column = table.column(name)
+    try:
+        # a chunked column keeps sliced, large and fixed-size lists as they are
+        column = pa.chunked_array(
+            column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        )
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        missing = column.is_null().to_numpy()
+        sizes = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
+        items = pc.list_flatten(column)
+        if pa.types.is_dictionary(items.type):
+            items = items.cast(items.type.value_type)
+        if pa.types.is_decimal(items.type):
+            # conversion via text rounds correctly; a direct cast to float64 does not
+            items = items.cast(pa.string()).cast(pa.float64())
+        elif pa.types.is_null(items.type):
+            items = items.cast(pa.float64())
+        raw = items.to_numpy()
+    except pa.ArrowException as error:
+        raise WrongType(
+            f"column {name!r} is {column.type}, not a list of numbers: {error}"
+        ) from None
+    if raw.dtype.kind not in "biuf" and not items.null_count:
+        raise WrongType(f"column {name!r} is {column.type}, not a list of numbers")
+    if missing.any() or items.null_count:
+        row = int(np.argmax(missing)) if missing.any() else 0
+        if items.null_count:
+            first = int(np.argmax(items.is_null().to_numpy()))
+            row = int(np.searchsorted(np.cumsum(sizes), first, side="right"))
+        raise WrongInput(f"column {name!r} holds nulls, first in row {row}; remove such rows")
+    return sizes, raw
+
+
+def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
+    """Feature numbers of a table as int64, and the largest; raises `WrongInput` for others."""
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise WrongType(
+            f"column 'indices' holds {numbers.dtype}; feature numbers are integers: cast them to"
+            " int32"
+        )
+    wrong = (numbers < 0) | (numbers > MOST_FEATURES - 1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        row = int(np.searchsorted(indptr, first, side="right")) - 1
+        raise WrongInput(
+            f"row {row} names feature {numbers[first]}; features are numbered from 0 to"
+            f" {MOST_FEATURES - 1}"
+        )
+    return numbers.astype(np.int64), int(numbers.max(initial=0)) if numbers.size else -1
+
+
+def _numeric(array: Array, name: str) -> Array:
+    """The array as float32 if it is float32, else as float64."""
+    if array.dtype == np.float32:
+        return array
+    if array.dtype.kind in "mM":
+        raise WrongType(f"{name} has type {array.dtype}, a time; turn it into numbers first")
+    if array.dtype.kind == "c":
+        raise WrongInput(
+            f"Complex data not supported: {name} has type {array.dtype}; give real numbers"
+        )
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise WrongType(
+            f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first"
+        ) from None
+
+
+def _plain(given: Any, name: str) -> Array:
+    """NumPy array of an array-like; masked values and rows of unequal lengths are refused."""
+    if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
+        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(given))[0])
+        raise WrongInput(
+            f"{name} is masked at {where if len(where) > 1 else where[0]}; remove such rows or fill"
+            " the values in"
+        )
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise WrongInput(f"{name} is not an array of numbers: {error}") from None
+
+
+def _from_array(X: Any) -> tuple[Rows, bool]:
+    """Canonical rows of an array-like (n, d), and whether the values are known to be finite."""
+    array = _plain(X, "X")
+    if array.ndim != 2:
+        raise WrongInput(
+            f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data"
+            " with X.reshape(1, -1) if it is one row"
+        )
+    if array.shape[1] == 0:
+        raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    matrix = np.ascontiguousarray(_numeric(array, "X"))
+    plain = all_canonical(dense_rows(matrix, keep_zeros=True))  # then it has no zeros to drop
+    return dense_rows(matrix, keep_zeros=plain), plain
+
+
+def _from_sparse(X: Any) -> tuple[Rows, bool]:
+    """Canonical rows of a sparse matrix (n, d), and whether the values are known to be finite."""
+    if X.ndim != 2:
+        raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
+    if getattr(X, "fill_value", 0) != 0:
+        raise WrongInput(
+            f"X has the fill value {X.fill_value}; values that are not stored must be 0"
+        )
+    csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
+    rows = _as_it_is(csr)
+    if rows is not None and all_canonical(rows):
+        return sparse_rows(rows.indptr, rows.indices, rows.values, rows.n_features), True
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
+        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
+    if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
+        raise WrongInput(
+            f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
+            f" {len(csr.indptr)}; give an index for each value, and for {csr.shape[0]} rows an"
+            f" indptr of size {csr.shape[0] + 1}"
+        )
+    if csr.indices.size > csr.indptr[-1]:  # there is room behind the last row
+        csr = csr.copy()
+        csr.prune()
+    if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
+        raise WrongInput(
+            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
+            f" 0 to {csr.shape[1] - 1} only"
+        )
+    values = _numeric(csr.data, "X")
+    if not csr.has_canonical_format or values is not csr.data or (values == 0).any():
+        csr = csr.copy()  # the caller's matrix must not change
+        csr.data = values.copy()
+        csr.has_sorted_indices = csr.has_canonical_format = False
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+    if csr.shape[1] > MOST_FEATURES:
+        raise WrongInput(
+            f"X has {csr.shape[1]} features; at most {MOST_FEATURES} are supported, hash them to"
+            " fewer"
+        )
+    return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1])), False
+
+
+def _as_it_is(csr: Any) -> Rows | None:
+    """The rows of a CSR matrix whose arrays are not copied, unchecked, with its type of feature
+    numbers; None if its arrays have other types or sizes than they should.
+    """
+    n, d = csr.shape
+    if (
+        csr.indices.dtype not in (np.int32, np.int64)
+        or csr.data.dtype not in FLOATS
+        or not csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
+        or len(csr.indptr) != n + 1
+        or csr.indptr[0] != 0
+        or d > MOST_FEATURES
+        or _decreases(csr.indptr)
+    ):
+        return None
+    indptr, indices = frozen(csr.indptr, np.int64), frozen(csr.indices, csr.indices.dtype)
+    return Rows(indptr, indices, 1, frozen(csr.data, csr.data.dtype), int(d), checked=False)
+
+
+def _decreases(indptr: Array) -> bool:
+    """Whether some number is less than the one before it. Differences might not fit their type."""
+    return bool((indptr[1:] < indptr[:-1]).any())
