@@ -83,7 +83,7 @@ def jit_with(
 
     One generic loop thus serves every learner. numba treats a global as a constant, so the
     learner's step is compiled into the loop, and it caches the result under `name`, which it does
-    not do for closures.
+    not do for closures. `inline` is that of `jit`.
     """
     assert isinstance(function, FunctionType)
     bound = FunctionType(
