@@ -113,7 +113,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
             -3.0,
             lambda r, name=name: grown(r, name, "d", 10**4, 10**6),
         )
-        for name in ("RPSON", "FDSON", "DualSGD")
+        for name in ("RPSON", "FDSON", "FOGD", "DualSGD")
     ],
     (
         "FOGD, d from 10^4 to 10^6: growth / that of reading as many numbers of each feature",
