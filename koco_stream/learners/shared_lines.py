@@ -16,7 +16,6 @@ from koco_stream.learners.scan import bound_later
 from koco_stream.learners.spec import Cost, Public, Shared, StreamSize
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.first_order import fetch_lines
 from koco_stream.streams.rows import Rows, frozen, row
 from koco_stream.types import Array
 
@@ -24,7 +23,7 @@ WIDTHS = (8, 4)  # states in a table: a line of the processor's cache, or half o
 FEWEST = WIDTHS[-1]
 LONGEST_BLOCK = 65536  # rows that the engine reads at a time at the most
 
-# lines(params, table, shape, idx, val, y, live, y_hat, change)
+# lines(params, table, shape, idx, val, y, live, y_hat, change, following)
 lines = bound_later
 
 
@@ -32,7 +31,6 @@ def scan_lines(
     params: Any,
     table: Array,
     shape: Any,
-    whole: Any,
     rows: Rows,
     numbers: Array,
     columns: Array,
@@ -47,17 +45,17 @@ def scan_lines(
     State `numbers[i]` is in column `columns[i]`. It learns its line of `labels` (k, n), fills that
     of `predictions` (k, n) and counts its rounds in `done[i]`. It stops when its prediction is not
     finite: that round is the last, and not counted. `live` (W,) marks the columns of states that
-    have not stopped. The tuple `shape` is as long as there are columns, `whole` as a line.
+    have not stopped. The tuple `shape` is as long as there are columns.
     """
     p, y, y_hat, change = by_reference(params), scratch[0], scratch[1], scratch[2]
     for t in range(labels.shape[1]):
         idx, val = row(rows, t)
-        if rows.index_stride and t + 1 < labels.shape[1]:
-            following, _ = row(rows, t + 1)
-            fetch_lines(table, whole, following)
+        # Those of dense rows are the same, and in the cache.
+        scattered = rows.index_stride > 0 and t + 1 < labels.shape[1]
+        following = row(rows, t + 1)[0] if scattered else idx[:0]
         for i in range(columns.size):
             y[columns[i]] = labels[numbers[i], t]
-        lines(p, table, shape, idx, val, y, live, y_hat, change)
+        lines(p, table, shape, idx, val, y, live, y_hat, change, following)
         running = False
         for i in range(columns.size):
             k = columns[i]
@@ -73,11 +71,12 @@ def scan_lines(
 class SharedLineLearner(Learner):
     """A learner whose states can lie side by side. A state is one array, which starts as zeros.
 
-    The compiled function `lines(params, table, shape, idx, val, y, live, y_hat, change)` is a
-    round of all states of a table. The length of the tuple `shape` is their number W. `params` has
-    arrays (W,) in place of numbers; `y` and `live` are arrays (W,), also `y_hat`, which is filled,
-    and `change`, which is scratch. A state that is not live does not change. `own_share` is about
-    the time of a state in a full table, relative to that of a state by itself.
+    The compiled function `lines(params, table, shape, idx, val, y, live, y_hat, change, following)`
+    is a round of all states of a table. The length of the tuple `shape` is their number W. `params`
+    has arrays (W,) in place of numbers; `y` and `live` are arrays (W,), also `y_hat`, which is
+    filled, and `change`, which is scratch. A state that is not live does not change. Lines of the
+    features `following` are fetched for the next round. `own_share` is about the time of a state in
+    a full table, relative to that of a state by itself.
     """
 
     lines: ClassVar[Callable[..., None]]
@@ -199,7 +198,6 @@ def advance_table(
         arrays,
         table,
         (0,) * width,
-        (0,) * table.shape[1],
         rows,
         np.array(numbers),
         np.array([place.column for place in places]),

@@ -89,11 +89,12 @@ def test_feature_lines(columns, seed, size, single, single_table):
 @given(
     seed=st.integers(0, 10**6),
     size=st.integers(0, 13),
+    following=st.integers(0, 13),
     single=st.booleans(),
     tiny=st.booleans(),
     kind=st.sampled_from([np.float32, np.float64]),
 )
-def test_first_order(width, seed, size, single, tiny, kind):
+def test_first_order(width, seed, size, following, single, tiny, kind):
     """With squares that vanish, accumulators that are still 0, and slopes of 0."""
     draw, d, shape = np.random.default_rng(seed), 30, (0,) * width
     idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
@@ -102,9 +103,10 @@ def test_first_order(width, seed, size, single, tiny, kind):
     table = (draw.random((d, 2 * width)) * (draw.random((d, 2 * width)) < 0.5)).astype(kind)
     slopes = draw.standard_normal(width) * (draw.random(width) < 0.7)
     check(first_order, "products", table, shape, idx, val, np.ones(width))
-    check(first_order, "add_changes", table, shape, idx, val, slopes)
-    check(first_order, "adagrad_lines", table, shape, idx, val, slopes, draw.random(width))
-    check(first_order, "fetch_lines", table, shape * 2, idx)
+    following = np.sort(draw.choice(d, following, replace=False)).astype(np.int32)
+    steps = draw.random(width)
+    check(first_order, "add_changes", table, shape, idx, val, slopes, following)
+    check(first_order, "adagrad_lines", table, shape, idx, val, slopes, steps, following)
     check(lines, "over_roots", table, width - 1, idx, val, 0.1, np.zeros(size))
     wG = np.ascontiguousarray(table[:, :2])
     check(first_order, "adagrad_row", wG, idx, val, float(slopes[0]), 0.3)

@@ -91,6 +91,7 @@ def lines(
     live: Array,
     y_hat: Array,
     slopes: Array,
+    following: Array,
 ) -> None:
     """A round of states side by side; see `SharedLineLearner`. Weights come before accumulators."""
     products(table, shape, idx, val, y_hat)
@@ -99,7 +100,7 @@ def lines(
         slopes[k] = loss_slope(params.loss[k], y_hat[k], y[k]) if live[k] else 0.0
         if live[k] and params.single[k] and leaves_single(slopes[k], val):
             y_hat[k], slopes[k] = math.nan, 0.0
-    adagrad_lines(table, shape, idx, val, slopes, params.step_size)
+    adagrad_lines(table, shape, idx, val, slopes, params.step_size, following)
 
 
 class AdaGrad(SharedLineLearner):

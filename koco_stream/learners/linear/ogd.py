@@ -113,6 +113,7 @@ def lines(
     live: Array,
     y_hat: Array,
     changes: Array,
+    following: Array,
 ) -> None:
     """A round of states side by side; see `SharedLineLearner`."""
     products(table, shape, idx, val, y_hat)
@@ -135,7 +136,7 @@ def lines(
         if outside:
             y_hat[k] = math.nan
         changes[k] = change if live[k] and not outside else 0.0
-    add_changes(table, shape, idx, val, changes)
+    add_changes(table, shape, idx, val, changes, following)
 
 
 class OGD(SharedLineLearner):

@@ -8,6 +8,7 @@ The entries of a row are at distinct features, so they can be changed side by si
 row go in order, for one state and for several alike, so that a state has the same bits in both.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,39 +39,60 @@ def products(e: Lines, table: Any, shape: Any, idx: Any, val: Any, out: Any) -> 
     e.store(total.get(), out.at(INT64(0)))
 
 
-def literal_add_changes(table: Array, shape: Any, idx: Array, val: Array, changes: Array) -> None:
-    """Add changes·val[i] to table[idx[i], :W], the weights of each state, for every entry i."""
+def literal_add_changes(
+    table: Array, shape: Any, idx: Array, val: Array, changes: Array, following: Array
+) -> None:
+    """Add changes·val[i] to table[idx[i], :W], the weights of each state, for every entry i.
+
+    `following` has the features of the next row, whose lines are fetched.
+    """
     width = len(shape)
     for i in range(idx.size):
         table[idx[i], :width] += changes[:width] * np.float64(val[i])
 
 
 @instruction(types.void, literal_add_changes)
-def add_changes(e: Lines, table: Any, shape: Any, idx: Any, val: Any, changes: Any) -> None:
+def add_changes(
+    e: Lines, table: Any, shape: Any, idx: Any, val: Any, changes: Any, following: Any
+) -> None:
     """The instructions of `literal_add_changes`."""
     each = e.load(changes.at(INT64(0)))
-    with e.loop(INT64(0), idx.size) as i:
+
+    def change(i: Any) -> None:
         address = table.line(idx.number(i))
         e.store(e.load(address) + each * val.number(i), address)
 
-
-def literal_fetch_lines(table: Array, whole: Any, idx: Array) -> None:
-    """Have the processor fetch the lines of a row into its cache. Changes no data."""
+    _while_fetching(e, table, 1, idx, following, change)
 
 
-@instruction(types.void, literal_fetch_lines)
-def fetch_lines(e: Lines, table: Any, whole: Any, idx: Any) -> None:
-    """The instructions of `literal_fetch_lines`."""
-    with e.loop(INT64(0), idx.size) as i:
-        e.prefetch(table.line(idx.number(i)))
+def _while_fetching(
+    e: Lines, table: Any, numbers: int, idx: Any, following: Any, change: Callable[[Any], None]
+) -> None:
+    """The instructions of change(i) for each entry i of a row, and of fetching one line of the next
+    row with each. A feature has so many `numbers` in each state.
+
+    The processor waits for few lines at once. Had it to fetch all of them first, it would not
+    compute meanwhile.
+    """
+    whole = Lines(e.b, numbers * e.width)
+    shorter = e.b.icmp_signed("<", idx.size, following.size)
+    both = e.b.select(shorter, idx.size, following.size)
+    with e.loop(INT64(0), both) as i:
+        whole.prefetch(table.line(following.number(i)))
+        change(i)
+    with e.loop(both, idx.size) as i:
+        change(i)
+    with e.loop(both, following.size) as i:
+        whole.prefetch(table.line(following.number(i)))
 
 
 def literal_adagrad_lines(
-    table: Array, shape: Any, idx: Array, val: Array, slopes: Array, steps: Array
+    table: Array, shape: Any, idx: Array, val: Array, slopes: Array, steps: Array, following: Array
 ) -> None:
     """A step of AdaGrad in each state, with its slope ℓ' and its step size.
 
     With the gradient g = slope·val[i], the line's G += g², and where G > 0, w −= step·g/√G.
+    `following` has the features of the next row, whose lines are fetched.
     """
     width = len(shape)
     for i in range(idx.size):
@@ -95,16 +117,19 @@ def _adagrad_of_lines(w: Line, G: Line, g: Line, step: Any) -> tuple[Line, Line]
 
 @instruction(types.void, literal_adagrad_lines)
 def adagrad_lines(
-    e: Lines, table: Any, shape: Any, idx: Any, val: Any, slopes: Any, steps: Any
+    e: Lines, table: Any, shape: Any, idx: Any, val: Any, slopes: Any, steps: Any, following: Any
 ) -> None:
     """The instructions of `literal_adagrad_lines`."""
     slope, step = e.load(slopes.at(INT64(0))), e.load(steps.at(INT64(0)))
-    with e.loop(INT64(0), idx.size) as i:
+
+    def change(i: Any) -> None:
         first = e.b.mul(idx.number(i), table.shape[1])
         w_at, G_at = table.at(first), table.at(first, INT64(e.width))
         w, G = _adagrad_of_lines(e.load(w_at), e.load(G_at), slope * val.number(i), step)
         e.store(w, w_at)
         e.store(G, G_at)
+
+    _while_fetching(e, table, 2, idx, following, change)
 
 
 def literal_adagrad_row(wG: Array, idx: Array, val: Array, slope: float, step: float) -> None:
