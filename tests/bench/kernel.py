@@ -20,7 +20,7 @@ from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.rows import frozen
 from koco_stream.streams.stream import Stream
 from tests.bench.growth import rows_of
-from tests.bench.measure import Time, in_turn, seconds, show
+from tests.bench.measure import Time, in_turn, results_in_turn, seconds, show
 from tests.bench.numpy_kons import numpy_kons
 from tests.bench.numpy_pros import numpy_pros
 
@@ -37,6 +37,8 @@ POSTER = {
 }
 PUBLISHED = {"cpusmall": 7.28, "cadata": 18.59, "casp": 40.73}  # seconds, poster's Table 1
 COHORT = 32
+LONG = 8000  # rows, of which KONS in NumPy takes half a minute: it runs once
+MANY = 1810  # rows, of which PROS-N-KONS takes nearly all into its dictionary at a large β
 
 
 def regression_set(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -73,28 +75,34 @@ def wide(n: int = 12_000, d: int = 90) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pros(
-    name: str, X: np.ndarray, y: np.ndarray, repetitions: int, **settings: Any
+    name: str, X: np.ndarray, y: np.ndarray, repetitions: int, warm: bool = False, **settings: Any
 ) -> tuple[dict[str, Any], int]:
     """µs a round of each contestant, and the dictionary's size, which all share: same coins, same
-    points. Losses are checked to agree.
+    points. Predictions are checked to agree.
     """
     given = {**POSTER, **settings}
     coins = np.array([uniform(np.uint64(0), t) for t in range(1, len(y) + 1)])
     theirs = {**given, "coins": coins, "clip": 1.0}
-    model = koco_stream.PROSNKONS(**given)
-    predictions = model.progressive(X, y)
-    peer, dictionary = numpy_pros(X, y, **theirs)
-    assert list(model.dictionary_) == list(dictionary), "the peer has another dictionary"
-    np.testing.assert_allclose(np.mean((predictions - y) ** 2), np.mean((peer - y) ** 2), rtol=1e-6)
-    us = 1e6 / len(y)
-    times = in_turn(
+
+    def ours() -> tuple[np.ndarray, Any]:
+        model = koco_stream.PROSNKONS(**given)
+        return model.progressive(X, y), model.dictionary_
+
+    results, taken = results_in_turn(
         {
-            US: lambda: us * seconds(lambda: koco_stream.PROSNKONS(**given).progressive(X, y)),
-            SOLVES: lambda: us * seconds(lambda: numpy_pros(X, y, **theirs)),
-            INVERSES: lambda: us * seconds(lambda: numpy_pros(X, y, **theirs, inverses=True)),
+            US: ours,
+            SOLVES: lambda: numpy_pros(X, y, **theirs),
+            INVERSES: lambda: numpy_pros(X, y, **theirs, inverses=True),
         },
         repetitions,
+        warm,
     )
+    predictions, dictionary = results[US]
+    for peer, points in (results[SOLVES], results[INVERSES]):
+        assert list(points) == list(dictionary), "the peer has another dictionary"
+        np.testing.assert_allclose(predictions, peer, atol=1e-6)
+    us = 1e6 / len(y)
+    times = {who: Time(*(us * part for part in time)) for who, time in taken.items()}
     published = PUBLISHED.get(name)
     lines = [[who, times[who].us, times[who].us / times[US].us] for who in (US, SOLVES, INVERSES)]
     if published:
@@ -110,7 +118,7 @@ def pros(
         ["who", "µs a round", "times ours"],
         lines,
     )
-    return dict(times), len(dictionary)
+    return times, len(dictionary)
 
 
 def sketched(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, Any]:
@@ -173,15 +181,19 @@ def newton_steps(X: np.ndarray, y: np.ndarray, repetitions: int) -> dict[str, fl
     lines: list[list[object]] = []
     for name, (learner, more, n) in contestants.items():
         given = {**kernel, **more}
-        model = learner(**given)
-        predictions, joins = model.progressive(X[:n], y[:n]), np.zeros(n, bool)
-        joins[getattr(model, "dictionary_", range(n))] = True
-        both = {
-            US: partial(progressive, learner, given, X[:n], y[:n]),
-            SOLVES: partial(numpy_kons, X[:n], y[:n], joins, **kernel),
-        }
-        np.testing.assert_allclose(predictions, both[SOLVES](), atol=1e-8)
-        times = in_turn({who: partial(seconds, work) for who, work in both.items()}, repetitions)
+        joins = np.ones(n, bool)
+        if learner is koco_stream.SketchedKONS:
+            joins[:] = False
+            joins[learner(**given).partial_fit(X[:n], y[:n]).dictionary_] = True
+        results, times = results_in_turn(
+            {
+                US: partial(progressive, learner, given, X[:n], y[:n]),
+                SOLVES: partial(numpy_kons, X[:n], y[:n], joins, **kernel),
+            },
+            repetitions if n < LONG else 1,
+            warm=n >= LONG,
+        )
+        np.testing.assert_allclose(results[US], results[SOLVES], atol=1e-8)
         found[name] = times[US].us / times[SOLVES].us
         lines.append([name, int(joins.sum()), times[US].us, times[SOLVES].us, found[name]])
     show(
@@ -237,14 +249,16 @@ def kernel(repetitions: int, quick: bool) -> dict[str, Any]:
         found[name], _ = pros(name, X[:n], y[:n], min(repetitions, most))
         if name == "casp":
             found["steps"] = newton_steps(
-                X[:1000] if quick else X, y[:1000] if quick else y, 1 if quick else 3
+                X[:1000] if quick else X, y[:1000] if quick else y, 1 if quick else 2
             )
-            found["sketched"] = sketched(
-                X[:4000] if quick else X, y[:4000] if quick else y, 1 if quick else 3
-            )
+            found["sketched"] = sketched(X[:4000] if quick else X, y[:4000] if quick else y, 1)
     found["norma"] = norma(repetitions)
     X, y = wide(3000 if quick else 12_000)
     found["wide"], found["wide points"] = pros(
         "wide", X, y, min(repetitions, most), bandwidth=2.5, ridge=1.0, beta=1.0
+    )
+    n = 300 if quick else MANY
+    found["many"], found["many points"] = pros(
+        "wide, most rows join", X[:n], y[:n], 1, warm=True, bandwidth=0.3, beta=4.0
     )
     return found

@@ -5,8 +5,9 @@ text tables.
 import os
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median, quantiles
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # The quartiles of undisturbed repetitions are not farther apart than this share of their median.
 SPREAD = 0.25
@@ -62,19 +63,37 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def in_turn(contestants: dict[str, Callable[[], float]], repetitions: int) -> dict[str, Time]:
+def in_turn(
+    contestants: dict[str, Callable[[], float]], repetitions: int, warm: bool = False
+) -> dict[str, Time]:
     """Each contestant returns µs a round for one repetition, whatever it does before and after
     unmeasured.
 
-    All run once to warm up (compilation is not measured), then `repetitions` times in turn.
+    All run once to warm up (compilation is not measured), unless they are `warm`, then
+    `repetitions` times in turn.
     """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
-    for repetition in range(repetitions + 1):
+    for repetition in range(warm, repetitions + 1):
         for name, once in contestants.items():
             us = once()
             if repetition:
                 taken[name].append(us)
     return {name: Time(noted(us), min(us), max(us)) for name, us in taken.items()}
+
+
+def results_in_turn(
+    works: dict[str, Callable[[], Any]], repetitions: int, warm: bool = False
+) -> tuple[dict[str, Any], dict[str, Time]]:
+    """What each of these returns, and the seconds that it takes, as `in_turn`."""
+    results = dict[str, Any]()
+
+    def timed(name: str) -> float:
+        def work() -> None:
+            results[name] = works[name]()
+
+        return seconds(work)
+
+    return results, in_turn({name: partial(timed, name) for name in works}, repetitions, warm)
 
 
 def show(

@@ -13,52 +13,75 @@ from scipy.linalg import solve_triangular
 
 
 class Dictionary:
-    """The accepted rows and what is kept with them until the next one is accepted."""
+    """The accepted rows and what is kept with them until the next one is accepted.
+
+    A row borders both Cholesky factors by a line, which the round has already solved for.
+    """
 
     def __init__(self, ridge: float, inverses: bool) -> None:
         self.ridge, self.inverses = ridge, inverses
         self.rows: list[int] = []
-        self.weights: list[float] = []
         self.coordinates: list[int] = []  # which of them add a coordinate
-        self.K = np.zeros((0, 0))
+        self.roots = np.zeros(0)
+        self.kors, self.span = Factor(), Factor()
 
     def add(
-        self, X: np.ndarray, squares: np.ndarray, t: int, p: float, k: np.ndarray, residual: float
+        self,
+        X: np.ndarray,
+        squares: np.ndarray,
+        t: int,
+        p: float,
+        solved: np.ndarray,
+        phi: np.ndarray,
     ) -> None:
-        """Row t, with probability p, kernel values k with the points so far, and the component
-        of φ_t outside their span.
-        """
+        """Row t, with probability p, from what `embed` gave for it."""
+        root, residual = 1.0 / np.sqrt(p), 1.0 - phi @ phi
+        self.kors.border(
+            root * solved, np.sqrt(root * root * (1.0 - solved @ solved) + self.ridge), root
+        )
         if residual >= 1e-12:
             self.coordinates.append(len(self.rows))
+            self.span.border(phi, np.sqrt(residual), 1.0)
         self.rows.append(t)
-        self.weights.append(1.0 / p)
+        self.roots = np.append(self.roots, root)
         self.points, self.squares = X[self.rows], squares[self.rows]
-        self.K = np.block([[self.K, k[:, None]], [k[None, :], np.ones((1, 1))]])
-        self.roots = np.sqrt(self.weights)
-        self.kors = np.linalg.cholesky(
-            self.roots[:, None] * self.K * self.roots + self.ridge * np.eye(len(self.rows))
-        )
-        self.span = np.linalg.cholesky(self.K[np.ix_(self.coordinates, self.coordinates)])
-        self.size, self.dense = len(self.rows), len(self.rows) == len(self.coordinates)
-        if self.inverses:  # one matrix for both, so that one product does
-            both = np.zeros((self.size + len(self.coordinates), self.size))
-            both[: self.size] = solve_triangular(self.kors, np.diag(self.roots), lower=True)
-            both[self.size :, self.coordinates] = solve_triangular(
-                self.span, np.eye(len(self.span)), lower=True
-            )
-            self.both = both
+        self.dense = len(self.rows) == len(self.coordinates)
 
     def embed(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """KORS's L⁻¹S̄ᵀk and the embedding L⁻¹k."""
+        own = k if self.dense else k[self.coordinates]
         if self.inverses:
-            v = self.both @ k
-            return v[: self.size], v[self.size :]
-        return (
-            solve_triangular(self.kors, self.roots * k, lower=True, check_finite=False),
-            solve_triangular(
-                self.span, k if self.dense else k[self.coordinates], lower=True, check_finite=False
-            ),
-        )
+            return self.kors.inverse @ k, self.span.inverse @ own
+        return self.kors.solve(self.roots * k), self.span.solve(own)
+
+
+class Factor:
+    """A lower triangular matrix L that grows by a line at a time, and L⁻¹ with its columns scaled,
+    in room that doubles.
+    """
+
+    def __init__(self) -> None:
+        self.size, self.room = 0, np.zeros((2, 0, 0))
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """L⁻¹, its columns scaled."""
+        return self.room[1, : self.size, : self.size]
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        """L⁻¹b."""
+        L = self.room[0, : self.size, : self.size]
+        return solve_triangular(L, b, lower=True, check_finite=False)
+
+    def border(self, line: np.ndarray, pivot: float, scale: float) -> None:
+        """Add the line (line, pivot) to L. `scale` is that of the new column of L⁻¹."""
+        n = self.size
+        if n == self.room.shape[1]:
+            self.room = np.pad(self.room, ((0, 0), (0, n + 16), (0, n + 16)))
+        L, inverse = self.room
+        L[n, :n], L[n, n] = line, pivot
+        inverse[n, :n], inverse[n, n] = line @ inverse[:n, :n] / -pivot, scale / pivot
+        self.size += 1
 
 
 def numpy_pros(
@@ -107,7 +130,7 @@ def numpy_pros(
         q = (1.0 - v @ v) / ridge
         p = min(beta * factor * (q / (1.0 + q)), 1.0)
         if coins[t] < p:
-            dictionary.add(X, squares, t, p, k, 1.0 - phi @ phi)
+            dictionary.add(X, squares, t, p, v, phi)
             A_inverse, omega = (
                 np.eye(len(dictionary.coordinates)) / alpha,
                 np.zeros(len(dictionary.coordinates)),

@@ -2,8 +2,12 @@
 linear learners on all datasets at hand.
 """
 
+import multiprocessing
+import os
 import tempfile
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,18 +16,21 @@ from flows.reproduce.reproduction import prepared
 from flows.reproduce.targets import SWEEPS
 from flows.sweeping.file import read_sweep
 from koco_stream.errors import WrongInput
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, feature_table, shape_for
 from storage.results import read_runs
-from tests.bench.data import AUTOS, news_file
-from tests.bench.measure import show
+from tests.bench.data import AUTOS, news, news_file
+from tests.bench.measure import in_turn, seconds, show
+from tests.bench.roofline import with_package
 from tests.bench.sweeping import our_sweep, spec
 
 PRECISIONS = ("double", "single")
-CONFIGURATIONS = 512  # of OjaSON, in a cohort for each core
+CONFIGURATIONS = 256  # of OjaSON, in a cohort for each core
 
 
 def precision(cores: set[int], repetitions: int, quick: bool) -> dict[str, Any]:
-    """Measure and print. Returns `rounds`, single over double, and `difference`, the largest
-    difference of errors (of real targets: of mean losses).
+    """Measure and print. Returns `rounds`, single over double; `traffic`, the same of a loop that
+    only gathers and scatters; and `difference`, the largest difference of errors (of real targets:
+    of mean losses).
     """
     news = news_file()
     if quick or news is None:
@@ -31,7 +38,8 @@ def precision(cores: set[int], repetitions: int, quick: bool) -> dict[str, Any]:
         return {}
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as name:
         return {
-            "rounds": rounds(Path(name), news.parents[1], cores, min(repetitions, 3)),
+            "rounds": rounds(Path(name), news.parents[1], cores, min(repetitions, 2)),
+            "traffic": traffic(cores, repetitions),
             "difference": differences(Path(name), news.parents[1], cores),
         }
 
@@ -63,6 +71,38 @@ def rounds(folder: Path, data: Path, cores: set[int], repetitions: int) -> float
         [[kind, us[kind], us["double"] / us[kind]] for kind in PRECISIONS],
     )
     return ratio
+
+
+def traffic(cores: set[int], repetitions: int) -> float:
+    """As `rounds`, of the loop that only gathers and scatters the lines of OjaSON with m = 10, in a
+    process on each core: more is not to be had of the memory.
+    """
+    with ProcessPoolExecutor(len(cores), multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(traffic_on, sorted(cores), [repetitions] * len(cores)))
+    us = {kind: median(one[kind] for one in found) for kind in PRECISIONS}
+    show(
+        f"20news: lines only gathered and scattered on {len(cores)} cores at once, medians of"
+        f" {repetitions}, in turn",
+        ["precision", "µs/round", "rounds a second / double's"],
+        [[kind, us[kind], us["double"] / us[kind]] for kind in PRECISIONS],
+    )
+    return us["double"] / us["single"]
+
+
+def traffic_on(core: int, repetitions: int) -> dict[str, float]:
+    """µs a round of that loop on one core, by the precision."""
+    os.sched_setaffinity(0, {core})
+    stream, shape = news(), shape_for(11)
+    rows, a = stream.rows, aligned_zeros(2, len(shape)).reshape(-1)
+    numbers = rows.indptr, rows.indices, rows.index_stride, rows.values
+
+    def once(kind: str) -> float:
+        table = feature_table(stream.d, len(shape), kind == "single")
+        table += table.dtype.type(1e-3)
+        return 1e6 / stream.n * seconds(lambda: with_package(table, shape, *numbers, a))
+
+    times = in_turn({kind: partial(once, kind) for kind in PRECISIONS}, repetitions)
+    return {kind: time.us for kind, time in times.items()}
 
 
 def differences(folder: Path, data: Path, cores: set[int]) -> float:

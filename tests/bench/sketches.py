@@ -7,7 +7,7 @@ in two fifths of the rounds, so the bound on predictions is wide: all learn in e
 
 from functools import partial
 
-from tests.bench.data import Stream
+from tests.bench.data import Stream, first
 from tests.bench.measure import Time, in_turn, show
 from tests.bench.ours import Ours
 
@@ -16,11 +16,12 @@ TUNED = {BASE: {"alpha": 1.0}, "RFDSON": {"alpha": 1.0}, "SAdaGrad": {"step_size
     "AdaFD": {"step_size": 0.1}
 }
 SIZES = (10, 64)
+ROWS = 10_000  # of a stream, at the most
 
 
 def sketches(stream: Stream, repetitions: int) -> dict[int, dict[str, Time]]:
     """The times by the sketch's size m and the learner; printed with their ratios to FD-SON's."""
-    found = {}
+    stream, found = first(stream, ROWS), {}
     for m in SIZES:
         learners = {name: Ours(name, sketch_size=m, clip=CLIP) for name in TUNED}
         times = found[m] = in_turn(

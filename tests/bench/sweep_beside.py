@@ -23,8 +23,9 @@ from tests.bench.sweep_peers import configurations
 from tests.bench.sweeping import on, our_sweep, spec
 
 ROWS = {"n_rows": 10_000, "n_features": 10_000, "mean_nonzeros": 30}
-OURS, JOBLIB, OPTUNA, RAY = (
+OURS, WITHOUT, JOBLIB, OPTUNA, RAY = (
     "koco sweep",
+    "koco sweep --no-prefect",
     "joblib, 2 jobs",
     "optuna, 1 process",
     "ray tune, actors reused",
@@ -68,8 +69,9 @@ def beside(folder: Path, cores: set[int]) -> dict[str, float]:
     write_rows(shared)
     (shared / "grid.json").write_text(json.dumps(grid))
     todo = [(config["alpha"], config["sketch_rate"]) for config in configurations(grid)]
-    few, some = (todo[:: len(todo) // count][:count] for count in (20, 40))
-    taken = {OURS: ours(shared, grid, cores)}
+    few, some = (todo[:: len(todo) // count][:count] for count in (10, 40))
+    taken = {OURS: ours(shared, grid, cores, "store")}
+    taken[WITHOUT] = ours(shared, grid, cores, "another store", "--no-prefect")
     for name, peer in PEERS.items():
         taken[name] = other(shared, peer, cores)
     taken[ONE_EACH] = processes(shared, few, cores)
@@ -80,7 +82,7 @@ def beside(folder: Path, cores: set[int]) -> dict[str, float]:
     compared = [
         (losses[key], mine[key])
         for name, (_, _, _, losses) in taken.items()
-        if name != OURS
+        if name not in (OURS, WITHOUT)
         for key in losses
     ]
     different = sum(a != b for a, b in compared)
@@ -101,7 +103,9 @@ def beside(folder: Path, cores: set[int]) -> dict[str, float]:
         "If fewer runs were done, their time was multiplied. Seconds: ours, computing, with the"
         " regret's comparator; of the others,",
         "the call that does all runs, after imports, reading the rows and ray.init; joblib's starts"
-        " its processes within. The last two",
+        " its processes within. Prefect's server",
+        "starts beside the workers and takes some seconds of the cores, whatever the sweep. The"
+        " last two",
         f"start a process a run: Vowpal Wabbit reads its cache; {started:.2f} s for Python to load"
         " it are subtracted.",
         f"Mean losses of joblib, optuna, ray tune and single processes: {len(compared):,} compared"
@@ -123,11 +127,13 @@ def write_rows(folder: Path) -> None:
     write_text(data.stream("rows", X, y), folder / "rows.vw")
 
 
-def ours(folder: Path, grid: dict[str, list[float]], cores: set[int]) -> Taken:
-    """By `koco sweep`."""
+def ours(
+    folder: Path, grid: dict[str, list[float]], cores: set[int], into: str, *options: str
+) -> Taken:
+    """By `koco sweep` with these options, into a store that has the rows, or a new one."""
     path = spec(folder, "grid", {"name": "sparse-text", **ROWS}, "OjaSON", sketch_size=10, **grid)
-    sweep = our_sweep(path, folder / "store", cores)
-    table = read_runs(folder / "store").select(["alpha", "sketch_rate", "mean_loss"])
+    sweep = our_sweep(path, folder / into, cores, None, *options)
+    table = read_runs(folder / into).select(["alpha", "sketch_rate", "mean_loss"])
     losses = {(row["alpha"], row["sketch_rate"]): row["mean_loss"] for row in table.to_pylist()}
     return Taken(sweep.computing, sweep.whole, sweep.computed, losses)
 

@@ -31,14 +31,14 @@ ALPHAS = [2.0 ** (k / 2) for k in range(-6, 14)]
 RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
 SINGLE = 8  # of the runs are also run singly
 WORKERS = (1, 2, 4)  # of the simulator
-TURNS = 3  # of the sweep of OjaSON, whose claim is the narrower one, and of these
+TURNS = 2  # of the sweep of OjaSON, whose claim is the narrower one, and of these
 
 
 def news_like(folder: Path, quick: bool) -> tuple[Path, dict[str, object], Manifest]:
     """A store with many rows like those of 20 Newsgroups, its table of a sweep file, and its
     manifest.
     """
-    given = {"n_rows": 20_000 if quick else 300_000}
+    given = {"n_rows": 20_000 if quick else 200_000}
     return (
         folder / "news",
         {"name": "sparse-text", **given},
@@ -182,9 +182,9 @@ def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
 
 
 def two_cores(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
-    """A sweep of about two minutes on dense rows: how much of the time the workers scan."""
+    """A sweep of most of a minute on dense rows: how much of the time the workers scan."""
     table = {"name": "dense-stream", "n_rows": 50_000 if quick else 200_000}
-    alphas = [1.25**k for k in range(30 if quick else 150)]
+    alphas = [1.25**k for k in range(30 if quick else 60)]
     path = spec(
         folder,
         "dense",

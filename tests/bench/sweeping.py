@@ -98,8 +98,12 @@ def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids
     return path
 
 
-def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = None) -> Timing:
-    """`koco sweep` with so many workers, or one a core, and what it says of itself."""
+def our_sweep(
+    path: Path, store: Path, cores: set[int], workers: int | None = None, *options: str
+) -> Timing:
+    """`koco sweep` with so many workers, or one a core, and further options; what it says of
+    itself.
+    """
     count = str(len(cores) if workers is None else workers)
     command = [
         sys.executable,
@@ -112,6 +116,7 @@ def our_sweep(path: Path, store: Path, cores: set[int], workers: int | None = No
         "--workers",
         count,
         "--json",
+        *options,
     ]
     out, said = (store.with_name(f"{path.stem}.{kind}") for kind in ("out", "err"))
     begun, most = time.perf_counter(), 0
