@@ -71,7 +71,9 @@ def add_rounds(
                 sums[LOG_LOSS] += max(-z, 0.0)
                 factor = 1.0 + math.exp(-abs(z))
                 sums[FACTORS] = factor * sums[FACTORS] if sums[FACTORS] > 0.0 else factor
-                if sums[ROUNDS] % MOST_FACTORS == 0.0:
+                if (
+                    int(sums[ROUNDS]) % MOST_FACTORS == 0
+                ):  # of integers: the remainder of floats is slow
                     multiply_out(sums)
         else:
             error = y_hat - y

@@ -129,17 +129,17 @@ def main() -> None:
             "side by side": of_first_order(repetitions, quick),
         },
         "sketches": lambda: {
-            name: sketches(streams[name], repetitions) for name in ("20news", "dense")
+            name: sketches(streams[name], min(repetitions, 3)) for name in ("20news", "dense")
         },
         "growth": lambda: growth(repetitions, quick),
         "whole-runs": lambda: whole_runs(streams["20news"], repetitions),
         "kernel": lambda: kernel(repetitions, quick),
-        "preparing": lambda: preparing(cores, repetitions, quick),
+        "preparing": lambda: preparing(cores, min(repetitions, 3), quick),
         "streaming": lambda: streaming(repetitions),
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
         "precision": lambda: precision(cores, repetitions, quick),
-        "classes": lambda: classes(repetitions, quick),
+        "classes": lambda: classes(min(repetitions, 3), quick),
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),
     }

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
@@ -87,8 +86,10 @@ def floors(stream: Stream, repetitions: int) -> dict[str, float]:
     return {name: times[name].us / times[FLOOR[name]].us for name in FLOOR}
 
 
-def side_by_side(repetitions: int, quick: bool) -> dict[str, float]:
-    """Seconds of the scans of 64 step sizes in one cohort, over those of each run by itself."""
+def side_by_side(repetitions: int, quick: bool) -> dict[str, tuple[float, float]]:
+    """Seconds of 64 step sizes in one cohort, over those of each run by itself: of the scans, and
+    with reading, metrics and the result file.
+    """
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
         store, file = Path(folder) / "store", news_file()
         if file is None:
@@ -107,26 +108,27 @@ def side_by_side(repetitions: int, quick: bool) -> dict[str, float]:
         for name in FLOOR:
             runs = [Run.of(order, name, {"step_size": 2.0 ** (k / 8 - 6)}, 0) for k in range(RUNS)]
             some = runs[:: RUNS // SINGLE]
-            scans(store, runs), scans(store, some[:1])  # compiled and cached
+            taken(store, runs), taken(store, some[:1])  # compiled and cached
             ratios = []
             for _ in range(repetitions):
-                alone = [scans(store, [run]) for run in some]
-                ratios.append(scans(store, runs) / (sum(alone) * RUNS / SINGLE))
-            found[name] = median(ratios)
-            lines.append([name, found[name], min(ratios), max(ratios)])
+                alone = sum(taken(store, [run]) for run in some) * RUNS / SINGLE
+                ratios.append(taken(store, runs) / alone)
+            of_scans, of_all = np.array(ratios).T.tolist()
+            found[name] = median(of_scans), median(of_all)
+            for what, these in zip(("scans", "all"), (of_scans, of_all), strict=True):
+                lines.append([f"{name}, {what}", median(these), min(these), max(these)])
         show(
-            f"{RUNS} step sizes in one cohort / alone, seconds of scans on {manifest.name}",
+            f"{RUNS} step sizes in one cohort / alone, seconds on {manifest.name}",
             ["learner", "ratio", "least", "greatest"],
             lines,
+            "All: with reading the rows, the totals and the result file.",
         )
     return found
 
 
-def scans(store: Path, runs: list[Run]) -> float:
-    """The seconds of the scans of runs in one cohort."""
+def taken(store: Path, runs: list[Run]) -> np.ndarray:
+    """The seconds of the scans of runs in one cohort, and of all that it takes."""
     cohort = Cohort(runs[0].stream, tuple(runs), 1.0)
-    run_cohort(str(store), "bench", cohort)
-    path = result_path(store, cohort).path
-    taken = sum(pq.read_table(path).column("seconds").to_pylist())
-    path.unlink()
-    return taken
+    receipt = run_cohort(str(store), "bench", cohort)
+    result_path(store, cohort).path.unlink()
+    return np.array([receipt.scan_seconds, receipt.seconds])

@@ -24,7 +24,7 @@ from tests.bench.roofline import with_package
 from tests.bench.sweeping import our_sweep, spec
 
 PRECISIONS = ("double", "single")
-CONFIGURATIONS = 256  # of OjaSON, in a cohort for each core
+CONFIGURATIONS = 128  # of OjaSON, in a cohort for each core
 
 
 def precision(cores: set[int], repetitions: int, quick: bool) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def rounds(folder: Path, data: Path, cores: set[int], repetitions: int) -> float
             ]  # runs that are not stored
             dataset = {"name": "20news", "order": "shuffled", "positive_class": AUTOS}
             path = spec(folder, f"{kind}-{repetition}", dataset, "OjaSON", alpha=own, **grids)
-            taken = our_sweep(path, store, cores)
+            taken = our_sweep(path, store, cores, None, "--no-prefect")
             if repetition:
                 seconds[kind].append(taken.scans)
     us = {kind: median(taken) for kind, taken in seconds.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from koco_stream.io.cache import private_folder
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
@@ -58,8 +59,10 @@ def one_pass(reader: StreamReader) -> np.ndarray:
 
 @contextmanager
 def own_cache(folder: Path) -> Iterator[Path]:
-    """A cache folder of the measurement's own."""
-    before = os.environ.get("KOCO_CACHE")
+    """A cache folder of the measurement's own, which has what is compiled."""
+    before, compiled = os.environ.get("KOCO_CACHE"), private_folder("compiled")
+    folder.mkdir(mode=0o700)
+    (folder / "compiled").symlink_to(compiled)
     os.environ["KOCO_CACHE"] = str(folder)
     try:
         yield folder

@@ -29,6 +29,8 @@ from tests.helpers.tables import table_of
 
 ALPHAS = [2.0 ** (k / 2) for k in range(-6, 14)]
 RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
+# Prefect's server takes some seconds of the cores, however long a sweep is.
+WITHOUT = "--no-prefect"
 SINGLE = 8  # of the runs are also run singly
 WORKERS = (1, 2, 4)  # of the simulator
 TURNS = 2  # of the sweep of OjaSON, whose claim is the narrower one, and of these
@@ -139,7 +141,7 @@ def in_alternation(path: Path, store: Path, cores: set[int], turns: int) -> list
     for turn in range(turns):
         again = store.with_name(f"{store.name} {turn}")
         shutil.copytree(store, again, copy_function=os.link)
-        sweep = our_sweep(path, again, cores)
+        sweep = our_sweep(path, again, cores, None, WITHOUT)
         after = some_singly(store, runs_of(path, store), cores, SINGLE)
         found.append(Turn(sweep, single + after, len(cores)))
         single = after
@@ -194,7 +196,7 @@ def two_cores(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         alpha=alphas,
         sketch_rate=[1.5**k for k in range(10 if quick else 20)],
     )
-    sweep = our_sweep(path, folder / "dense", cores)
+    sweep = our_sweep(path, folder / "dense", cores, None, WITHOUT)
     busy = sweep.scans / (len(cores) * sweep.computing)
     show(
         f"OjaSON, m = 10, on {table['n_rows']:,} dense rows, d = 90: how busy {len(cores)}"
@@ -273,13 +275,13 @@ def simulated(folder: Path, cores: set[int]) -> dict[str, float]:
         alpha=alphas,
         sketch_rate=[1.0, 1.25, 1.5, 1.75, 2.0],
     )
-    our_sweep(path, folder / "timed", cores, workers=1)
+    our_sweep(path, folder / "timed", cores, 1, WITHOUT)
     request = SweepRequest(str(path), str(folder / "timed"))
     predicted = {
         row["workers"]: row for row in predictions(request, WORKERS, worker_bytes(1), len(cores))
     }
     measured = {
-        workers: our_sweep(path, folder / f"with-{workers}", cores, workers=workers).computing
+        workers: our_sweep(path, folder / f"with-{workers}", cores, workers, WITHOUT).computing
         for workers in WORKERS
     }
     ratios = {workers: predicted[workers]["wall"] / measured[workers] for workers in WORKERS}

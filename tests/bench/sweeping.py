@@ -22,7 +22,6 @@ from flows.sweeping.checks import all_runs
 from flows.sweeping.file import read_sweep
 from koco_stream.engine.cohort import Receipt, seen_by
 from koco_stream.engine.result_file import result_files_folder
-from koco_stream.io.cache import private_folder
 from koco_stream.runs.run import Cohort, Run, RunState
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
@@ -60,12 +59,7 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
     two = set(sorted(cores)[-2:])
     with tempfile.TemporaryDirectory(prefix="koco-bench-") as name:
         folder = Path(name)
-        compiled = private_folder("compiled")
-        with own_cache(folder / "cache") as cache:
-            cache.mkdir(mode=0o700)
-            (cache / "compiled").symlink_to(
-                compiled
-            )  # all else that sweeps keep goes with the folder
+        with own_cache(folder / "cache"):
             found = cohorts(folder, two, quick)
             found |= checkpoints(folder, quick)
             found |= two_cores(folder, two, quick)

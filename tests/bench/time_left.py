@@ -23,21 +23,21 @@ FROM = 0.25  # of a sweep's time on
 ALPHA = {"powers_of_two": [-1, 5]}
 SWEEPS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "kernel dictionaries": (
-        {"name": "cpusmall", "order": "shuffled", "order_seeds": 6},
+        {"name": "cpusmall", "order": "shuffled", "order_seeds": 4},
         [
             {"name": learner, "kernel": "gaussian", "bandwidth": [0.2, 0.3], "alpha": [0.5, 2.0]}
             for learner in ("CONKONS", "PROSNKONS")
         ],
     ),
     "sparse rows": (
-        {"name": "20news", "multiclass": "one-vs-rest", "order": "shuffled", "order_seeds": 10},
+        {"name": "20news", "multiclass": "one-vs-rest", "order": "shuffled", "order_seeds": 6},
         [
             {"name": "OjaSON", "sketch_size": [0, 10], "alpha": ALPHA, "diagonal": True},
             {"name": "AdaGrad", "step_size": ALPHA},
         ],
     ),
     "many rows, never read before": (
-        {"name": "ill-conditioned", "n_rows": 1_200_000, "order": "shuffled", "order_seeds": 3},
+        {"name": "ill-conditioned", "n_rows": 800_000, "order": "shuffled", "order_seeds": 3},
         [
             {"name": "OjaSON", "sketch_size": [0, 5, 10], "alpha": ALPHA},
             {"name": "AdaGrad", "step_size": ALPHA},
@@ -47,7 +47,7 @@ SWEEPS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 
 
 def time_left(cores: set[int], quick: bool) -> dict[str, float]:
-    """Run three sweeps of half a minute or more; the share of the samples that are off, by sweep.
+    """Run three sweeps of half a minute or so; the share of the samples that are off, by sweep.
 
     A sample is taken each second from a quarter of the way on. It is off if it differs from the
     truth by more than 35 %; "less than 5 s" is off if the truth is more than 35 % longer.
