@@ -75,6 +75,7 @@ def main() -> None:
     from tests.bench import data
     from tests.bench.claims import claims, keep, show_claims
     from tests.bench.classes import classes
+    from tests.bench.compiling import compile_for
     from tests.bench.disk import disk
     from tests.bench.first_order import floors
     from tests.bench.first_order import side_by_side as of_first_order
@@ -96,6 +97,9 @@ def main() -> None:
         f"versions: Python {platform.python_version()}, "
         + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     )
+    begun = time.perf_counter()
+    compile_for(groups, cores)
+    print(f"compiled in {time.perf_counter() - begun:.0f} s", flush=True)
     streams = {}
     if {"20news", "public-call", "roofline", "first-order", "sketches", "whole-runs"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)

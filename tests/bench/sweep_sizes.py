@@ -55,7 +55,7 @@ def cohorts(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         folder, "linear", table, "OjaSON", sketch_size=10, alpha=ALPHAS, sketch_rate=RATES
     )
     X, y = regression_set("casp")
-    n = 6000 if quick else len(y)
+    n = 6000 if quick else 20_000
     prepare_source(folder / "kernel", "casp", table_of(X[:n], y[:n]))
     grids = {
         "alpha": [1.0, 2.0, 4.0, 8.0],
@@ -157,7 +157,7 @@ def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
         folder, "saved", table, "OjaSON", sketch_size=10, alpha=[2.0**k for k in range(-10, 10)]
     )
     runs = runs_of(path, store)
-    saves, repetitions = (2, 1) if quick else (8, 3)
+    saves, repetitions = (2, 1) if quick else (8, 2)
     plain = Cohort(runs[0].stream, tuple(runs), 0.0)
     saving = replace(plain, checkpoint_rounds=-(-manifest.n_rows // (saves + 1)))
     times = [
