@@ -15,7 +15,7 @@ from koco_stream.learners.spec import Spec
 from koco_stream.losses import loss_value
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.streams.rows import Rows, canonical_until, is_canonical, row
+from koco_stream.streams.rows import Rows, canonical, canonical_until, row
 from koco_stream.types import Array
 
 
@@ -162,7 +162,7 @@ class Algorithm(Spec):
             if ended >= 0:
                 return state, done + ended
             done += -1 - ended
-            if not rows.checked and not is_canonical(rows, done):
+            if not rows.checked and not canonical(rows, done, done + 1):
                 raise NotCanonical(done, state)
             state = cls.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.plain_row import plain_row
+from koco_stream.numerics.llvm.plain_rows import falls, plain_values
 from koco_stream.types import Array
 
 ROWS_AT_ONCE, VALUES_AT_ONCE = 512, 64  # of sparse, and of dense rows that are looked at together
@@ -46,11 +46,26 @@ def row(rows: Rows, t: int) -> tuple[Array, Array]:
     return rows.indices[first : first + hi - lo], rows.values[lo:hi]
 
 
-@inlined
-def is_canonical(rows: Rows, t: int) -> bool:
-    """Whether row t has finite values without zeros, and increasing feature numbers that exist."""
-    idx, val = row(rows, t)
-    return plain_row(idx, val, rows.n_features, rows.index_stride)
+@jit
+def canonical(rows: Rows, first: int, last: int) -> bool:
+    """Whether rows from `first` to before `last` have finite values without zeros, and increasing
+    feature numbers that exist.
+    """
+    begin = rows.indptr[first]
+    if not plain_values(rows.values[begin : rows.indptr[last]]):
+        return False
+    if rows.index_stride == 0:
+        return True
+    # Numbers may fall from a row to the next.
+    left = falls(rows.indices[begin : rows.indptr[last]])
+    for t in range(first, last):
+        lo, hi = rows.indptr[t], rows.indptr[t + 1]
+        if lo < hi:
+            if rows.indices[lo] < 0 or rows.indices[hi - 1] >= rows.n_features:
+                return False
+            if lo > begin and rows.indices[lo] <= rows.indices[lo - 1]:
+                left -= 1
+    return left == 0
 
 
 @inlined
@@ -63,12 +78,15 @@ def canonical_until(rows: Rows, t: int) -> int:
     """
     n, size = rows.indptr.size - 1, rows.indptr[t + 1] - rows.indptr[t]
     if rows.index_stride == 0:
-        end = min(t + VALUES_AT_ONCE // (size + 1) + 1, n)
-        if plain_row(rows.indices, rows.values[rows.indptr[t] : rows.indptr[end]], size, 0):
-            return end
-    last = min(t + ROWS_AT_ONCE, n)
+        last = min(t + VALUES_AT_ONCE // (size + 1) + 1, n)
+        if plain_values(rows.values[rows.indptr[t] : rows.indptr[last]]):
+            return last
+    else:
+        last = min(t + ROWS_AT_ONCE, n)
+        if canonical(rows, t, last):
+            return last
     u = t
-    while u < last and is_canonical(rows, u):
+    while u < last and canonical(rows, u, u + 1):
         u += 1
     return u
 

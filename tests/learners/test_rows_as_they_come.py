@@ -13,7 +13,7 @@ from koco_stream import OGD, PROSNKONS, AdaGrad, OjaSON, WrongInput
 from koco_stream.learners import base
 from koco_stream.learners.saved import state_arrays
 from koco_stream.streams.inputs import as_rows, unchecked_rows
-from koco_stream.streams.rows import ROWS_AT_ONCE, is_canonical
+from koco_stream.streams.rows import ROWS_AT_ONCE, canonical
 
 N, D = 2 * ROWS_AT_ONCE + 40, 8
 ROWS = (0, 1, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 7, N - 1)
@@ -256,19 +256,34 @@ def test_arrays_with_room_behind_the_last_row():
 
 @settings(max_examples=200, deadline=None)
 @given(
-    values=st.lists(st.sampled_from([1.0, -2.5, 5e-324, 0.0, np.nan, np.inf]), max_size=20),
-    first=st.integers(-2, 2),
-    steps=st.lists(st.integers(-1, 3), min_size=20, max_size=20),
+    sizes=st.lists(st.integers(0, 40), min_size=1, max_size=6),
+    wrong=st.lists(
+        st.tuples(
+            st.integers(0, 240),
+            st.sampled_from([0.0, np.nan, np.inf]) | st.sampled_from([-61, -1, 0, 1, 60]),
+        ),
+        max_size=2,
+    ),
+    seed=st.integers(0, 10**6),
 )
-def test_is_canonical(values, first, steps):
-    """Rows are taken as they are exactly if `as_rows` does."""
-    indices = np.cumsum([first, *steps])[: len(values)].astype(np.int32)
-    csr = sparse.csr_matrix((1, 30))
-    csr.indptr, csr.indices = np.array([0, len(values)], np.int32), indices
-    csr.data = np.array(values)
+def test_canonical(sizes, wrong, seed):
+    """Rows are taken as they are exactly if `as_rows` does: values and feature numbers of whole
+    rows, and some that are wrong or moved, at the ends of rows and of the matrix too.
+    """
+    draw, d = np.random.default_rng(seed), 60
+    numbers = [np.sort(draw.choice(d, size, replace=False)) for size in sizes]
+    indices = np.concatenate(numbers).astype(np.int32)
+    values = draw.choice([1.0, -2.5, 5e-324], indices.size)
+    for at, what in wrong:
+        array = values if isinstance(what, float) else indices
+        array[at:][:1] = what if isinstance(what, float) else indices[at:][:1] + what
+    csr = sparse.csr_matrix((len(sizes), d))
+    csr.indptr = np.cumsum([0, *sizes]).astype(np.int32)
+    csr.indices, csr.data = indices, values
     rows = unchecked_rows(csr)
     assert rows is not None
-    taken = is_canonical(rows, 0)
+    taken = canonical(rows, 0, len(sizes))
+    assert taken == all(canonical(rows, t, t + 1) for t in range(len(sizes)))
     try:
         checked = as_rows(csr)
     except WrongInput:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.llvm import feature_lines as lines
-from koco_stream.numerics.llvm import first_order, plain_row, secular
+from koco_stream.numerics.llvm import first_order, plain_rows, secular
 from koco_stream.numerics.llvm import point_panels as panels
 from koco_stream.numerics.llvm.registers import literal_fused
 
@@ -222,22 +222,25 @@ def test_secular(n, values):
 @settings(max_examples=200, deadline=None)
 @given(
     size=st.integers(0, 40),
-    d=st.integers(1, 60),
-    numbered=st.integers(0, 1),
     wrong=st.lists(
         st.tuples(st.integers(0, 39), st.sampled_from([0.0, -0.0, np.nan, np.inf, -np.inf])),
         max_size=1,
     ),
     seed=st.integers(0, 10**6),
-    moved=st.tuples(st.integers(0, 39), st.integers(-3, 3)),
 )
-def test_plain_row(kind, size, d, numbered, wrong, seed, moved):
+def test_plain_values(kind, size, wrong, seed):
     draw = np.random.default_rng(seed)
-    idx = np.arange(size, dtype=np.int32)
     val = draw.choice([-1.0, 1.0], size) * 2.0 ** draw.integers(-20, 20, size)
     if kind is np.float64:
         val *= 2.0 ** draw.choice([-1040, 0, 1000], size)  # denormal numbers, and very large ones
     for at, value in wrong:
         val[at:][:1] = value
-    idx[moved[0] :][:1] += moved[1]
-    check(plain_row, "plain_row", idx, val.astype(kind), d, numbered)
+    check(plain_rows, "plain_values", val.astype(kind))
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@settings(max_examples=200, deadline=None)
+@given(size=st.integers(0, 70), most=st.sampled_from([1, 3, 2**31 - 1]), seed=st.integers(0, 10**6))
+def test_falls(kind, size, most, seed):
+    draw = np.random.default_rng(seed)
+    check(plain_rows, "falls", draw.integers(-most, most, size).astype(kind))

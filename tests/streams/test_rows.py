@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.numerics.llvm.plain_row import AT_ONCE
+from koco_stream.numerics.llvm.plain_rows import AT_ONCE
 from koco_stream.streams.inputs import as_labels, as_rows
 from koco_stream.streams.rows import VALUES_AT_ONCE
 

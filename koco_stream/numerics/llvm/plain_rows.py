@@ -1,7 +1,7 @@
-"""Whether a row is as learners want it, told beside the row's own work: several numbers at once.
+"""Whether rows are as learners want them, told several numbers at once.
 
-The last numbers of a row are looked at together with some before them, a second time, so that none
-is looked at by itself, as a compiler does with those that do not fill a register.
+The last values are looked at together with some before them, a second time, so that none is looked
+at by itself, as a compiler does with those that do not fill a register.
 """
 
 from collections.abc import Callable
@@ -20,19 +20,15 @@ TRUTH = ir.IntType(1)
 LEAST_WRONG = 2 * 0x7FF0_0000_0000_0000 - 1  # twice the bits of infinity, less 1
 
 
-def literal_plain_row(idx: Array, val: Array, n_features: int, numbered: int) -> bool:
-    """Whether the values are finite and not 0 and, unless `numbered` is 0, the feature numbers
-    increase and lie within [0, n_features).
-    """
+def literal_plain_values(val: Array) -> bool:
+    """Whether all values are finite and not 0."""
     size = np.abs(val)
-    plain = ((size > 0.0) & (size < np.inf)).all()
-    inside = (idx[:1] >= 0).all() and (idx[-1:] < n_features).all()
-    return bool(plain and (not numbered or (inside and (idx[1:] > idx[:-1]).all())))
+    return bool(((size > 0.0) & (size < np.inf)).all())
 
 
-@instruction(types.boolean, literal_plain_row, width=AT_ONCE)
-def plain_row(e: Lines, idx: Any, val: Any, n_features: Any, numbered: Any) -> Any:
-    """The instructions of `literal_plain_row`."""
+@instruction(types.boolean, literal_plain_values, width=AT_ONCE)
+def plain_values(e: Lines, val: Any) -> Any:
+    """The instructions of `literal_plain_values`."""
     b = e.b
 
     def not_plain(first: Any, n: int) -> Any:
@@ -42,18 +38,36 @@ def plain_row(e: Lines, idx: Any, val: Any, n_features: Any, numbered: Any) -> A
         ones, most = (ir.Constant(bits.type, [x] * n) for x in (1, LEAST_WRONG))
         return b.icmp_unsigned(">=", b.sub(b.shl(bits, ones), ones), most)
 
-    def falling(first: Any, n: int) -> Any:
-        here, following = (_integers(b, idx, b.add(first, INT64(k)), n) for k in (0, 1))
-        return b.icmp_signed(">=", here, following)
+    return b.not_(_found(e, val.size, not_plain))
 
-    wrong = cgutils.alloca_once_value(b, _found(e, val.size, not_plain))
+
+def literal_falls(idx: Array) -> int:
+    """How many numbers are not above the number before them."""
+    return int((idx[1:] <= idx[:-1]).sum())
+
+
+@instruction(types.int64, literal_falls, width=2 * AT_ONCE)
+def falls(e: Lines, idx: Any) -> Any:
+    """The instructions of `literal_falls`."""
+    b = e.b
+
+    def counted(first: Any, last: Any, n: int) -> Any:
+        kind = ir.VectorType(idx.data.type.pointee, n)
+        count = cgutils.alloca_once_value(b, ir.Constant(kind, [0] * n))
+        with e.loop(first, last, n) as i:
+            here, following = (_integers(b, idx, b.add(i, INT64(k)), n) for k in (0, 1))
+            fallen = b.sext(b.icmp_signed(">=", here, following), kind)  # −1 where it is true
+            b.store(b.sub(b.load(count), fallen), count)
+        total, found = INT64(0), b.load(count)
+        for k in range(n):
+            one = b.extract_element(found, INT32(k))
+            total = b.add(total, one if one.type == INT64 else b.sext(one, INT64))
+        return total
+
     some = b.icmp_signed(">", idx.size, INT64(0))
-    with b.if_then(b.and_(some, b.icmp_signed("!=", numbered, INT64(0)))):
-        last = b.sub(idx.size, INT64(1))
-        below = b.icmp_signed("<", idx.number(INT64(0)), INT64(0))
-        above = b.icmp_signed(">=", idx.number(last), n_features)
-        b.store(b.or_(b.load(wrong), b.or_(b.or_(below, above), _found(e, last, falling))), wrong)
-    return b.not_(b.load(wrong))
+    pairs = b.select(some, b.sub(idx.size, INT64(1)), INT64(0))
+    many = b.and_(pairs, INT64(-e.width))
+    return b.add(counted(INT64(0), many, e.width), counted(many, pairs, 1))
 
 
 def _integers(b: Any, array: Memory, first: Any, n: int) -> Any:
