@@ -104,7 +104,7 @@ def main() -> None:
     if {"20news", "public-call", "roofline", "first-order", "sketches", "whole-runs"} & set(groups):
         streams["20news"] = data.first(data.news(), 4000 if quick else 10**9)
     if {"dense", "public-call", "roofline", "first-order", "sketches"} & set(groups):
-        streams["dense"] = data.dense(5000 if quick else 50_000)
+        streams["dense"] = data.dense(5000 if quick else 30_000)
     if "ill-conditioned" in groups:
         streams["ill-conditioned"] = data.steep(2000 if quick else 10_000)
     about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}
@@ -143,7 +143,7 @@ def main() -> None:
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
         "precision": lambda: precision(cores, repetitions, quick),
-        "classes": lambda: classes(min(repetitions, 3), quick),
+        "classes": lambda: classes(min(repetitions, 2), quick),
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),
     }

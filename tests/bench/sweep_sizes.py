@@ -265,7 +265,7 @@ def simulated(folder: Path, cores: set[int]) -> dict[str, float]:
     store.
     """
     table = {"name": "dense-stream", "n_rows": 100_000}
-    alphas = [1.25**k for k in range(100)]
+    alphas = [1.25**k for k in range(60)]
     path = spec(
         folder,
         "simulated",
