@@ -71,9 +71,8 @@ def add_rounds(
                 sums[LOG_LOSS] += max(-z, 0.0)
                 factor = 1.0 + math.exp(-abs(z))
                 sums[FACTORS] = factor * sums[FACTORS] if sums[FACTORS] > 0.0 else factor
-                if (
-                    int(sums[ROUNDS]) % MOST_FACTORS == 0
-                ):  # of integers: the remainder of floats is slow
+                # The remainder of floats would take longer.
+                if int(sums[ROUNDS]) % MOST_FACTORS == 0:
                     multiply_out(sums)
         else:
             error = y_hat - y

@@ -257,7 +257,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         lambda r: r["sweep"]["checkpoint"],
     ),
     (
-        "a sweep of most of a minute on two cores, without Prefect: scans / (2 x computing)",
+        "a sweep of two minutes on two cores: scans / (2 x computing)",
         +0.93,
         lambda r: r["sweep"]["busy"],
     ),

@@ -184,9 +184,9 @@ def checkpoints(folder: Path, quick: bool) -> dict[str, float]:
 
 
 def two_cores(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
-    """A sweep of most of a minute on dense rows: how much of the time the workers scan."""
+    """A sweep of about two minutes on dense rows: how much of the time the workers scan."""
     table = {"name": "dense-stream", "n_rows": 50_000 if quick else 200_000}
-    alphas = [1.25**k for k in range(30 if quick else 60)]
+    alphas = [1.25**k for k in range(30 if quick else 150)]
     path = spec(
         folder,
         "dense",
@@ -196,7 +196,7 @@ def two_cores(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         alpha=alphas,
         sketch_rate=[1.5**k for k in range(10 if quick else 20)],
     )
-    sweep = our_sweep(path, folder / "dense", cores, None, WITHOUT)
+    sweep = our_sweep(path, folder / "dense", cores)
     busy = sweep.scans / (len(cores) * sweep.computing)
     show(
         f"OjaSON, m = 10, on {table['n_rows']:,} dense rows, d = 90: how busy {len(cores)}"
