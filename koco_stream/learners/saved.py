@@ -43,6 +43,7 @@ def description(model: Any) -> dict[str, Any]:
             learnt["feature_names"] = list(model.feature_names_in_)
     return {
         "learner": model.registered().__name__,
+        "numbers_version": model.numbers_version,
         "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": learnt,
     }
@@ -112,6 +113,11 @@ def revived(
             raise WrongInput(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
         if learnt is not None:
+            if header.get("numbers_version", 1) < model.draws_since:
+                raise WrongInput(
+                    f"{path}: {name} draws other random numbers now than when this was saved;"
+                    " let it learn again, or use the version that wrote the file"
+                )
             names = learnt.get("feature_names")
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
             try:

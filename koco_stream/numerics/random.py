@@ -3,14 +3,22 @@
 The random numbers of any round can be recomputed independently of earlier ones. SplitMix64 (Steele,
 Lea, Flood, 2014) of a counter gives 64 bits; normally distributed numbers come from them by the
 ziggurat method of Marsaglia and Tsang (2000) with 256 layers.
+
+Where thousands are needed in each round, sixteen bits choose a pair of levels instead, of 65,536
+equally likely pairs (`level_pairs`), which takes a quarter of the time or less. Each number of a
+pair is one of 65,536 quantiles of the normal distribution. Its mean is 0 and its variance 1, and
+its characteristic function is within 2·10⁻⁵ of exp(−t²/2) for each t. The pairs are the points of a
+lattice: their joint characteristic function is within 2·10⁻⁴ of that of independent numbers.
 """
 
 import math
+from functools import cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.types import Array
 
 LAYERS = 256
@@ -19,8 +27,12 @@ TAIL = 3.6541528853610088
 AREA = 0.00492867323399
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 STREAM = np.uint64(0xD1342543DE82EF95)
-ROW = 32  # the numbers of a row are 2³² positions apart
-SIGN_AND_LAYER = np.uint64(511)  # the bits of a word that say both
+ROW = 32  # the words of a row are 2³² positions apart
+PAIRS = 1 << 16
+LATTICE = 53445  # of 3,000 odd numbers that were tried, that with the most nearly independent pairs
+UNIT = 4096.0  # about the level of 1
+LEVELS_OF_A_WORD = 8
+AT_ONCE = 16  # `words` is a multiple of so many, which are computed side by side
 
 
 def _layers() -> tuple[Array, Array]:
@@ -35,9 +47,6 @@ def _layers() -> tuple[Array, Array]:
 
 
 X, DENSITY = _layers()
-# By sign and layer: the signed right edge, for a word's 53 bits as they are, and the next edge. The
-# power of two changes no rounding.
-EDGES = np.stack([np.append(X[:-1], -X[:-1]) * 2.0**-53, np.tile(X[1:], 2)], axis=1)
 
 
 @jit
@@ -100,27 +109,35 @@ def normal(seed: Any, position: Any) -> float:
     return sign * x if x < X[layer + 1] else _rarely(word)
 
 
-@jit
-def normals(seed: Any, position: int, n: int, scale: float, out: Array, rare: Array) -> None:
-    """Compute out[i] ← scale·normal(seed, position + 2³²·i) for i < n.
+@cache
+def level_pairs() -> tuple[Array, float]:
+    """The pairs of levels (65536,), and the levels' root mean square.
 
-    It has no branches but for one number in seventy; their places are put in `rare` (n,).
+    A level is a whole number of sixteen bits. Divided by the root mean square, level k is the
+    quantile (k + 1/2)/65536 of the standard normal distribution. Pair k is (level k, level 53445·k
+    modulo 65536); its first number is in the lower half of the 32 bits.
+    """
+    quantile = NormalDist().inv_cdf
+    below = [round(UNIT * quantile((k + 0.5) / PAIRS)) for k in range(PAIRS // 2)]
+    levels = np.array(below + [-level for level in reversed(below)], np.int16)
+    other = levels[LATTICE * np.arange(PAIRS) % PAIRS]
+    unit = math.sqrt(np.mean(levels.astype(np.float64) ** 2))
+    return np.stack([levels, other], axis=1).view(np.uint32).reshape(PAIRS), unit
+
+
+@inlined
+def draw_levels(seed: Any, position: int, pairs: Array, words: Array, out: Array) -> None:
+    """Draw levels into out (n,), where n is even: those of pair i are chosen by part i mod 4, the
+    lowest first, of the word of a seed at position + 2³²·⌊i/4⌋.
+
+    words: scratch for n/8 words or more.
     """
     first = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
-    for i in range(n):  # several numbers at once, since nothing is looked up yet
+    for i in range(words.size):
         z = first + np.uint64(i) * (GOLDEN << np.uint64(ROW))
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        word = z ^ (z >> np.uint64(31))
-        rare[i] = np.int64(word & SIGN_AND_LAYER)
-        out[i] = np.float64(np.int64(word >> np.uint64(11)))
-    left = 0
-    for i in range(n):
-        kind = rare[i]
-        x = out[i] * EDGES[kind, 0]
-        out[i] = scale * x
-        rare[left] = i
-        left += abs(x) >= EDGES[kind, 1]
-    for k in range(left):
-        i = rare[k]
-        out[i] = scale * normal(seed, position + (i << ROW))
+        words[i] = z ^ (z >> np.uint64(31))
+    parts, drawn = words.view(np.uint16), out.view(np.uint32)
+    for i in range(drawn.size):
+        drawn[i] = pairs[np.uint64(parts[i])]

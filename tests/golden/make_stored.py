@@ -36,6 +36,7 @@ from tests.golden.cases import BASES, cases_of
 from tests.helpers.sweeps import checked, sizes_of
 
 STORED = Path(__file__).parent / "stored"
+REFUSED = STORED / "refused"  # saved models whose random numbers this code no longer draws
 SOURCES = STORED / "sources"
 HELD_BACK = 10  # rows that a saved model learns from after it was loaded, twice
 

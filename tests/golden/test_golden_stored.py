@@ -57,6 +57,16 @@ def test_saved_model__is_loaded_and_goes_on_to_the_recorded_predictions(name, tm
     assert model.rounds_ == known["rounds"] + 2 * made.HELD_BACK
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in made.REFUSED.iterdir()))
+def test_saved_model__of_other_random_numbers_is_refused(name, tmp_path):
+    """It would go on, with weights of features that it no longer has."""
+    file = made.unpacked(made.REFUSED / name, tmp_path / "a.koco")
+    with pytest.raises(
+        koco_stream.WrongInput, match=r"a.koco: \w+ draws other random .* learn again"
+    ):
+        koco_stream.load(file)
+
+
 @pytest.fixture
 def old(tmp_path):
     """A copy of the store that older code has written."""

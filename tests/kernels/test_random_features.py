@@ -11,7 +11,7 @@ import scipy.sparse
 import koco_stream
 from koco_stream import FOGD, DualSGD
 from koco_stream.kernels import random_features
-from koco_stream.kernels.random_features import GROUP, OCCURRED
+from koco_stream.kernels.random_features import GROUP
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.spec import StreamSize
 from tests.oracles.kernel_learners import Fogd, fourier_features, frequencies
@@ -49,14 +49,11 @@ def test_few_lines__change_no_bit(make, monkeypatch):
         model = make()
         assert model.progressive(X, y).tobytes() == expected.tobytes()
         u = model._state.u
-        # The branches: without a line, held, and no lines left
+        # The branches: held, no lines left, and never drawn
+        occur = int((counts > 0).sum())
+        assert int(u.used) - GROUP == (u.line_of > 0).sum() == min(lines, occur)
         assert (u.line_of[counts == 0] == 0).all()
-        assert (u.line_of[counts == 1] == OCCURRED).all()
-        twice = int((counts > 1).sum())
-        assert int(u.used) - GROUP == (u.line_of > 0).sum() == min(lines, twice)
-        assert (u.line_of == OCCURRED).sum() == (counts > 0).sum() - min(lines, twice)
-    assert twice > 5
-    assert (counts == 1).sum() > 3
+    assert 5 < occur < counts.size
 
 
 def test_few_lines__are_gradient_descent_on_all_features(monkeypatch):
@@ -116,11 +113,9 @@ def test_cost__is_not_below_what_the_arrays_take(learner):
     for d, rounds in ((10, 10**5), (10**4, 10**5), (10**6, 10**5), (10**6, 300)):
         state = learner.init(learner.to_params(q), d, 0)
         cost = learner.cost(q, StreamSize(rounds, d, 100.0))
-        occur = min(d, rounds * 100)
-        lines = min(occur, state.u.table.shape[0] - GROUP) + GROUP
-        taken = state.u.table[:lines].size + state.u.line_of.size // 2
+        taken = (state.u.table.nbytes + state.u.line_of.nbytes) // 8
         assert taken <= cost.floats
-        assert learner is DualSGD or cost.floats < 1.1 * taken + 2**20
+        assert learner is DualSGD or cost.floats < 1.01 * taken + 2**12
         assert np.isfinite(cost.nanoseconds)
     narrow, wide = (learner.cost(q, StreamSize(10**6, d, 100.0)) for d in (10**7, 10**8))
     assert wide.floats - narrow.floats <= 2 * 9 * 10**7  # `line_of` only

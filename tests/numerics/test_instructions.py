@@ -137,8 +137,11 @@ def test_add_lines(begin, end, kind):
     draw = np.random.default_rng(end)
     table, lines = draw.standard_normal((9, 48)), draw.integers(0, 9, 16).astype(np.int32)
     val, sums = draw.standard_normal(33).astype(kind), draw.standard_normal((2, 48))
+    levels = draw.integers(-(2**15), 2**15, table.shape).astype(np.int16)
     for n in (1, 16, 45):
         check(panels, "add_lines", table, lines, val, begin, end, n, sums)
+        check(panels, "add_lines", levels, lines, val, begin, end, n, sums)
+    check(panels, "fetch", draw.integers(0, 9, 40).astype(np.int16), lines)
 
 
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45, 289])

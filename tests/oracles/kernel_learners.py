@@ -14,9 +14,11 @@ stream needs a judge.
 
 import math
 from collections import Counter
+from functools import cache
 from itertools import combinations_with_replacement
 
 import numpy as np
+from scipy.special import ndtri
 
 from tests.oracles import exact_algebra
 from tests.oracles.losses import slopes
@@ -82,11 +84,25 @@ def normal(seed, position):
         word = bits(word, 3)
 
 
+@cache
+def levels():
+    """65,536 equally likely levels with the quantiles of the normal distribution, variance 1."""
+    whole = np.rint(4096 * ndtri((np.arange(2**16) + 0.5) / 2**16))
+    return whole / np.sqrt(np.mean(whole**2))
+
+
+def level(seed, i, j):
+    """Entry j of u_i, of bandwidth 1: sixteen bits of a word, the lowest first, choose the levels
+    of two frequencies, of which the second is that of 53445 times these bits."""
+    part = bits(seed, 2**32 * (i // 8) + j) >> 16 * (i // 2 % 4) & 0xFFFF
+    return levels()[53445 * part % 2**16 if i % 2 else part]
+
+
 def frequencies(d, n, bandwidth, seed):
-    """U (n, d): u_i ~ N(0, I/bandwidth²). Entry j of u_i is the normal number at 2³²·i + j."""
-    return np.array(
-        [[normal(seed, 2**32 * i + j) / bandwidth for j in range(d)] for i in range(n)]
-    ).reshape(n, d)
+    """U (n, d): u_i ~ N(0, I/bandwidth²)."""
+    return np.array([[level(seed, i, j) / bandwidth for j in range(d)] for i in range(n)]).reshape(
+        n, d
+    )
 
 
 def fourier_features(X, U):

@@ -228,7 +228,7 @@ class DualSGD(FourierLearner, DictionaryLearner):
 
     parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
     always_stochastic = True
-    numbers_version = 2
+    numbers_version = draws_since = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
 

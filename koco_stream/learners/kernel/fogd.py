@@ -165,7 +165,7 @@ class FOGD(FourierLearner):
     parameters = (*SHARED, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
     always_stochastic = True
     unused = ("clip",)
-    numbers_version = 2
+    numbers_version = draws_since = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     embed = staticmethod(embed)
 

@@ -28,6 +28,7 @@ from koco_stream.numerics.llvm.registers import (
     Memory,
     halved,
     instruction,
+    literal_fused,
     spread,
 )
 from koco_stream.types import Array
@@ -89,11 +90,12 @@ def literal_add_lines(
     table: Array, lines: Array, val: Array, begin: int, end: int, n: int, sums: Array
 ) -> None:
     """Add lines of a table for the entries i of a row with begin ≤ i < end, where `begin` is even:
-    sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for p < n.
+    sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for p < n, rounded once.
     """
     room = room_for(n)
     for i in range(begin, end):
-        sums[i % 2, :room] += table[lines[i - begin], :room] * np.float64(val[i])
+        line = table[lines[i - begin], :room].astype(np.float64)
+        sums[i % 2, :room] = literal_fused(line, np.float64(val[i]), sums[i % 2, :room])
 
 
 @instruction(types.void, literal_add_lines, BLOCK)
@@ -105,12 +107,23 @@ def add_lines(
 
         def with_term(total: Line, i: Any) -> Line:
             line = e.b.mul(lines.number(e.b.sub(i, begin)), table.shape[1])
-            return total + e.load(table.at(line, first)) * val.number(i)
+            return e.load(table.at(line, first)).fused(val.number(i), total)
 
         addresses = sums.at(first), sums.at(sums.shape[1], first)
         even, odd = e.two_sums(begin, end, (e.load(addresses[0]), e.load(addresses[1])), with_term)
         e.store(even, addresses[0])
         e.store(odd, addresses[1])
+
+
+def literal_fetch(line_of: Array, idx: Array) -> None:
+    """Have the processor fetch line_of[j] for all features j of a row. Nothing waits for it."""
+
+
+@instruction(types.void, literal_fetch, 1)
+def fetch(e: Lines, line_of: Any, idx: Any) -> None:
+    """The instructions of `literal_fetch`."""
+    with e.loop(INT64(0), idx.size) as i:
+        e.prefetch(line_of.at(idx.number(i)))
 
 
 def _line_at(panels: Memory, first: Any, j: Any) -> Any:

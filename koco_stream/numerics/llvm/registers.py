@@ -18,7 +18,8 @@ from numba.extending import intrinsic
 
 from koco_stream.types import Array
 
-INT32, INT64, DOUBLE, FLOAT = ir.IntType(32), ir.IntType(64), ir.DoubleType(), ir.FloatType()
+INT16, INT32, INT64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+DOUBLE, FLOAT = ir.DoubleType(), ir.FloatType()
 CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
@@ -210,7 +211,7 @@ def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
 
 def _bytes_of(pointer: Any) -> int:
     """The size of the number at `pointer`."""
-    return 4 if pointer.type.pointee == FLOAT else 8
+    return {INT16: 2, INT32: 4, FLOAT: 4, DOUBLE: 8}[pointer.type.pointee]
 
 
 class Memory:
@@ -275,7 +276,7 @@ class Lines:
     """Emits loops over lines of `width` numbers, and moves lines between memory and registers.
 
     Registers hold doubles. Numbers in memory may be in single precision: they are widened when they
-    are loaded, and rounded when they are stored.
+    are loaded, and rounded when they are stored. Whole numbers of sixteen bits are only loaded.
     """
 
     def __init__(self, builder: Any, width: int) -> None:
@@ -288,8 +289,9 @@ class Lines:
         loaded = [self.b.load(self._pointer(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
             value.align = _bytes_of(pointer)
-        if pointer.type.pointee == FLOAT:
-            loaded = [self.b.fpext(x, ir.VectorType(DOUBLE, x.type.count)) for x in loaded]
+        if pointer.type.pointee != DOUBLE:
+            widen = self.b.fpext if pointer.type.pointee == FLOAT else self.b.sitofp
+            loaded = [widen(x, ir.VectorType(DOUBLE, x.type.count)) for x in loaded]
         return Line(self.b, loaded)
 
     def store(self, line: Line, pointer: Any) -> None:
