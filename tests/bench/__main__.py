@@ -143,7 +143,7 @@ def main() -> None:
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
         "precision": lambda: precision(cores, repetitions, quick),
-        "classes": lambda: classes(min(repetitions, 2), quick),
+        "classes": lambda: classes(repetitions, quick),
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),
     }

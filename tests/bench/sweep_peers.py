@@ -21,7 +21,7 @@ from koco_stream import OjaSON
 Config = dict[str, float]
 Grid = dict[str, list[float]]
 Answer = tuple[float, list[tuple[Config, float]]]
-LONGEST = {"ray": 180.0, "ray-plain": 20.0, "optuna": 15.0}  # seconds, after which they stop
+LONGEST = {"ray": 180.0, "ray-plain": 12.0, "optuna": 15.0}  # seconds, after which they stop
 
 
 def load(folder: Path) -> tuple[Any, np.ndarray]:

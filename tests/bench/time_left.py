@@ -23,21 +23,21 @@ FROM = 0.25  # of a sweep's time on
 ALPHA = {"powers_of_two": [-1, 5]}
 SWEEPS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "kernel dictionaries": (
-        {"name": "cpusmall", "order": "shuffled", "order_seeds": 4},
+        {"name": "cpusmall", "order": "shuffled", "order_seeds": 3},
         [
             {"name": learner, "kernel": "gaussian", "bandwidth": [0.2, 0.3], "alpha": [0.5, 2.0]}
             for learner in ("CONKONS", "PROSNKONS")
         ],
     ),
     "sparse rows": (
-        {"name": "20news", "multiclass": "one-vs-rest", "order": "shuffled", "order_seeds": 6},
+        {"name": "20news", "multiclass": "one-vs-rest", "order": "shuffled", "order_seeds": 5},
         [
             {"name": "OjaSON", "sketch_size": [0, 10], "alpha": ALPHA, "diagonal": True},
             {"name": "AdaGrad", "step_size": ALPHA},
         ],
     ),
     "many rows, never read before": (
-        {"name": "ill-conditioned", "n_rows": 800_000, "order": "shuffled", "order_seeds": 3},
+        {"name": "ill-conditioned", "n_rows": 600_000, "order": "shuffled", "order_seeds": 3},
         [
             {"name": "OjaSON", "sketch_size": [0, 5, 10], "alpha": ALPHA},
             {"name": "AdaGrad", "step_size": ALPHA},
