@@ -4,8 +4,8 @@ They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht,
 frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean.
 
 An entry of u is one of 65,536 equally likely levels of the normal distribution (see
-koco_stream.numerics.random). For rows that differ in one feature, the mean is within 2·10⁻⁵ of the
-kernel.
+koco_stream.numerics.random). For rows that differ in one feature, by at most 12 bandwidths, the
+mean is within 2·10⁻⁵ of the kernel; in m features, within m times that.
 
 The entries of u_1, …, u_n that belong to a feature are drawn when the feature occurs, so time and
 memory do not depend on the number of features d. The first features that occur get a line of a
@@ -55,11 +55,11 @@ class Frequencies(NamedTuple):
 
 def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Frequencies:
     """n frequencies for d features, none of them drawn."""
-    pairs, unit = level_pairs()
+    pairs, rms = level_pairs()
     words = AT_ONCE * -(-n // (LEVELS_OF_A_WORD * AT_ONCE))
     return Frequencies(
         seed=np.array(seed, np.uint64),
-        scale=np.array(1.0 / (unit * bandwidth)),
+        scale=np.array(1.0 / bandwidth / rms),
         pairs=pairs,
         line_of=np.zeros(d, np.int16),
         used=np.array(GROUP),
@@ -72,7 +72,7 @@ def frequencies(d: int, n: int, bandwidth: float, seed: int) -> Frequencies:
 
 def most_lines(d: int, n: int) -> int:
     """The number of features that can have a line."""
-    return min(d, max(HELD // room_for(n), 1), np.iinfo(np.int16).max - GROUP)
+    return min(d, HELD // room_for(n), np.iinfo(np.int16).max - GROUP)
 
 
 FARTHEST = 1e7  # bandwidths: beyond, cosines have fewer than eight digits
@@ -91,8 +91,8 @@ def too_far(n2: float, bandwidth: float) -> bool:
 def fourier_row(u: Frequencies, idx: Array, val: Array, n: int, out: Array) -> None:
     """Compute the projections uᵀx, their cosines and sines for the row x = (idx, val).
 
-    They are written to the lines PROJECTIONS, COSINES and SINES of `out` (lines, room), with zeros
-    beyond n.
+    They are written to the lines PROJECTIONS, COSINES and SINES of `out` (lines, room), the latter
+    two with zeros beyond n.
     """
     room = out.shape[1]
     for p in range(room):
@@ -128,4 +128,4 @@ def find_lines(u: Frequencies, idx: Array, begin: int, end: int, n: int) -> None
 def fourier_floats(d: int, n: int) -> int:
     """The memory of n frequencies for d features, and of three lines, in 8-byte numbers."""
     table = (GROUP + most_lines(d, n)) * room_for(n) // 4
-    return table + 6 * room_for(n) + d // 4 + 16
+    return table + 6 * room_for(n) + d // 4 + 48

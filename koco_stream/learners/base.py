@@ -10,7 +10,13 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.learners.record import recorded
-from koco_stream.learners.saved import load_into, restored, save_model, state_arrays
+from koco_stream.learners.saved import (
+    load_into,
+    must_draw_alike,
+    restored,
+    save_model,
+    state_arrays,
+)
 from koco_stream.learners.scan import Algorithm, NotCanonical, embed_rows
 from koco_stream.learners.spec import SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
@@ -199,12 +205,15 @@ class Learner(Algorithm, Estimator):
         kept = {n: value for n, value in vars(self).items() if n not in ("_state", "_params")}
         if self.__sklearn_is_fitted__():
             kept["_arrays"] = state_arrays(self._state)
+            kept["_draws_since"] = self.draws_since
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
         arrays = vars(self).pop("_arrays", None)
+        drew = vars(self).pop("_draws_since", 1)
         if arrays is not None:
+            must_draw_alike(self, drew, "this pickled learner")
             began = type(self)(**self._in_force)
             began._start(self.n_features_in_)
             self._params = began._params

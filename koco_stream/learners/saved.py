@@ -43,7 +43,7 @@ def description(model: Any) -> dict[str, Any]:
             learnt["feature_names"] = list(model.feature_names_in_)
     return {
         "learner": model.registered().__name__,
-        "numbers_version": model.numbers_version,
+        "draws_since": model.draws_since,
         "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": learnt,
     }
@@ -113,11 +113,7 @@ def revived(
             raise WrongInput(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
         if learnt is not None:
-            if header.get("numbers_version", 1) < model.draws_since:
-                raise WrongInput(
-                    f"{path}: {name} draws other random numbers now than when this was saved;"
-                    " let it learn again, or use the version that wrote the file"
-                )
+            must_draw_alike(model, header.get("draws_since", 1), str(path))
             names = learnt.get("feature_names")
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
             try:
@@ -129,6 +125,15 @@ def revived(
                 ) from None
             model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
+
+
+def must_draw_alike(model: Any, draws_since: int, what: str) -> None:
+    """Raise `WrongInput` if random numbers that are not saved are others than those of `what`."""
+    if draws_since != model.draws_since:
+        raise WrongInput(
+            f"{what}: {type(model).__name__} draws other random numbers here than where this was"
+            " saved; let it learn again, or use the version that saved it"
+        )
 
 
 @contextmanager

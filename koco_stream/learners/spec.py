@@ -267,10 +267,11 @@ class Spec:
     but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
     `stochastic`. `reads_rows` is False for one that learns from the labels alone, so that an empty
     row is a row like any other. `numbers_version` is increased whenever a code change alters a
-    run's numbers. A learner that was saved before version `draws_since` is refused: random numbers
-    that are not saved with it were others. The default curvature is `curvature_share` times the
-    loss's σ (P1 in docs/errata.md). `numbers` is "own" for a compiled learner, whose numbers are
-    the same to the bit in any cohort, cut or process, and "foreign" for one that promises less.
+    run's numbers. `draws_since` is its value when random numbers that are not saved with a learner
+    last became others; a saved learner of another is refused. The default curvature is
+    `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is "own" for a compiled
+    learner, whose numbers are the same to the bit in any cohort, cut or process, and "foreign" for
+    one that promises less.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()

@@ -7,8 +7,10 @@ ziggurat method of Marsaglia and Tsang (2000) with 256 layers.
 Where thousands are needed in each round, sixteen bits choose a pair of levels instead, of 65,536
 equally likely pairs (`level_pairs`), which takes a quarter of the time or less. Each number of a
 pair is one of 65,536 quantiles of the normal distribution. Its mean is 0 and its variance 1, and
-its characteristic function is within 2·10⁻⁵ of exp(−t²/2) for each t. The pairs are the points of a
-lattice: their joint characteristic function is within 2·10⁻⁴ of that of independent numbers.
+for |t| ≤ 12 its characteristic function is within 2·10⁻⁵ of exp(−t²/2). The pairs are the points of
+a lattice: for |s|, |t| ≤ 6 their joint characteristic function is within 2·10⁻⁴ of that of
+independent numbers. Further out the errors grow, to half a percent; since levels are whole numbers,
+the characteristic function has the period 25,736.
 """
 
 import math
@@ -29,7 +31,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 STREAM = np.uint64(0xD1342543DE82EF95)
 ROW = 32  # the words of a row are 2³² positions apart
 PAIRS = 1 << 16
-LATTICE = 53445  # of 3,000 odd numbers that were tried, that with the most nearly independent pairs
+LATTICE = 53445  # one of the best of 3,000 odd numbers, by the pairs' joint characteristic function
 UNIT = 4096.0  # about the level of 1
 LEVELS_OF_A_WORD = 8
 AT_ONCE = 16  # `words` is a multiple of so many, which are computed side by side
@@ -113,16 +115,17 @@ def normal(seed: Any, position: Any) -> float:
 def level_pairs() -> tuple[Array, float]:
     """The pairs of levels (65536,), and the levels' root mean square.
 
-    A level is a whole number of sixteen bits. Divided by the root mean square, level k is the
-    quantile (k + 1/2)/65536 of the standard normal distribution. Pair k is (level k, level 53445·k
-    modulo 65536); its first number is in the lower half of the 32 bits.
+    Level k is 4096 times the quantile (k + 1/2)/65536 of the standard normal distribution, rounded
+    to a whole number of sixteen bits; divided by the root mean square, 4095.957, levels have
+    variance 1. Pair k is (level k, level 53445·k modulo 65536); its first number is in the lower
+    half of the 32 bits.
     """
     quantile = NormalDist().inv_cdf
     below = [round(UNIT * quantile((k + 0.5) / PAIRS)) for k in range(PAIRS // 2)]
     levels = np.array(below + [-level for level in reversed(below)], np.int16)
     other = levels[LATTICE * np.arange(PAIRS) % PAIRS]
-    unit = math.sqrt(np.mean(levels.astype(np.float64) ** 2))
-    return np.stack([levels, other], axis=1).view(np.uint32).reshape(PAIRS), unit
+    rms = math.sqrt(np.mean(levels.astype(np.float64) ** 2))
+    return np.stack([levels, other], axis=1).view(np.uint32).reshape(PAIRS), rms
 
 
 @inlined
@@ -130,7 +133,7 @@ def draw_levels(seed: Any, position: int, pairs: Array, words: Array, out: Array
     """Draw levels into out (n,), where n is even: those of pair i are chosen by part i mod 4, the
     lowest first, of the word of a seed at position + 2³²·⌊i/4⌋.
 
-    words: scratch for n/8 words or more.
+    words: scratch for n/8 words or more, all of which are computed.
     """
     first = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
     for i in range(words.size):

@@ -124,7 +124,7 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         for name in ("RPSON", "FDSON", "FOGD", "DualSGD")
     ],
     (
-        "FOGD, d = 10^6 / a loop that only reads as many numbers of each feature",
+        "FOGD, d = 10^6 / a loop that only reads as many doubles of each feature",
         -0.6,
         lambda r: (
             r["growth"]["FOGD", "d"][10**6].us / r["growth"]["roofline of FOGD", "d"][10**6].us

@@ -101,7 +101,7 @@ def read_lines(table: np.ndarray, rows: Rows, out: np.ndarray) -> None:
 
 
 def reading(s: int, d: int) -> Callable[[], float]:
-    """As `going_on`, of a loop that only reads as many numbers of a feature as FOGD has of it."""
+    """As `going_on`, of a loop that only reads a double for each of FOGD's frequencies."""
     draw = np.random.default_rng([s, d])
     n, table = NON_ZEROS // s, aligned_zeros(d, FREQUENCIES)
     table += draw.standard_normal(FREQUENCIES)
@@ -152,6 +152,8 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
             results[f"roofline of {learner}", letter] = {d: times[f"roofline {d}"] for d in cases}
         results[learner, letter] = found
         base = found[next(iter(cases))].us
+        reads = learner == "FOGD"
+        of_roofline = "doubles are only read" if reads else "lines are only gathered and scattered"
         show(
             f"{learner} as {letter} grows ({fixed[letter]}): medians of {repetitions}, in turn",
             [letter, "µs/round", "least to greatest", "times the first", "ns a table entry"],
@@ -166,8 +168,7 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
                 for (value, t), (ours, s, _) in zip(found.items(), cases.values(), strict=True)
             ],
             *(
-                f"The roofline of d = {d:,} (lines are only"
-                f" {'read' if learner == 'FOGD' else 'gathered and scattered'}):"
+                f"The roofline of d = {d:,} ({of_roofline}):"
                 f" {times[f'roofline {d}'].us:.3g} µs/round"
                 for d in ds
                 if f"roofline {d}" in times

@@ -73,6 +73,9 @@ def test_feature_lines(columns, seed, size, single, single_table):
     used = np.zeros(size + 3, np.int32)
     check(lines, "scatter_first", epochs, width, idx, val, a, 5 * W, 7, used, 2)
     check(lines, "scatter", table, width, idx, val, a, 5 * W)
+    nothing, below_zero = np.zeros(W), np.full_like(table, -0.0)  # which + 0 would be 0
+    after = check(lines, "scatter", below_zero, width, idx, val, nothing, 0)[0]
+    assert np.signbit(after).all()
     check(lines, "times", a, width, 6 * W, 0, W)
     check(lines, "line_dot", a, width, 0, W)
     check(lines, "line_dot3", a, width, 0, W, 2 * W)

@@ -116,7 +116,7 @@ def fourier_cost(n: int, size: StreamSize) -> tuple[int, float]:
     equally often.
     """
     occur = min(size.d, int(size.rounds * size.s) + 1)
-    drawn = size.s * max(0.0, 1.0 - most_lines(size.d, n) / size.d)  # those without a line
+    drawn = size.s * (1.0 - most_lines(size.d, n) / size.d)  # those without a line
     drawn = max(drawn, min(occur / max(size.rounds, 1), size.s))
     return fourier_floats(size.d, n), n * (1.8 + 0.1 * size.s + 0.4 * drawn)
 

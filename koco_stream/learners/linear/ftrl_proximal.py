@@ -77,6 +77,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     y_hat = min(max(z, -params.clip), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
     finite = math.isfinite(z) and not (params.single and leaves_single(slope, val))
+    if slope == 0.0:  # nothing changes
+        return y_hat if finite else math.nan
     for i in range(idx.size):
         j, g = idx[i], slope * np.float64(val[i])
         w, root = weight(params, zn, j), math.sqrt(np.float64(zn[j, 1]))

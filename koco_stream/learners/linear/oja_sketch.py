@@ -182,6 +182,23 @@ def write_row(
 
 
 @inlined
+def keep_eigenvalue(a: Array, W: int, i: int, alpha: float, tlam: float) -> float:
+    """Store (tΛ)_i, and I − D and D, which follow from it. Returns D_ii."""
+    share = 1.0 / (alpha + tlam)
+    a[TLAM * W + i] = tlam
+    a[I_MINUS_D * W + i] = alpha * share
+    a[D * W + i] = tlam * share
+    return tlam * share
+
+
+@inlined
+def forget(a: Array, W: int, alpha: float, decay: float) -> None:
+    """What `orthonormalise` does in a round without a gradient: tΛ ← decay·tΛ."""
+    for i in range(W):
+        keep_eigenvalue(a, W, i, alpha, decay * a[TLAM * W + i])
+
+
+@inlined
 def orthonormalise(
     a: Array,
     shape: Any,
@@ -208,10 +225,7 @@ def orthonormalise(
     for i in range(W):
         p = a[P * W + i]
         tlam = decay * a[TLAM * W + i] + gain * p * p
-        share = 1.0 / (alpha + tlam)
-        a[TLAM * W + i] = tlam
-        a[I_MINUS_D * W + i] = alpha * share
-        a[D * W + i] = tlam * share
+        own_D = keep_eigenvalue(a, W, i, alpha, tlam)
         a[Q * W + i] = c * p
         before = 1.0 + kappa_c2 * a[ENERGY * W + i]
         after = before + kappa_c2 * p * p
@@ -220,9 +234,7 @@ def orthonormalise(
         a[EARLIER * W + i] = kappa * c * p * inverse
         # L_ii β_i + Σ_{j>i} L_ji β_j + (ℓ'/α) D V_new x
         a[BETA * W + i] = (
-            after * a[BETA * W + i]
-            + kappa_c2 * p * a[MARGIN * W + i]
-            + gradient * (tlam * share) * p
+            after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + gradient * own_D * p
         ) * inverse
     substitute(a, shape, m, F * W, OWN * W, EARLIER * W, Q * W)
 

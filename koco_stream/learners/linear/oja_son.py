@@ -167,6 +167,12 @@ def learn(
     # the matrix Γ_t.
     gamma = min(float(params.rate / t), 1.0)
     decay = (1.0 - gamma) * t / (t - 1.0) if t > 1 else 0.0
+    if slope == 0.0:  # g = 0: only Λ changes, and w̄ where it was projected
+        sketch.forget(a, W, alpha, decay)
+        for k in range(W):
+            a[COEF * W + k] = w_coef if k == m else 0.0
+        scatter_lines(s.maps, s.zw, params.shape, idx, val, a, COEF * W, a[sketch.new_lines(W)])
+        return
     gain = gamma * t * c * c
     # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form
     # from s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².

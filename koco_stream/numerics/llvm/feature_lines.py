@@ -166,10 +166,14 @@ def gather_current(
 def literal_scatter(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row, rounded once."""
+    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row, rounded once.
+
+    Coefficients that are all 0 change nothing, as in a round without a gradient.
+    """
     width = len(shape)
-    for i in range(idx.size):
-        line, own = table[idx[i], :width], a[coefficient : coefficient + width]
+    own = a[coefficient : coefficient + width]
+    for i in range(idx.size if own.any() else 0):
+        line = table[idx[i], :width]
         line[:] = literal_fused(own, np.float64(val[i]), line)
 
 
@@ -177,7 +181,7 @@ def literal_scatter(
 def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> None:
     """The instructions of `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
-    with e.loop(INT64(0), idx.size) as i:
+    with e.b.if_then(coefficients.unequal(0.0).any()), e.loop(INT64(0), idx.size) as i:
         address = table.line(idx.number(i))
         e.store(coefficients.fused(val.number(i), e.load(address)), address)
 

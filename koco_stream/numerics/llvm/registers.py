@@ -107,6 +107,10 @@ class Line:
         """Whether each number equals the other."""
         return self._with(lambda x, y: self.b.fcmp_ordered("==", x, y), other)
 
+    def unequal(self, other: Any) -> "Line":
+        """Whether each number differs from the other, or is NaN."""
+        return self._with(lambda x, y: self.b.fcmp_unordered("!=", x, y), other)
+
     def where(self, chosen: "Line", other: "Line") -> "Line":
         """The numbers of this line where `chosen` is true, those of the other line elsewhere."""
         return self._with(lambda x, c, y: self.b.select(c, x, y), chosen, other)
@@ -211,7 +215,7 @@ def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
 
 def _bytes_of(pointer: Any) -> int:
     """The size of the number at `pointer`."""
-    return {INT16: 2, INT32: 4, FLOAT: 4, DOUBLE: 8}[pointer.type.pointee]
+    return {INT16: 2, FLOAT: 4, DOUBLE: 8}[pointer.type.pointee]
 
 
 class Memory:
