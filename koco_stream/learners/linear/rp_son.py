@@ -159,7 +159,11 @@ def learn(
     """Lines 7 to 9 for the row that was looked at last."""
     alpha, m, W = params.alpha, params.sketch_size, len(params.shape)
     a = s.a
-    H, K, L = inverse.matrices(W)
+    H, K, L = (
+        inverse.FIRST_MATRIX * W,
+        (inverse.FIRST_MATRIX + W) * W,
+        (inverse.FIRST_MATRIX + 2 * W) * W,
+    )
     trace = inverse.trace_of(a, m, W)
     solving = s.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * alpha
     s.dense_rounds[()] += solving
@@ -169,39 +173,6 @@ def learn(
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
 
-    spoilt = False
-    for k in range(W):
-        a[COEF * W + k] = 0.0
-    if slope != 0.0:
-        spoilt, change = add_gradient(params, s, slope, c, residual, n2, trace, solving)
-        w_coef += change
-    a[COEF * W + m] = w_coef
-    scatter(s.sw, params.shape, idx, val, a, COEF * W)
-    if terms > FOLD_AT * params.clip:
-        fold(s.sw, a, m, W)
-        s.folds[()] += 1
-    if solving and slope != 0.0:
-        factor_shifted(a, W, m, K, alpha, L)
-    elif not solving and (spoilt or t % (4 * m) == 0):
-        inverse_of_shifted(a, W, m, K, alpha, H, L)
-
-
-@jit
-def add_gradient(
-    params: Params,
-    s: State,
-    slope: float,
-    c: float,
-    residual: float,
-    n2: float,
-    trace: float,
-    solving: bool,
-) -> tuple[bool, float]:
-    """Lines 8 and 9 for ĝ = cx, but for the table: what x adds to its features' lines is left in
-    the scratch. Returns whether H is to be made anew, and what w̄ changes by along x.
-    """
-    alpha, m, W, a, t = params.alpha, params.sketch_size, len(params.shape), s.a, s.t[()]
-    H, K, _ = inverse.matrices(W)
     # Line 8: S ← S + r ĝᵀ; SSᵀ and H follow.
     scale = 1.0 / math.sqrt(m)
     r_b = 0.0
@@ -229,12 +200,21 @@ def add_gradient(
     add_outer(a, params.shape, m, K, BOTH * W, R * W)
     add_outer(a, params.shape, m, K, COEF * W, X_HAT * W)
     # Line 9: u ← w − (g − SᵀHSg)/α, with w̄ freed of what S's change adds to Sᵀb.
+    w_coef -= slope / alpha + c * r_b
     for i in range(m):
         if c != 0.0:
             a[B * W + i] += (
                 slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
             )
-    return spoilt, -(slope / alpha + c * r_b)
+    a[COEF * W + m] = w_coef
+    scatter(s.sw, params.shape, idx, val, a, COEF * W)
+    if terms > FOLD_AT * params.clip:
+        fold(s.sw, a, m, W)
+        s.folds[()] += 1
+    if solving:
+        factor_shifted(a, W, m, K, alpha, L)
+    elif spoilt or t % (4 * m) == 0:
+        inverse_of_shifted(a, W, m, K, alpha, H, L)
 
 
 @jit
@@ -303,7 +283,7 @@ class RPSON(Learner):
         spec.PROJECTION,
         spec.PRECISION,
     )
-    numbers_version = 6
+    numbers_version = 5
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
