@@ -139,23 +139,6 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
 # Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 500 as measured
 # (docs/reliability.md): within 10⁻⁶ of the clip for steps up to this many clips.
 MOST_CLIPS = 1e7
-# In single precision: the largest value of a row, or number of its gradient, and the least for the
-# largest value of a row. Their squares, and sums of these, are within 10⁻⁴⁵ to 10³⁸.
-MOST_IN_SINGLE, LEAST_IN_SINGLE = 1e15, 1e-20
-
-
-@jit
-def leaves_single(slope: float, val: Array) -> bool:
-    """Whether a row x or its gradient ℓ'x makes numbers, or squares of numbers, that single
-    precision cannot hold.
-    """
-    most = MOST_IN_SINGLE / max(abs(slope), 1.0)
-    too_large = not_tiny = np.int64(0)
-    for i in range(val.size):
-        size = abs(np.float64(val[i]))
-        too_large += size > most
-        not_tiny += size >= LEAST_IN_SINGLE
-    return bool(too_large > 0 or (not_tiny == 0 and val.size > 0))
 
 
 @jit

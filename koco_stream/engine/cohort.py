@@ -375,7 +375,7 @@ def count(
         first = done.index(rounds)
         of = f" for class {labels.classes[first]:g}" if labels.classes else ""
         where = f"round {int(totals[0]) + 1}{of}"
-        run_state.error = why_diverged(where, float(predictions[first, rounds]), run_state.params)
+        run_state.error = why_diverged(where, float(predictions[first, rounds]))
     elif not np.isfinite(totals[1]):
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:

@@ -45,15 +45,12 @@ class Needed(NamedTuple):
     widths: Sequence[int] = ()
 
     @property
-    def specialization(self) -> tuple[str, tuple[int, ...], str, bool]:
-        """What the compiled code depends on: learner, sizes of its vectors, value type, and whether
-        its table is in single precision.
-        """
+    def specialization(self) -> tuple[str, tuple[int, ...], str]:
+        """What the compiled code depends on: learner, sizes of its vectors, value type."""
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete(self.params))
         sizes = tuple(len(value) for value in params if isinstance(value, tuple))
-        single = self.params.get("precision") == "single"
-        return self.learner, (*sizes, *self.widths), self.value_type, single
+        return self.learner, (*sizes, *self.widths), self.value_type
 
 
 def needed(
@@ -70,7 +67,6 @@ def needed(
             run.learner,
             run.params.get("kernel"),
             run.params.get("sketch_size"),
-            run.params.get("precision"),
         ): run
         for run in runs
         if run.learner_class.numbers == "own"

@@ -38,15 +38,12 @@ LEARNT = (
 )
 
 
-def why_diverged(where: str, prediction: float, params: Any) -> str:
-    """What is wrong with a prediction that is not finite, and the remedy; `params` are those of the
-    learner's compiled code.
-    """
+def why_diverged(where: str, prediction: float) -> str:
+    """What is wrong with a prediction that is not finite, and the remedy."""
     lost = ": numbers grew so large that their digits are lost" if math.isnan(prediction) else ""
-    double = 'take precision = "double", or ' if getattr(params, "single", False) else ""
     return (
-        f"the prediction for {where} is {prediction}{lost}; {double}scale the features (koco"
-        " prepare --scale), or take a larger alpha, a larger bandwidth or a smaller step"
+        f"the prediction for {where} is {prediction}{lost}; scale the features (koco prepare"
+        " --scale), or take a larger alpha, a larger bandwidth or a smaller step"
     )
 
 
@@ -315,9 +312,7 @@ class Learner(Algorithm, Estimator):
 
     def divergence(self, row: int, prediction: float) -> FloatingPointError:
         """The exception for a prediction that is not finite."""
-        return FloatingPointError(
-            f"{self!r} diverged: {why_diverged(f'row {row}', prediction, self._params)}"
-        )
+        return FloatingPointError(f"{self!r} diverged: {why_diverged(f'row {row}', prediction)}")
 
     def _rows_of(self, X: Any, unchecked: bool = False) -> Rows:
         """X (n, d) as rows for a fitted learner, with its intercept."""

@@ -27,7 +27,6 @@ GROUPS = (
     "streaming",
     "disk",
     "sweep",
-    "precision",
     "classes",
     "metrics",
     "time-left",
@@ -82,7 +81,6 @@ def main() -> None:
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
     from tests.bench.metrics import metrics
-    from tests.bench.precision import precision
     from tests.bench.preparing import preparing
     from tests.bench.public_call import public_call
     from tests.bench.roofline import roofline
@@ -142,7 +140,6 @@ def main() -> None:
         "streaming": lambda: streaming(repetitions),
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
-        "precision": lambda: precision(cores, repetitions, quick),
         "classes": lambda: classes(repetitions, quick),
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),

@@ -282,11 +282,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         )
         for w in (1, 2, 4)
     ],
-    (
-        "single precision: the largest difference of the least errors, beyond one row",
-        -0.002,
-        lambda r: r["precision"]["difference"],
-    ),
     ("1,000 runs: ray tune's seconds / ours", +10.0, lambda r: r["sweep"]["ray"]),
     ("1,000 runs: Vowpal Wabbit's seconds / ours", +8.0, lambda r: r["sweep"]["VW"]),
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),
@@ -347,14 +342,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
 ]
 KEPT = "NumPy, kept inverses"
 BESIDE: list[tuple[str, Callable[[Any], float]]] = [
-    (
-        "20news on all cores: rounds a second with tables in single precision / double",
-        lambda r: r["precision"]["rounds"],
-    ),
-    (
-        "20news on all cores: the same of a loop that only gathers and scatters the lines",
-        lambda r: r["precision"]["traffic"],
-    ),
     *[
         (
             f"PROS-N-KONS, {name}: NumPy with kept inverses / ours",

@@ -156,7 +156,7 @@ COMBINATIONS: dict[str, list[Given]] = {
         {"beta": 3.0, "sampling_floor": 0.0},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
-    "OGD": [{"step_schedule": "sqrt", "precision": "single", "fit_intercept": True}],
+    "OGD": [{"step_schedule": "sqrt", "fit_intercept": True}],
     "NORMA": [
         {"regularisation": 0.0},
         {"step_schedule": "sqrt", "loss": "hinge", "tube": 0.5, "kernel": "linear"},

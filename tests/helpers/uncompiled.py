@@ -24,9 +24,7 @@ def predictions() -> dict[str, list[float]]:
     rows, labels = scipy.sparse.csr_array(X), np.where(X.sum(1) >= 0.0, 1.0, -1.0)
     found = {}
     for name, base in BASES.items():
-        parameters = {parameter.name for parameter in LEARNERS[name].parameters}
-        single = [{"precision": "single"}] if "precision" in parameters else []
-        for more in ({}, *single, *COMBINATIONS.get(name, [])):
+        for more in ({}, *COMBINATIONS.get(name, [])):
             model = getattr(koco_stream, name)(**{**base, **more}, seed=3)
             progressive = model.progressive(rows, labels)
             found[f"{name} {more}"] = [*progressive.tolist(), *model.predict(rows[:3]).tolist()]

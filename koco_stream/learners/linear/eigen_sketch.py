@@ -29,7 +29,6 @@ from koco_stream.numerics.lazy_maps import (
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     combine,
-    feature_table,
     gather,
     gather_current,
     line_dot,
@@ -118,7 +117,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
         floor=np.array(params.floor),
         rest=np.zeros(few),
         every=np.arange(few, dtype=np.int32),
-        table=feature_table(n_features, W, False),
+        table=aligned_zeros(n_features, W),
         a=a.reshape(-1),
         maps=empty_maps(n_features, n_in, n_out, params.out_shape, PERIOD),
     )

@@ -26,10 +26,10 @@ import numpy as np
 from numba.core import config, types
 from numba.extending import intrinsic
 
-from koco_stream.learners.spec import Cost, Public, StreamSize, in_single, newton_params, whole
-from koco_stream.losses import leaves_single, loses_digits, loss_slope
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
+from koco_stream.losses import loses_digits, loss_slope
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.numerics.llvm.feature_lines import feature_table, over_roots, shape_for
+from koco_stream.numerics.llvm.feature_lines import over_roots, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
@@ -128,8 +128,6 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
             slope = loss_slope(params.loss, y_hat, y)
             if loses_digits(slope * n2 / params.alpha, params.clip):
                 return math.nan
-            if params.single and leaves_single(slope, val):
-                return math.nan
             learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
@@ -140,8 +138,6 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
         return y_hat
     slope = loss_slope(params.loss, y_hat, y)
     if loses_digits(slope * n2 / params.alpha, params.clip):
-        return math.nan
-    if params.single and leaves_single(slope, val):
         return math.nan
     if params.diagonal == UPDATED:
         # The projection was along x as D was; the sketch and the gradient have x as D is now.
@@ -180,7 +176,6 @@ def sketch_params(q: Public) -> dict[str, Any]:
         "sketch_size": whole(q, "sketch_size"),
         "diagonal": DIAGONAL_FORMS[q["diagonal"]],
         "project_weights": q["projection"] == "weights",
-        "single": in_single(q),
     }
 
 
@@ -190,6 +185,5 @@ def table_cost(q: Public, size: StreamSize, numbers: int) -> Cost:
     """
     diagonal = bool(q["diagonal"])
     width, plain = len(shape_for(numbers + diagonal)), len(shape_for(numbers))
-    table = feature_table(1, width, in_single(q)).nbytes * size.d // 8
-    floats = table + (width + 16) * width + diagonal * size.d
+    floats = (size.d + width + 16) * width + diagonal * size.d
     return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)

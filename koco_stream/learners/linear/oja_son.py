@@ -33,12 +33,7 @@ from koco_stream.numerics.lazy_maps import (
     scatter_lines,
 )
 from koco_stream.numerics.linear_algebra import gram_schmidt
-from koco_stream.numerics.llvm.feature_lines import (
-    aligned_zeros,
-    feature_table,
-    line_dot,
-    shape_for,
-)
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, shape_for
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
@@ -59,7 +54,7 @@ class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the
     sketch starts (S10). diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is
-    projected, or only its prediction truncated. single: the table's precision. shape: its length is
+    projected, or only its prediction truncated. shape: its length is
     W, the width of a line of Z.
     """
 
@@ -73,7 +68,6 @@ class Params(NamedTuple):
     from_gradients: bool
     diagonal: int
     project_weights: bool
-    single: bool
     shape: tuple[int, ...]
 
 
@@ -113,7 +107,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     counts = {name: np.zeros((), np.int64) for name in ("t", "folds", "cleanings", "dense_rounds")}
     state = State(
         found=np.array(found),
-        zw=feature_table(n_features, width, params.single),
+        zw=aligned_zeros(n_features, width),
         a=aligned_zeros(F + width, width).reshape(-1),
         maps=empty_maps(n_features, m + 1, m + 1, params.shape, sketch.FOLDS),
         growth=np.ones(()),
@@ -255,9 +249,6 @@ class OjaSON(Learner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
-    precision : {"double", "single"}
-        How sketch, weights and D are stored: single takes half the memory. Arithmetic is in double
-        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -296,7 +287,6 @@ class OjaSON(Learner):
         sketch.SKETCH_START,
         spec.DIAGONAL,
         spec.PROJECTION,
-        spec.PRECISION,
     )
     numbers_version = 8
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
@@ -312,7 +302,6 @@ class OjaSON(Learner):
         sketch_start: str = "gradients",
         diagonal: bool | str = False,
         projection: str = "weights",
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -358,7 +347,7 @@ class OjaSON(Learner):
         done on a copy of the lines of these rows.
         """
         features, indices = np.unique(rows.indices, return_inverse=True)
-        lines = feature_table(features.size, len(params.shape), params.single)
+        lines = aligned_zeros(features.size, len(params.shape))
         lines[:] = state.zw[features]
         counts, products = state.maps.counts.copy(), state.maps.lines.copy()
         counts[USED] = 0
