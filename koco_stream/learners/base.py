@@ -163,7 +163,7 @@ class Learner(Algorithm, Estimator):
         """Learn like `progressive`, but return an Arrow table with one row per round.
 
         Its columns are `t` (the round, from 1), `prediction`, `loss`, and the learner's own:
-        cumulative counts of rare events (`folds`, `dense_rounds`, `shrinks`, `restarts`) and, with
+        cumulative counts of rare events (`doubtful_rounds`, `folds`, …) and, with
         a dictionary, `inclusion_probability`, `included` and `dictionary_size`.
         """
         import pyarrow as pa

@@ -101,6 +101,13 @@ RUNS: tuple[Column, ...] = (
     ),
     Column("learner_seed", pa.int64(), "seed of the learner's random numbers; null if it has none"),
     Column("status", pa.string(), "ok, diverged or failed"),
+    Column(
+        "doubtful_rounds",
+        pa.int64(),
+        "rounds whose step was so large that double precision cannot vouch for six digits of the"
+        " predictions after it",
+        "rounds",
+    ),
     Column("error", pa.string(), "why the run is not ok; null if it is"),
     Column("rounds", pa.int64(), "rounds done", "rounds"),
     Column(

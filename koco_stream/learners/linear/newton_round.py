@@ -106,6 +106,15 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
     return y_hat, w_coef, residual, n2
 
 
+@inlined
+def count_doubtful(params: Any, s: Any, slope: float, residual: float, n2: float) -> None:
+    """Count the round if its step moves the prediction for its row by more than digits allow:
+    |ℓ'|‖x‖ times the length of what the sketch leaves of x, over α.
+    """
+    moved = slope * math.sqrt(n2 * residual) / params.alpha
+    s.doubtful_rounds[()] += loses_digits(moved, params.clip)
+
+
 def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     if params.diagonal == NONE:
@@ -118,16 +127,12 @@ def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
 
 
 def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.diagonal == NONE:
         y_hat, w_coef, residual, n2 = bounded(params, s, idx, val)
         if n2 > 0.0:
             slope = loss_slope(params.loss, y_hat, y)
-            if loses_digits(slope * n2 / params.alpha, params.clip):
-                return math.nan
+            count_doubtful(params, s, slope, residual, n2)
             learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
@@ -137,8 +142,7 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
     if n2 == 0.0:
         return y_hat
     slope = loss_slope(params.loss, y_hat, y)
-    if loses_digits(slope * n2 / params.alpha, params.clip):
-        return math.nan
+    count_doubtful(params, s, slope, residual, n2)
     if params.diagonal == UPDATED:
         # The projection was along x as D was; the sketch and the gradient have x as D is now.
         if w_coef != 0.0:

@@ -76,8 +76,8 @@ class State(NamedTuple):
     column j (m numbers), then w̄_j, then D_jj if `diagonal`, then padding; last the line's epoch. a:
     ((F + W)·W,) the small vectors and F, V = FZ. maps: the folds that are to be applied to lines.
     growth: () bound on F⁻¹. spoilt: () bound on what V lacks of orthonormality, in roundings.
-    folds, cleanings, dense_rounds: () how often. scale, seed: () of a random start that is drawn by
-    need; scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    folds, cleanings, dense_rounds, doubtful_rounds: () how often. scale, seed: () of a random start
+    that is drawn by need; scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
     """
 
     t: Array
@@ -90,6 +90,7 @@ class State(NamedTuple):
     folds: Array
     cleanings: Array
     dense_rounds: Array
+    doubtful_rounds: Array
     scale: Array
     seed: Array
     scaled: Array
@@ -104,7 +105,8 @@ def init(params: Params, n_features: int, seed: int) -> State:
     width, m = len(params.shape), params.sketch_size
     found = 0 if params.from_gradients else min(m, n_features)
     by_need = found > 0 and n_features >= DRAW_AT * m
-    counts = {name: np.zeros((), np.int64) for name in ("t", "folds", "cleanings", "dense_rounds")}
+    counted = ("t", "folds", "cleanings", "dense_rounds", "doubtful_rounds")
+    counts = {name: np.zeros((), np.int64) for name in counted}
     state = State(
         found=np.array(found),
         zw=aligned_zeros(n_features, width),

@@ -54,12 +54,13 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I
-    − AA⁺, Nx: (d,) scratch, unit: (d,) each feature's power of two, 0 before its first value, and
-    scaled: (d,) scratch, the row in these units, if α = 0; (0, 0) and (0,) else.
+    """t, doubtful_rounds: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch,
+    A⁻¹x. N: (d, d) I − AA⁺, Nx: (d,) scratch, unit: (d,) each feature's power of two, 0 before its
+    first value, and scaled: (d,) scratch, the row in these units, if α = 0; (0, 0) and (0,) else.
     """
 
     t: Array
+    doubtful_rounds: Array
     u: Array
     A_inv: Array
     Ax: Array
@@ -76,6 +77,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
         u=np.zeros(d),
         A_inv=A_inv,
         Ax=np.zeros(d),
@@ -134,10 +136,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.alpha > 0.0:
         return newton(params, s, idx, val, y)
     to_units(s, idx, val, True)
@@ -160,13 +159,14 @@ def newton(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return min(max(y_hat, -params.clip), params.clip)
     change = 0.0  # all changes to u are multiples of A⁻¹x
     if abs(y_hat) > params.clip:
+        if math.isinf(y_hat):
+            return math.nan
         clipped = math.copysign(params.clip, y_hat)
         if params.project_weights:
             change = -(y_hat - clipped) / xAx  # Lemma 1
         y_hat = clipped
     slope = loss_slope(params.loss, y_hat, y)
-    if params.alpha > 0.0 and loses_digits(slope * square_norm(val) / params.alpha, params.clip):
-        return math.nan
+    s.doubtful_rounds[()] += loses_digits(slope * xAx, params.clip)
     t = s.t[()] + 1
     s.t[()] = t
     c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
