@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
 from koco_stream.numerics.llvm import feature_lines as lines
-from koco_stream.numerics.llvm import first_order, plain_rows, secular
+from koco_stream.numerics.llvm import first_order, secular
 from koco_stream.numerics.llvm import point_panels as panels
 from koco_stream.numerics.llvm.registers import literal_fused
 
@@ -205,31 +205,3 @@ def test_secular(n, values):
         a, *_ = check(secular, "secular_values", a, W, d, z, n, roots, lengths, first)
     for first in range(0, W, secular.AT_ONCE):
         a, *_ = check(secular, "turned", a, W, n, vectors, lengths, lines, out, first)
-
-
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@settings(max_examples=200, deadline=None)
-@given(
-    size=st.integers(0, 40),
-    wrong=st.lists(
-        st.tuples(st.integers(0, 39), st.sampled_from([0.0, -0.0, np.nan, np.inf, -np.inf])),
-        max_size=1,
-    ),
-    seed=st.integers(0, 10**6),
-)
-def test_plain_values(kind, size, wrong, seed):
-    draw = np.random.default_rng(seed)
-    val = draw.choice([-1.0, 1.0], size) * 2.0 ** draw.integers(-20, 20, size)
-    if kind is np.float64:
-        val *= 2.0 ** draw.choice([-1040, 0, 1000], size)  # denormal numbers, and very large ones
-    for at, value in wrong:
-        val[at:][:1] = value
-    check(plain_rows, "plain_values", val.astype(kind))
-
-
-@pytest.mark.parametrize("kind", [np.int32, np.int64])
-@settings(max_examples=200, deadline=None)
-@given(size=st.integers(0, 70), most=st.sampled_from([1, 3, 2**31 - 1]), seed=st.integers(0, 10**6))
-def test_falls(kind, size, most, seed):
-    draw = np.random.default_rng(seed)
-    check(plain_rows, "falls", draw.integers(-most, most, size).astype(kind))
