@@ -77,7 +77,6 @@ def main() -> None:
     from tests.bench.compiling import compile_for
     from tests.bench.disk import disk
     from tests.bench.first_order import floors
-    from tests.bench.first_order import side_by_side as of_first_order
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
     from tests.bench.metrics import metrics
@@ -125,10 +124,7 @@ def main() -> None:
             name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
         },
         "first-order": lambda: {
-            "floors": {
-                name: floors(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
-            },
-            "side by side": of_first_order(repetitions, quick),
+            name: floors(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
         },
         "sketches": lambda: {
             name: sketches(streams[name], min(repetitions, 3)) for name in ("20news", "dense")

@@ -7,15 +7,15 @@ weights are not projected.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.shared_lines import SharedLineLearner
+from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.first_order import adagrad_lines, adagrad_row, products
+from koco_stream.numerics.llvm.first_order import adagrad_row
 from koco_stream.types import Array
 
 
@@ -67,28 +67,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     return y_hat
 
 
-@jit
-def lines(
-    params: Any,
-    table: Array,
-    shape: Any,
-    idx: Array,
-    val: Array,
-    y: Array,
-    live: Array,
-    y_hat: Array,
-    slopes: Array,
-    following: Array,
-) -> None:
-    """A round of states side by side; see `SharedLineLearner`. Weights come before accumulators."""
-    products(table, shape, idx, val, y_hat)
-    for k in range(live.size):
-        y_hat[k] = truncated(y_hat[k], params.clip[k])
-        slopes[k] = loss_slope(params.loss[k], y_hat[k], y[k]) if live[k] else 0.0
-    adagrad_lines(table, shape, idx, val, slopes, params.step_size, following)
-
-
-class AdaGrad(SharedLineLearner):
+class AdaGrad(Learner):
     """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²).
 
     Parameters
@@ -116,8 +95,6 @@ class AdaGrad(SharedLineLearner):
 
     parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    lines = staticmethod(lines)
-    own_share = 0.65  # a root and a division for each entry are its own
 
     def __init__(
         self,

@@ -4,11 +4,11 @@ With a constant step it is Oja-SON with no sketch and step_size = 1/α.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.shared_lines import SharedLineLearner
+from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import (
     PROJECTION,
     SHARED,
@@ -21,8 +21,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import CONSTANT, loss_slope, step_at
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot, square_norm
-from koco_stream.numerics.llvm.first_order import add_changes, products
+from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot
 from koco_stream.types import Array
 
 
@@ -91,40 +90,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     return y_hat
 
 
-@jit
-def lines(
-    params: Any,
-    table: Array,
-    shape: Any,
-    idx: Array,
-    val: Array,
-    y: Array,
-    live: Array,
-    y_hat: Array,
-    changes: Array,
-    following: Array,
-) -> None:
-    """A round of states side by side; see `SharedLineLearner`."""
-    products(table, shape, idx, val, y_hat)
-    n2 = square_norm(val)
-    counts, t = params.schedule[0] != CONSTANT, 0.0  # all states of a table count, or none
-    for k in range(live.size):
-        own = Params(
-            params.loss[k],
-            params.clip[k],
-            params.step_size[k],
-            params.schedule[k],
-            params.project_weights[k],
-        )
-        if counts and live[k]:
-            table[-1, k] += n2 > 0.0
-            t = np.float64(table[-1, k])
-        y_hat[k], change = answer(own, y_hat[k], n2, y[k], t)
-        changes[k] = change if live[k] else 0.0
-    add_changes(table, shape, idx, val, changes, following)
-
-
-class OGD(SharedLineLearner):
+class OGD(Learner):
     """Projected online gradient descent, w ← w − step_size·g.
 
     Parameters
@@ -166,8 +132,6 @@ class OGD(SharedLineLearner):
     parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION)
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    lines = staticmethod(lines)
-    own_share = 0.45
 
     def __init__(
         self,
