@@ -149,6 +149,20 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
 MOST_CLIPS = 1e9
 
 
+UNCERTAIN = 1e-15  # by so much of the longest step rounding may move a prediction
+
+
+@jit
+def in_doubt(reach: float, excess: float, most: float) -> bool:
+    """Whether double precision cannot vouch for six digits of a prediction: if `reach`, the longest
+    step of the weights so far times the length of the row, is above `most`.
+
+    `excess` is how far uᵀx lies beyond [−C, C]: where rounding cannot bring it back, the prediction
+    is C whatever its digits.
+    """
+    return reach > most and not excess > UNCERTAIN * reach
+
+
 @jit
 def loses_digits(step: float, clip: float) -> bool:
     """Whether a step is too large for double precision to vouch for the predictions after it.

@@ -31,7 +31,7 @@ def recorded(state: Any) -> dict[str, Any]:
 
 
 def doubtful_rounds(states: list[Any]) -> int:
-    """The rounds of these states, a class each, whose step was too large for double precision to
-    vouch for the predictions after it.
+    """The rounds of these states, a class each, for whose predictions double precision cannot vouch
+    (`koco_stream.losses.in_doubt`).
     """
-    return sum(recorded(state).get("doubtful_rounds", 0) for state in states)
+    return sum(int(getattr(state, "doubtful_rounds", 0)) for state in states)

@@ -104,8 +104,8 @@ RUNS: tuple[Column, ...] = (
     Column(
         "doubtful_rounds",
         pa.int64(),
-        "rounds whose step was so large that double precision cannot vouch for six digits of the"
-        " predictions after it",
+        "rounds for six digits of whose predictions double precision cannot vouch, because steps"
+        " were so large",
         "rounds",
     ),
     Column("error", pa.string(), "why the run is not ok; null if it is"),

@@ -24,10 +24,14 @@ from koco_stream.learners.spec import (
     real,
     whole,
 )
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
 from koco_stream.types import Array
+
+# As `newton_round.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by
+# itself; and roots of eigenvalues lose half as many digits.
+MOST_CLIPS, MOST_CLIPS_OF_ROOTS = 1e13, 1e20
 
 FIRST_ALPHA = Parameter(
     "alpha", float, "α_0, the ridge before the first shrink; 0 for the pseudo-inverse", low=0
@@ -37,9 +41,9 @@ FIRST_ALPHA = Parameter(
 class Params(NamedTuple):
     """loss: its code. clip: C. curvature: of the to-sketch vectors √curvature·g, divided by √t if
     `decreasing`. step_size: the step. floor: α_0, or Ada-FD's δ. growth: the share of ρ that a
-    shrink adds to it. project_weights: whether u is projected, or only its prediction truncated.
-    sketch_size: m. buffer: b. shape: its length is W, the width of a line; out_shape: that of a
-    line after a shrink.
+    shrink adds to it. most_clips: see `in_doubt`. project_weights: whether u is projected, or only
+    its prediction truncated. sketch_size: m. buffer: b. shape: its length is W, the width of a
+    line; out_shape: that of a line after a shrink.
     """
 
     loss: int
@@ -49,6 +53,7 @@ class Params(NamedTuple):
     step_size: float
     floor: float
     growth: float
+    most_clips: float
     project_weights: bool
     sketch_size: int
     buffer: int
@@ -67,6 +72,7 @@ def adagrad_params(q: Public, floor: str, growth: float) -> Params:
         step_size=real(q, "step_size"),
         floor=real(q, floor),
         growth=growth,
+        most_clips=MOST_CLIPS_OF_ROOTS,
         project_weights=False,
         **sketch.shape_params(whole(q, "sketch_size")),
     )
@@ -164,8 +170,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if n2 == 0.0:
         return 0.0
     outside, exact = sketch.resolve(params, s, idx, val, n2)
-    w_coef = rest_coef = 0.0
-    if abs(y_hat) > params.clip:
+    w_coef, rest_coef, excess = 0.0, 0.0, abs(y_hat) - params.clip
+    reach = s.longest_step[()] * math.sqrt(n2)
+    s.doubtful_rounds[()] += in_doubt(reach, excess, params.most_clips * params.clip)
+    if excess > 0.0:
         if math.isinf(y_hat):
             return math.nan
         nearest = math.copysign(params.clip, y_hat)
@@ -173,6 +181,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             w_coef, rest_coef = project(params, s, y_hat - nearest, outside, exact)
         y_hat = nearest
     slope = loss_slope(params.loss, y_hat, y)
+    length = params.step_size * abs(slope) * math.sqrt(n2) * inverse(0.0, float(s.floor[()]))
+    s.longest_step[()] = max(s.longest_step[()], length)
     learn(params, s, idx, val, slope, w_coef, rest_coef, outside, exact)
     return y_hat
 
@@ -183,7 +193,7 @@ def with_inverse(learner: str, inverse: Callable[..., float]) -> Callable[..., f
         function.__name__: jit_with(function, f"{learner}_{function.__name__}", inverse=inverse)
         for function in (project, learn)
     }
-    return jit_with(step, f"{learner}_step", **bound)
+    return jit_with(step, f"{learner}_step", inverse=inverse, **bound)
 
 
 class EigenSketchLearner(Learner):

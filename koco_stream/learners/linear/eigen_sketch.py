@@ -59,10 +59,10 @@ BETA, LAMBDA, LINE, Z, COEF, EACH, SUM, FIRST_MATRIX = range(8)
 
 class State(NamedTuple):
     """t: () rounds. kept, filled: () kept and raw rows of R. gradients: () since the last shrink.
-    shrinks, folds, doubtful_rounds: () how often. floor: () what is added to the eigenvalues or to
-    their roots. rest: (d,) scratch, a row's part outside Q. table: (d, W), line j = the kept rows'
-    column j (m numbers), w̄_j, the raw rows' column j (b numbers); last the column's epoch. a: the
-    small vectors and matrices. maps: the shrinks to be applied to columns.
+    shrinks, folds, doubtful_rounds: () how often. longest_step: () so far. floor: () what is added
+    to the eigenvalues or to their roots. rest: (d,) scratch, a row's part outside Q. table: (d, W),
+    line j = the kept rows' column j (m numbers), w̄_j, the raw rows' column j (b numbers); last the
+    column's epoch. a: the small vectors and matrices. maps: the shrinks to be applied to columns.
     """
 
     t: Array
@@ -72,6 +72,7 @@ class State(NamedTuple):
     shrinks: Array
     folds: Array
     doubtful_rounds: Array
+    longest_step: Array
     floor: Array
     rest: Array
     table: Array
@@ -111,6 +112,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
     counts = ("t", "kept", "filled", "gradients", "shrinks", "folds", "doubtful_rounds")
     return State(
         **{name: np.zeros((), np.int64) for name in counts},
+        longest_step=np.zeros(()),
         floor=np.array(params.floor),
         rest=np.zeros(n_features),
         table=aligned_zeros(n_features, W),

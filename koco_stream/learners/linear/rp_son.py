@@ -57,15 +57,17 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with
-    the factor. doubtful_rounds: () how often. seed: () of the r's. sw: (d, W), line j = column j of
-    S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small
-    vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    the factor. doubtful_rounds: () how often. longest_step: () so far. seed: () of the r's. sw: (d,
+    W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a:
+    (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or
+    (0,).
     """
 
     t: Array
     folds: Array
     dense_rounds: Array
     doubtful_rounds: Array
+    longest_step: Array
     seed: Array
     sw: Array
     a: Array
@@ -81,6 +83,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     counts = ("t", "folds", "dense_rounds", "doubtful_rounds")
     return State(
         **{name: np.zeros((), np.int64) for name in counts},
+        longest_step=np.zeros(()),
         seed=np.array(seed, np.uint64),
         sw=aligned_zeros(n_features, width),
         a=a.reshape(-1),
