@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.learners.record import recorded
+from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
     load_into,
     must_draw_alike,
@@ -32,7 +32,7 @@ from koco_stream.types import Array
 
 # The attributes that `fit` resets.
 LEARNT = (
-    *("_state", "_params", "_in_force", "_diverged", "_warned"),
+    *("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted"),
     *("n_features_in_", "feature_names_in_", "rounds_"),
 )
 
@@ -72,6 +72,7 @@ class Learner(Algorithm, Estimator):
     _in_force: dict[str, Any]
     _diverged = False
     _warned = False
+    _doubted = False
 
     @classmethod
     def registered(cls) -> type[Self]:
@@ -159,7 +160,7 @@ class Learner(Algorithm, Estimator):
         """Learn like `progressive`, but return an Arrow table with one row per round.
 
         Its columns are `t` (the round, from 1), `prediction`, `loss`, and the learner's own:
-        cumulative counts of rare events (`folds`, `dense_rounds`, `shrinks`, `restarts`) and, with
+        cumulative counts of rare events (`doubtful_rounds`, `folds`, …) and, with
         a dictionary, `inclusion_probability`, `included` and `dictionary_size`.
         """
         import pyarrow as pa
@@ -233,6 +234,7 @@ class Learner(Algorithm, Estimator):
                 raise self.divergence(first + done, predictions[first + done])
             if states is not None:
                 states.append(recorded(self._state))
+        self._warn_of_doubt()
         return predictions
 
     def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
@@ -325,6 +327,18 @@ class Learner(Algorithm, Estimator):
                     " the labels or raise clip",
                     stacklevel=4,
                 )
+
+
+    def _warn_of_doubt(self) -> None:
+        """Warn once if rounds are doubtful."""
+        if not self._doubted and (doubtful := doubtful_rounds([self._state])):
+            self._doubted = True
+            warnings.warn(
+                f"double precision cannot vouch for six digits of the predictions of {doubtful} of"
+                f" {self.rounds_} rounds, because steps are so large; scale the features (koco"
+                " prepare --scale), or take a larger alpha",
+                stacklevel=4,
+            )
 
 
 def unlearnt(learner: Any) -> Any:

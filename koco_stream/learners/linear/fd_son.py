@@ -60,7 +60,8 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ.
+    """t: () rounds. filled: () rows in the buffer. shrinks, folds, doubtful_rounds: () how
+    often. longest_step: () so far. trace: () of SSᵀ.
     sw: (d, W), line j = the kept rows' column j (m numbers), w̄_j, the buffer's column j (m
     numbers), then D_jj if `diagonal`; last the column's epoch. a: the small vectors and matrices.
     maps: the shrinks to be applied to columns. scaled: (d,) scratch for D^(−1/2) x, or (0,).
@@ -70,6 +71,8 @@ class State(NamedTuple):
     filled: Array
     shrinks: Array
     folds: Array
+    doubtful_rounds: Array
+    longest_step: Array
     trace: Array
     sw: Array
     a: Array
@@ -85,6 +88,8 @@ def init(params: Params, n_features: int, seed: int) -> State:
         filled=np.zeros((), np.int64),
         shrinks=np.zeros((), np.int64),
         folds=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
         trace=np.zeros(()),
         sw=aligned_zeros(n_features, width),
         a=aligned_zeros(directions.FIRST_MATRIX + 6 * m, width).reshape(-1),

@@ -13,7 +13,7 @@ import numpy as np
 
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
-from koco_stream.losses import loses_digits, loss_slope
+from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
@@ -53,7 +53,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round with label y. Updates `s`; returns ŷ, or NaN if digits of later rounds are lost."""
+    """One round with label y. Updates `s`; returns ŷ, or NaN if numbers leave their range."""
     if idx.size == 0:
         return 0.0  # not counted (docs/errata.md, G2)
     z, table = forward(params, s, idx, val), s.table
@@ -69,16 +69,14 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             table[j, S] = x
         r = x / table[j, S]
         s.N[()] += r * r
-    rate, moved = params.step_size * math.sqrt(s.t[()] / s.N[()]), 0.0
+    rate = params.step_size * math.sqrt(s.t[()] / s.N[()])
     for i in range(idx.size):
         j, x = idx[i], np.float64(val[i])
         r = x / max(table[j, S], abs(x))
         g = slope * r
         table[j, G] = total = table[j, G] + g * g
-        change = rate * g / math.sqrt(total) if total > 0.0 else 0.0
-        table[j, U] -= change
-        moved += change * r  # the prediction, by the changes so far
-    return math.nan if loses_digits(moved, params.clip) else y_hat
+        table[j, U] -= rate * g / math.sqrt(total) if total > 0.0 else 0.0
+    return y_hat
 
 
 class NAG(Learner):

@@ -19,7 +19,7 @@ from koco_stream.learners.spec import (
     real,
     schedule_of,
 )
-from koco_stream.losses import CONSTANT, loses_digits, loss_slope, step_at
+from koco_stream.losses import CONSTANT, loss_slope, step_at
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot
 from koco_stream.types import Array
@@ -61,7 +61,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple[float, float]:
     """The prediction ŷ of round t, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
 
-    If wᵀx is infinite, or the step loses the digits of later rounds, ŷ is NaN and c is 0.
+    If wᵀx is infinite, ŷ is NaN and c is 0.
     """
     change = 0.0
     if abs(y_hat) > params.clip:
@@ -73,18 +73,12 @@ def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple
     if n2 == 0.0:
         return y_hat, 0.0
     step_size = step_at(params.step_size, params.schedule, t)
-    step = step_size * loss_slope(params.loss, y_hat, y)
-    if loses_digits(step * n2, params.clip):
-        return math.nan, 0.0
-    return y_hat, change - step
+    return y_hat, change - step_size * loss_slope(params.loss, y_hat, y)
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     z, n2 = dot_and_norm(s.w, idx, val)
     t = 0.0
     if params.schedule != CONSTANT:

@@ -57,14 +57,17 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with
-    the factor. seed: () of the r's. sw: (d, W), line j = column j of S (m numbers), then w̄_j, then
-    D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor.
-    scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    the factor. doubtful_rounds: () how often. longest_step: () so far. seed: () of the r's. sw: (d,
+    W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a:
+    (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or
+    (0,).
     """
 
     t: Array
     folds: Array
     dense_rounds: Array
+    doubtful_rounds: Array
+    longest_step: Array
     seed: Array
     sw: Array
     a: Array
@@ -77,9 +80,15 @@ def init(params: Params, n_features: int, seed: int) -> State:
     a = aligned_zeros(inverse.FIRST_MATRIX + 3 * width, width)
     for i in range(m):
         a[inverse.FIRST_MATRIX + i, i] = 1.0 / params.alpha
-    t, folds, dense_rounds = (np.zeros((), np.int64) for _ in range(3))
-    table, scaled = (aligned_zeros(n_features, width), np.zeros(n_features * bool(params.diagonal)))
-    return State(t, folds, dense_rounds, np.array(seed, np.uint64), table, a.reshape(-1), scaled)
+    counts = ("t", "folds", "dense_rounds", "doubtful_rounds")
+    return State(
+        **{name: np.zeros((), np.int64) for name in counts},
+        longest_step=np.zeros(()),
+        seed=np.array(seed, np.uint64),
+        sw=aligned_zeros(n_features, width),
+        a=a.reshape(-1),
+        scaled=np.zeros(n_features * bool(params.diagonal)),
+    )
 
 
 @jit
