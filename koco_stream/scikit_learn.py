@@ -20,10 +20,11 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType, nearest
+from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.types import Array
 
 
-class Estimator:
+class Estimator(OneAtATime):
     """An estimator whose constructor's arguments are attributes of the same names.
 
     The constructor refuses an unknown argument with `WrongType`, which names the nearest.

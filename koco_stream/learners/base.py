@@ -196,11 +196,14 @@ class Learner(Algorithm, Estimator):
     def __getstate__(self) -> dict[str, Any]:
         # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
         # nothing that can be recomputed.
-        kept = {n: value for n, value in vars(self).items() if n not in ("_state", "_params")}
-        if self.__sklearn_is_fitted__():
-            kept["_arrays"] = state_arrays(self._state)
-            kept["_draws_since"] = self.draws_since
-        return kept
+        with self._lock:
+            kept = super().__getstate__()
+            if self.__sklearn_is_fitted__():
+                del kept["_params"]
+                arrays = state_arrays(kept.pop("_state"))
+                kept["_arrays"] = {name: array.copy() for name, array in arrays.items()}
+                kept["_draws_since"] = self.draws_since
+            return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)

@@ -13,6 +13,8 @@ import numpy as np
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.types import Array
 
+ROWS_AT_ONCE = 512  # that are checked together
+
 
 class Rows(NamedTuple):
     """A block of n rows in canonical sparse form, or dense without zeros. All arrays are read-only.
@@ -48,38 +50,38 @@ def canonical(rows: Rows) -> bool:
     """
     bits = rows.values.view(f"u{rows.values.itemsize}")
     infinity = np.array(math.inf, rows.values.dtype).view(bits.dtype)
-    without_sign = np.uint64(2 ** (8 * bits.itemsize - 1) - 1)
-    least, largest = extremes(bits[rows.indptr[0] : rows.indptr[-1]], without_sign)
-    return bool(least > 0 and largest < infinity and (rows.index_stride == 0 or increasing(rows)))
+    least, largest, falls = extremes(rows, bits, np.uint64(2 ** (8 * bits.itemsize - 1) - 1))
+    return bool(least > 0 and largest < infinity and falls == 0)
 
 
 @jit
-def extremes(bits: Array, mask: int) -> tuple[int, int]:
-    """The least and the largest of the integers, of which `mask` is kept.
+def extremes(rows: Rows, bits: Array, mask: Any) -> tuple[Any, Any, Any]:
+    """The least and the largest of the values' sizes, as `bits` of which `mask` is kept, and how
+    often a feature number does not exist, or is not above the one before it in its row.
 
-    The compiler may compare several at once, as it may not with real numbers.
+    The compiler may compare several integers at once, as it may not with real numbers. The last
+    rows come first: learning begins with those that were seen last.
     """
-    least, largest = mask, mask - mask
-    for i in range(bits.size):
-        size = bits[i] & mask
-        least, largest = min(least, size), max(largest, size)
-    return least, largest
-
-
-@jit
-def increasing(rows: Rows) -> bool:
-    """Whether the feature numbers of each sparse row exist and increase."""
-    begin, falls = rows.indptr[0], np.int64(0)
-    numbers = rows.indices[begin : rows.indptr[-1]]
-    for i in range(1, numbers.size):
-        falls += numbers[i] <= numbers[i - 1]
-    for t in range(rows.indptr.size - 1):
-        lo, hi = rows.indptr[t] - begin, rows.indptr[t + 1] - begin
-        if lo < hi:
-            if numbers[lo] < 0 or numbers[hi - 1] >= rows.n_features:
-                return False
-            falls -= lo > 0 and numbers[lo] <= numbers[lo - 1]  # from one row to the next
-    return bool(falls == 0)
+    n = rows.indptr.size - 1
+    least, largest, wrong = mask, mask - mask, np.int64(0)
+    for block in range((n - 1) // ROWS_AT_ONCE, -1, -1):
+        first = block * ROWS_AT_ONCE
+        last = min(first + ROWS_AT_ONCE, n)
+        begin, end = rows.indptr[first], rows.indptr[last]
+        sizes = bits[begin:end]
+        for i in range(sizes.size):
+            size = sizes[i] & mask
+            least, largest = min(least, size), max(largest, size)
+        if rows.index_stride == 1:
+            numbers = rows.indices[begin:end]
+            for i in range(1, numbers.size):
+                wrong += numbers[i] <= numbers[i - 1]
+            for t in range(first, last):
+                lo, hi = rows.indptr[t] - begin, rows.indptr[t + 1] - begin
+                if lo < hi:
+                    wrong += (numbers[lo] < 0) + (numbers[hi - 1] >= rows.n_features)
+                    wrong -= lo > 0 and numbers[lo] <= numbers[lo - 1]  # not in one row
+    return least, largest, wrong
 
 
 def frozen(array: Any, dtype: Any) -> Array:
