@@ -13,7 +13,9 @@ from typing import Any
 import uvicorn
 from starlette.responses import PlainTextResponse
 
-ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"  # further addresses of its pages, if the user sets it
+ORIGINS = (
+    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"  # further addresses of its pages, if the user sets it
+)
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 REFUSED = f"refused: this is no address of this server; {ORIGINS} names further ones\n"
 
@@ -24,12 +26,10 @@ class Guarded:
     Those of a page come with the page's origin, which must be one of them too.
     """
 
-    def __init__(
-        self, application: Callable[..., Awaitable[None]], origins: Iterable[str]
-    ) -> None:
+    def __init__(self, application: Callable[..., Awaitable[None]], origins: Iterable[str]) -> None:
         self.application = application
-        self.origins = {origin.lower().encode() for origin in origins}
-        self.hosts = {origin.partition(b"://")[2] for origin in self.origins} - {b""}
+        self.origins = {origin.lower().encode() for origin in origins if "://" in origin}
+        self.hosts = {origin.partition(b"://")[2] for origin in self.origins}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, or refuse it, whether HTTP or a web socket."""

@@ -62,9 +62,8 @@ def servers_of(home):
     found = []
     for pid in with_variable("PREFECT_HOME", home):
         with suppress(psutil.Error):
-            if "prefect server" in " ".join(psutil.Process(pid).cmdline()) or any(
-                "prefect.server" in word for word in psutil.Process(pid).cmdline()
-            ):
+            words = " ".join(psutil.Process(pid).cmdline())
+            if "prefect server" in words or "flows.runtime.guarded" in words:
                 found.append(pid)
     return found
 
