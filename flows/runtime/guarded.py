@@ -13,9 +13,8 @@ from typing import Any
 import uvicorn
 from starlette.responses import PlainTextResponse
 
-ORIGINS = (
-    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"  # further addresses of its pages, if the user sets it
-)
+# Prefect's variable for the addresses of pages; what the user names there is added to its own.
+ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 REFUSED = f"refused: this is no address of this server; {ORIGINS} names further ones\n"
 
@@ -49,7 +48,7 @@ def main() -> None:
     """Serve Prefect on the socket that this process was given."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     port = listening.getsockname()[1]
-    named = os.environ.get(ORIGINS, "").split(",")
+    named = [origin.strip(" /") for origin in os.environ.get(ORIGINS, "").split(",")]
     origins = [*(f"http://{name}:{port}" for name in NAMES), *filter(None, named)]
     os.environ[ORIGINS] = ",".join(origins)
     # imported here, because prefect reads its settings when it is imported
