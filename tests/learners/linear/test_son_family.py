@@ -163,7 +163,7 @@ def test_second_process__compiles_nothing_and_a_changed_helper_is_compiled_anew(
     assert again == [first, "1 0"]
     helper = (library / "losses.py").read_text()
     (library / "losses.py").write_text(
-        helper.replace("return 2.0 * (y_hat - y)", "return 3.0 * (y_hat - y)")
+        helper.replace("return 2.0 * rest", "return 3.0 * rest")
     )
     other, compiled = run()
     assert compiled == "0 1"
