@@ -8,7 +8,8 @@ from threading import RLock
 from types import FunctionType
 from typing import Any, ClassVar
 
-NOT_LEARNT = "get_params", "set_params"  # so they need not wait, nor who prints an estimator
+LEARNING = "progressive", "partial_fit", "fit", "record", "learn_one"
+APART = "get_params", "set_params"  # read nothing that is learnt; who prints need not wait
 _forks = 0  # that have led to this process
 
 
@@ -21,11 +22,12 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class OneAtATime:
-    """An object with a lock, which its public methods and its properties hold while they run.
+    """An object with a lock, which is held by its properties and its public methods: functions of
+    the class whose first argument is `self`.
 
-    This holds for the methods of a subclass too: functions without a leading underscore whose first
-    argument is `self`. Methods that call each other take the lock again. A method that needs the
-    locks of other objects takes its own first.
+    Methods that call each other take the lock again. Of a class that is not the library's, only
+    methods that learn and properties hold it: others may start threads that need it. A method that
+    needs the locks of other objects takes its own first.
 
     Each process has a lock of its own: one that another thread held when the process was forked
     would never be free. A lock is not pickled, nor copied. What is: the attributes as they are
@@ -36,11 +38,12 @@ class OneAtATime:
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
+        is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
         for name, found in list(vars(cls).items()):
             if isinstance(found, property) and found.fget is not None:
                 setattr(cls, name, found.getter(_alone(found.fget)))
-            elif isinstance(found, FunctionType) and not name.startswith(("_", *NOT_LEARNT)):
-                if found.__code__.co_varnames[:1] == ("self",):
+            elif isinstance(found, FunctionType) and found.__code__.co_varnames[:1] == ("self",):
+                if name in LEARNING or (is_ours and not name.startswith(("_", *APART))):
                     setattr(cls, name, _alone(found))
 
     @property

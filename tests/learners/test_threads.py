@@ -214,6 +214,19 @@ def test_learner_that_is_pickled_in_its_own_way__takes_no_lock_along():
             assert other.submit(one.predict, X).result(30).tobytes() == model.predict(X).tobytes()
 
 
+class InParts(OGD):
+    """A user's learner whose predictions are made in threads."""
+
+    def predict(self, X):
+        with ThreadPoolExecutor(2) as threads:
+            return np.concatenate([*threads.map(super().predict, np.split(X, 2))])
+
+
+def test_predictions_of_a_user_in_threads__need_no_lock_that_they_have():
+    model = InParts(0.3).fit(X, Y)
+    assert model.predict(X).tobytes() == OGD(0.3).fit(X, Y).predict(X).tobytes()
+
+
 def test_public_attributes__are_read_between_two_calls():
     model, stop = make("OjaSON").fit(X, Y), Event()
 

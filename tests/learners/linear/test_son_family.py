@@ -162,9 +162,7 @@ def test_second_process__compiles_nothing_and_a_changed_helper_is_compiled_anew(
     assert compiled == "0 1"
     assert again == [first, "1 0"]
     helper = (library / "losses.py").read_text()
-    (library / "losses.py").write_text(
-        helper.replace("return 2.0 * rest", "return 3.0 * rest")
-    )
+    (library / "losses.py").write_text(helper.replace("return 2.0 * rest", "return 3.0 * rest"))
     other, compiled = run()
     assert compiled == "0 1"
     assert other != first
