@@ -57,7 +57,7 @@ def one_row(label):
 
 
 def predicted(model):
-    return model.predict(AHEAD)
+    return [*model.predict(AHEAD), *getattr(model, "dictionary_", ())]
 
 
 def scores(model):
