@@ -96,14 +96,6 @@ MISSING = ("mean", "median", "indicator", "drop")
     help="Hash the features into 2^B features, after scaling.",
 )
 @click.option(
-    "--order-features",
-    type=click.Choice(["frequency"]),
-    help=(
-        "Sparse rows: renumber the features by how many rows have them, most first, after"
-        " everything else. Learners of many features are then faster.  [default: as in the source]"
-    ),
-)
-@click.option(
     "--strip",
     metavar="PARTS",
     help="Documents: remove headers, footers, quotes (a list with commas).",

@@ -25,8 +25,6 @@ from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts
-from storage.preparing.feature_order import in_order
-from storage.preparing.feature_table import write_feature_table
 from storage.preparing.missing import without_missing
 from storage.preparing.publish import publish
 from storage.preparing.shards import (
@@ -69,8 +67,6 @@ class Preparing:
         Scaling of the values, one of `transform.SCALES`.
     hash_bits : int, optional
         Features are hashed to 2^hash_bits; None does not hash them.
-    order_features : {"frequency"}, optional
-        Features are renumbered in this order, after everything else; None keeps their numbers.
     scale_rows : int, optional
         Number of first rows from which the scale, and what is filled in for missing values, are
         computed, so that nothing looks ahead; None takes all.
@@ -88,7 +84,6 @@ class Preparing:
     scale: str = "none"
     scale_rows: int | None = None
     hash_bits: int | None = None
-    order_features: str | None = None
     task: str | None = None
     values_per_shard: int = VALUES_PER_SHARD
     parallel_map: ParallelMap = map
@@ -107,7 +102,6 @@ def prepare_file(
     scale: str = "none",
     scale_rows: int | None = None,
     hash_bits: int | None = None,
-    order_features: str | None = None,
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
     parallel_map: ParallelMap = map,
@@ -124,8 +118,7 @@ def prepare_file(
         Name of the dataset; an existing dataset of that name is replaced.
     source : Path or sequence of Path
         The file or files.
-    layout, scale, scale_rows, hash_bits, order_features, task, values_per_shard, parallel_map,
-    progress
+    layout, scale, scale_rows, hash_bits, task, values_per_shard, parallel_map, progress
         As in `Preparing`.
     **reading
         Fields of `Reading`.
@@ -142,7 +135,6 @@ def prepare_file(
         scale=scale,
         scale_rows=scale_rows,
         hash_bits=hash_bits,
-        order_features=order_features,
         task=task,
         values_per_shard=values_per_shard,
         parallel_map=parallel_map,
@@ -175,7 +167,6 @@ def prepare_source(
         bits=how.hash_bits,
         scale_rows=how.scale_rows,
         missing=source.missing,
-        order=how.order_features,
     )
     check(source.layout)
     root = store_path(store)
@@ -293,12 +284,6 @@ def write_shards(
         how.parallel_map,
         folder.parent / "facts.npy",
     )
-    transformation, original = in_order(
-        transformation,
-        (chunks.cover(*rows) for rows in ranges),
-        how.parallel_map,
-        folder.parent / "numbers.npy",
-    )
     check = partial(is_narrow, transformation=transformation)
     covers = (chunks.cover(*rows) for rows in ranges)
     single = all(chunk.single for chunk in chunks.chunks)
@@ -307,11 +292,6 @@ def write_shards(
         single = check(next(covers)) and all(how.parallel_map(check, covers))
     write = partial(write_shard, folder=folder, transformation=transformation, single=single)
     written = list(written_shards(write, chunks, ranges, how))
-    names = source.feature_names if transformation.bits is None else []
-    table = None
-    if original is not None:
-        names = [names[j] for j in original.tolist()] if names else []
-        table = write_feature_table(original, folder)
     sums = np.vstack([one.sums for one in written])
     value_type = "float32" if single else "float64"
     n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
@@ -336,9 +316,8 @@ def write_shards(
             "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
             "empty_rows": sum(one.empty_rows for one in written),
         },
-        feature_names=names,
+        feature_names=source.feature_names if transformation.bits is None else [],
         changes=tuple(source.changes),
-        feature_table=table,
     )
 
 
@@ -373,9 +352,7 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         label_min=min(chunk.label_min for chunk in every),
         label_max=max(chunk.label_max for chunk in every),
     )
-    return Transformation(
-        shape, how.layout, how.scale, how.hash_bits, task, how.scale_rows, order=how.order_features
-    )
+    return Transformation(shape, how.layout, how.scale, how.hash_bits, task, how.scale_rows)
 
 
 def written_shards(
