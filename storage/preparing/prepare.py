@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice, pairwise, tee
+from itertools import count, pairwise, tee
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,12 @@ from storage.preparing.shards import (
     write_shard,
 )
 from storage.preparing.transform import Shape, Transformation, check_choices
-from storage.sources.problems import MOST_TOLD, Malformed, Problems
 from storage.sources.reading import source_of
 from storage.sources.source import ParallelMap, Reading, Source
 from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
-SEARCHED = 16  # pieces that are searched for problems, 128 MB of text
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
 Progress = Callable[[str, int, int, int], None]
@@ -176,15 +174,11 @@ def prepare_source(
             scratch, shards = staging / "scratch", staging / "shards"
             scratch.mkdir()
             shards.mkdir()
-            try:
-                surveyed = source.surveyed(how.parallel_map, scratch)
-                check(surveyed.layout)
-                chunks = Chunks(read_chunks(surveyed, scratch, how))
-            except Malformed as first:
-                refuse_all(source, first, scratch / "searched", how)
-                raise
+            source = source.surveyed(how.parallel_map, scratch)
+            check(source.layout)
+            chunks = Chunks(read_chunks(source, scratch, how))
             source, chunks = without_missing(
-                surveyed, chunks, known_rows(chunks, how), how.parallel_map, scratch
+                source, chunks, known_rows(chunks, how), how.parallel_map, scratch
             )
             manifest = write_shards(name, source, chunks, how, shards)
             return publish(root, shards, manifest, how.parallel_map)
@@ -197,38 +191,6 @@ def prepare_source(
             " needs 12 bytes per value in addition to the dataset; free some space there, or"
             " choose another --store",
         ) from None
-
-
-def refuse_all(source: Source, first: Malformed, scratch: Path, how: Preparing) -> None:
-    """Search a malformed source, not surveyed yet, for problems of other kinds than the `first`.
-
-    Raises `Malformed` with all kinds that were found. The search ends after `SEARCHED` pieces, or
-    with more problems than can be told.
-    """
-    scratch.mkdir()
-    problems, done = Problems(), 0
-    pieces = islice(problems.until_fault(source.pieces(scratch)), SEARCHED)
-    for error, n_bytes in how.parallel_map(partial(fault_of, source), pieces):
-        if error:
-            problems.extend(error)
-        done += n_bytes
-        how.progress("looking for other problems", done, source.n_bytes, 0)
-        if len(problems.met) > MOST_TOLD:
-            break
-    share = f"the first {100 * done // source.n_bytes} % of the source was searched for problems"
-    problems.refuse(share if done < source.n_bytes else "")
-    raise first
-
-
-def fault_of(source: Source, piece: Any) -> tuple[WrongInput | None, int]:
-    """Error of a piece, and the bytes that it adds to the progress."""
-    try:
-        source.check(piece)
-    except WrongInput as error:
-        return error, source.piece_bytes(piece)
-    finally:
-        source.release(piece)
-    return None, source.piece_bytes(piece)
 
 
 def known_rows(chunks: Chunks, how: Preparing) -> list[tuple[int, int]]:

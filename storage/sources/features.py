@@ -12,6 +12,7 @@ import numpy as np
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
+from storage.sources.problems import Malformed
 from storage.sources.source import (
     UNDECIDED,
     ParallelMap,
@@ -88,9 +89,7 @@ class ColumnSource(Source):
         if not choice.one_hot:
             return source
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
-        survey = replace(self, choice=replace(choice, features=choice.texts))
-        pieces = survey.pieces(scratch) if met else ()
-        for texts in parallel_map(survey.texts_of, pieces):
+        for texts in parallel_map(self.texts_of, self.pieces(scratch) if met else ()):
             for k in choice.texts:
                 met[k].update(dict.fromkeys(texts[k]))
                 if len(met[k]) > MOST_TEXTS:
@@ -117,13 +116,14 @@ class ColumnSource(Source):
             done=(*self.done, what),
         )
 
-    def check(self, piece: Any) -> None:
-        """Read the rows of a piece for their problems alone, before texts are surveyed."""
-        self.rows(piece)
-
     def texts_of(self, piece: Any) -> dict[int, list[str]]:
         """Distinct texts of the text columns in a piece, by column."""
-        texts = self.rows(piece).texts
+        choice = replace(self.choice, features=self.choice.texts)
+        try:
+            texts = replace(self, choice=choice).rows(piece).texts
+        except Malformed:
+            self.rows(piece)  # raises the problems of all columns
+            raise
         self.release(piece)
         return texts
 

@@ -205,19 +205,18 @@ class Source(ABC):
     def read(self, piece: Any) -> Piece:
         """Read the rows of one piece of the source.
 
-        Raises `WrongInput` with the file, line, column, offending text and remedy.
+        Raises `WrongInput` with the file, line, column, offending text and remedy; `Malformed` if
+        there are several problems.
         """
-
-    def check(self, piece: Any) -> None:
-        """Read a piece before the survey, for its problems alone.
-
-        Raises `WrongInput` as `read` does; `Malformed` if there are several problems.
-        """
-        self.read(piece)
 
     def piece_bytes(self, piece: Any) -> int:
         """Bytes that a piece adds to the progress; the sum over all pieces is `n_bytes`."""
         return int(piece.n_bytes)
+
+    def beyond(self, piece: Any) -> str:
+        """Note to the problems of a piece: that there are other pieces, if there are."""
+        alone = self.piece_bytes(piece) == self.n_bytes
+        return "" if alone else "other parts of the source may have other problems"
 
     def release(self, piece: Any) -> None:  # noqa: B027  (most sources write nothing)
         """Delete the temporary files of a piece that has been read and is no longer needed."""

@@ -102,7 +102,7 @@ class FlatTable(ParquetRows, ColumnSource):
             nothing[0],
             "label",
         )
-        problems.refuse()
+        problems.refuse(self.beyond(piece))
         return Parsed(known, values, texts)
 
     def _feature(self, column: pa.Array, k: int, piece: Slice) -> tuple[Array, list[str]]:

@@ -29,7 +29,7 @@ from storage.sources.numbers import (
     is_missing,
     number_of,
 )
-from storage.sources.problems import Problem, Problems
+from storage.sources.problems import Problems
 from storage.sources.source import Reading, refuse_first
 from storage.sources.text.source import TextFile, lines_of
 
@@ -84,7 +84,7 @@ def column_lines(
                     f"{at(path, number)}: {len(fields)} columns where the first line has"
                     f" {choice.width}; correct or remove the line"
                 )
-                problems.add(Problem("width", wrong))
+                problems.add(WrongInput(wrong), "width")
             continue
         for k in choice.features:
             text = fields[k]

@@ -16,6 +16,7 @@ from pyarrow import csv
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import LabelRule, at
+from storage.sources.problems import Malformed
 from storage.sources.source import Source
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -84,7 +85,11 @@ class TextSource(Source, Generic[Rows]):
         rows = self.fast(text)
         if rows is not None:
             return rows
-        return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
+        try:
+            return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
+        except Malformed as error:
+            error.note = error.note or self.beyond(piece)
+            raise
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.

@@ -46,7 +46,7 @@ def sparse_lines(
         except WrongInput as error:
             # the message without its position and what is quoted there
             kind = VARYING.sub("", str(error).removeprefix(str(path)))
-            problems.extend(error, kind)
+            problems.add(error, kind)
             continue
         labels.append(label)
         for index, value in row:
