@@ -16,7 +16,6 @@ T = TypeVar("T")
 class Problem:
     """A kind of fault: the message on its first occurrence, how often and in which columns."""
 
-    kind: str
     message: str
     times: int = 1
     columns: tuple[str, ...] = ()
@@ -64,7 +63,7 @@ class Problems:
         Raises `Malformed` once there are as many as are enough.
         """
         kind = kind or str(error)
-        known = self.met.get(kind, Problem(kind, str(error), 0))
+        known = self.met.get(kind, Problem(str(error), 0))
         columns = dict.fromkeys((*known.columns, *([column] if column else [])))
         self.met[kind] = replace(known, times=known.times + 1, columns=tuple(columns))
         self.n_met += 1

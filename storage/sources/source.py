@@ -213,10 +213,5 @@ class Source(ABC):
         """Bytes that a piece adds to the progress; the sum over all pieces is `n_bytes`."""
         return int(piece.n_bytes)
 
-    def beyond(self, piece: Any) -> str:
-        """Note to the problems of a piece: that there are other pieces, if there are."""
-        alone = self.piece_bytes(piece) == self.n_bytes
-        return "" if alone else "other parts of the source may have other problems"
-
     def release(self, piece: Any) -> None:  # noqa: B027  (most sources write nothing)
         """Delete the temporary files of a piece that has been read and is no longer needed."""

@@ -54,7 +54,7 @@ def tree(folder):
         (("c.csv", "e.csv"), "the columns differ from those of"),
         (("c.csv", "c.csv"), "given twice"),
         (("c.csv", "a.svm"), "is libsvm and .* is csv"),
-        (("",), "is a folder, and the catalogue does not have 'z'.*--format documents"),
+        (("",), "is a folder without Parquet .* does not have 'z'.*--format documents"),
     ],
 )
 def test_files_that_are_no_source__are_refused(sources, message, tmp_path):

@@ -100,8 +100,10 @@ def test_refused_table__needs_one_more_attempt(tmp_path):
         ("a.tsv", "1\t2\t3\n4\t5\t6\n", "csv"),
         ("a.csv", 'x\t"a,b;c,d"\ty\n1\t2\t3\n4\t5\t6\n', "csv"),
         ("a.txt", "x\tz\ty\n1\t2\t3\n4\t5\t6\n", "csv"),
-        ("a.txt", "1\t2\t3\n4\t5\t6\n", "space"),
+        ("a.txt", "1\t2\t3\n4\t5\t6\n", "csv"),
+        ("a.txt", "1 2\t3\n4 5\t6\n", "space"),
         ("a.csv", '"x, one";"z, two";y\n1;2;3\n4;5;6\n', "csv"),
+        ("a.tsv", "x, x, x\tz\ty\n1\t2\t3\n4\t5\t6\n", "csv"),
     ],
 )
 def test_separator__is_seen_from_the_first_line(name, text, form, tmp_path):
