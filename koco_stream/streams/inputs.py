@@ -184,8 +184,8 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
 
     if table.column_names.count(name) != 1:
         raise WrongInput(
-            f"an Arrow table of prepared rows needs one column {name!r}; it has"
-            f" {', '.join(table.column_names)}"
+            f"an Arrow table with lists needs one column {name!r}, as prepared rows have; it has"
+            f" {', '.join(table.column_names)}. Otherwise give a column of numbers a feature"
         )
     column = table.column(name)
     try:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -235,10 +236,9 @@ def chosen_columns(
     repeated = [*(Counter(names) - Counter({*names}))]
     twice = f"{path}: two columns are called {''.join(repeated[:1])!r}; rename one of them"
     refuse_first([(bool(repeated), twice)])
-    dropped = tuple(_column(path, names, width, "--drop", name) for name in reading.drop)
-    target = None
-    if reading.target is not None:
-        target = _column(path, names, width, "--target", reading.target)
+    named_one = partial(_column, path, names, width)
+    target = None if reading.target is None else named_one("--target", reading.target)
+    dropped = tuple(named_one("--drop", name) for name in reading.drop)
     named = [k for k, name in enumerate(names) if INDEX.fullmatch(name) and (name or k == 0)]
     index = {k for k, name in enumerate(names) if name in stored or STORED.fullmatch(name)}
     index |= {k for k in named if labels_rows(column(k))}

@@ -10,10 +10,10 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 
 NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
-SIGN, MONEY = r"[+\-−]?", r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
+SIGN, MONEY = r"[+\-−–]?", r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
 # digits with a decimal point; with a decimal comma; in groups of thousands, or of Indian hundreds
 DIGITS = (
-    r"(?:\d+\.?\d*|\.\d+|\d*,\d+|\d+(?:_\d+)+|\d{1,2}(?:,\d\d)*,\d{3}(?:\.\d+)?"
+    r"(?:\d+\.?\d*|\.\d+|\d*,\d+|\d+(?:_\d+)+(?:\.\d+)?|\d{1,2}(?:,\d\d)*,\d{3}(?:\.\d+)?"
     r"|\d{1,3}(?P<by>[,.'’ \u00a0\u2009\u202f])\d{3}(?:(?P=by)\d{3})*(?:[.,]\d+)?)"
     r"(?:[eE][+-]?\d+)?"
 )

@@ -5,7 +5,7 @@ roles, and where the rows begin.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 
 from storage.sources.features import Choice, chosen_columns
@@ -57,11 +57,12 @@ def inspect(
     some = islice(problems.until_fault(rows), max(3, min(MOST_ROWS, MOST_VALUES // width)))
     seen = [[text[:MOST_SHOWN] for text in row] for _, row in some]
     marked = marked if reading.header or any(map(is_numeric, fields)) else []
-    header = not marked and _is_header(path, first, fields, seen, reading)
+    again = known is not None and known.names == tuple(fields)
+    header = not marked and (again or _is_header(path, first, fields, seen, reading))
     if header and not seen:
         problems.refuse()
     names, seen = (fields, seen) if header else (marked, [fields, *seen])
-    recognised = header and reading.header is None
+    recognised = header and not again and reading.header is None
     refuse_first(
         [
             (
@@ -179,14 +180,9 @@ def _text_columns(choice: Choice, seen: Rows) -> tuple[int, ...]:
 
     A column without a value in these rows is taken as numbers.
     """
-    texts, unseen = [], list(choice.features) if choice.one_hot else []
-    for fields in seen:
-        there = [k for k in unseen if k < len(fields) and not is_missing(fields[k])]
-        texts += [k for k in there if not (is_numeric(fields[k]) or is_infinite(fields[k]))]
-        unseen = [k for k in unseen if k not in there]
-        if not unseen:
-            break
-    return tuple(sorted(texts))
+    columns = {k: _column(seen, k) for k in choice.features if choice.one_hot}
+    first = {k: next(filterfalse(is_missing, column), "0") for k, column in columns.items()}
+    return tuple(k for k, text in first.items() if not (is_numeric(text) or is_infinite(text)))
 
 
 def _numbers(first: int, n: int) -> list[str]:

@@ -56,10 +56,12 @@ def format_of(path: Path, line: bytes) -> str | None:
         return "vw"
     if b"," in text or b";" in text:
         return "csv"
-    if LIBSVM.match(b" ".join(words)) or NUMBER.match(text.partition(b"#")[0].strip()):
+    if LIBSVM.match(b" ".join(words)):
         return "libsvm"
-    if b"\t" in line and not _blanks_too(line[:MOST_SEEN]):
+    if b"\t" in line and not _blanks_too(line[:MOST_SEEN].strip()):
         return "csv"
+    if NUMBER.match(text.partition(b"#")[0].strip()):
+        return "libsvm"
     return "space" if words and all(map(NUMBER.match, words)) else None
 
 
@@ -88,7 +90,7 @@ def _suffix(path: Path) -> str:
 
 
 def _blanks_too(line: bytes) -> bool:
-    """Whether not only tabs but also blanks separate numbers in a line, which has no empty field.
+    """Whether not only tabs but also blanks separate numbers in a line without empty fields.
 
     A number such as `1 234` is one.
     """
