@@ -267,6 +267,11 @@ CSV = {
     "row after a comment's mark": (b"#a,2,3\n4,5,6\n", "line 1: numbers and the text '#a'"),
     "only comments": (b"# a,b\n", r"a\.csv: the file holds no rows"),
     "row or column numbers": (b"0,1\n0.5,2\n", "line 1: 0, 1, … may be .*--header or --no-header"),
+    "row or more column numbers": (
+        b"0,1,2\n?,4,5\n",
+        "line 1: 0, 1, … may be",
+        {"missing": "mean"},
+    ),
     "empty field or column numbers": (
         b",0,1\n5,2,1\n",
         "line 1: 0, 1, … may be .*--header or --no-header",

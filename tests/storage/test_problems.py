@@ -103,6 +103,7 @@ def test_refused_table__needs_one_more_attempt(tmp_path):
         ("a.txt", "1\t2\t3\n4\t5\t6\n", "csv"),
         ("a.txt", "1 2\t3\n4 5\t6\n", "space"),
         ("a.csv", '"x, one";"z, two";y\n1;2;3\n4;5;6\n', "csv"),
+        ("a.tsv", "1,2,3\n4,5,6\n", "csv"),
         ("a.tsv", "x, x, x\tz\ty\n1\t2\t3\n4\t5\t6\n", "csv"),
     ],
 )

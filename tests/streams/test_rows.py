@@ -96,7 +96,7 @@ def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"indices": [[0]]}, "needs one column 'values'; it has indices"),
+        ({"indices": [[0]]}, "needs one column 'values', as .* has indices"),
         ({"values": [1.0], "indices": [[0]]}, "column 'values' is double, not a list of numbers"),
         ({"values": [["a"]]}, "column 'values' is list<.*string>, not a list of numbers"),
         ({"values": [[1.0], None], "indices": [[0], [1]]}, "'values' holds nulls, first in row 1"),

@@ -86,9 +86,6 @@ def inspect(
     if known is None:
         known = chosen_columns(path, names, len(fields), reading, partial(_column, seen))
         known = replace(known, texts=_text_columns(known, seen), separator=separator)
-        if not names and len(fields) > 2 and fields == _numbers(0, len(fields)):
-            note = f"line {first} is a row; if it holds the numbers of columns, add --header"
-            known = replace(known, notes=(*known.notes, note))
     first += header
     n_comments = sum(number < first for number, _ in comments) - bool(marked)
     begin = begin_of(path, first)
@@ -131,12 +128,12 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     texts = [field for field in fields if not is_numeric(field)]
     if len(texts) < len(fields):
         texts = [text for text in texts if not is_missing(text)]
-    unnamed = len(fields) > 2 and fields == ["", *_numbers(0, len(fields) - 1)]
+    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
     mixed = 0 < len(texts) < len(fields) and not reading.one_hot and reading.labels is None
     refuse_first(
         [
             (
-                unnamed if not numbers else fields == ["0", "1"],
+                exact and not numbers,
                 f"{at(path, line)}: 0, 1, … may be the numbers of the columns, or a row; add"
                 " --header or --no-header",
             ),
@@ -157,7 +154,7 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
 
     There may be names beside them, or an empty field before them. It is sure if there are `SURE`
     numbers, then from 1 too; if the column of the empty field counts the rows; if a name stands
-    over numbers; or if a column has no other whole number.
+    over numbers; or if one of at least three columns has no other whole number.
     """
     unnamed = fields[0] == ""
     named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
@@ -171,7 +168,7 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
         n >= SURE
         or (unnamed and columns[0] in (_numbers(0, len(seen)), _numbers(1, len(seen))))
         or any(len(columns[k]) == len(seen) for k in named)
-        or (not named and {False} in whole)
+        or (not named and n > 2 and {False} in whole)
     )
 
 

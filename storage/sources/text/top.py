@@ -76,7 +76,8 @@ def separator_of(path: Path, line: bytes) -> str:
     fields = outside.split(other)
     if len(fields) > 1 and all("," not in text or is_other_number(text.strip()) for text in fields):
         return other
-    return "\t" if _suffix(path) == ".tsv" else max(SEPARATORS, key=outside.count)
+    tabs = "\t" in outside and _suffix(path) == ".tsv"
+    return "\t" if tabs else max(SEPARATORS, key=outside.count)
 
 
 def begin_of(path: Path, number: int) -> int:
