@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flows.comparing.comparison import Comparison
 from flows.comparing.conclusion import listed
@@ -91,7 +92,7 @@ def overview_of(
         notes,
         *how_chosen(sweep, streams, found),
         picture,
-        warnings_of(streams, missing, statuses, {*note["datasets"].values()} - {*there}),
+        warnings_of(streams, runs, missing, statuses, {*note["datasets"].values()} - {*there}),
         what_to_run_next(streams),
     )
 
@@ -269,11 +270,13 @@ def _best_row(stream: StreamResults) -> list[Any]:
 
 def warnings_of(
     streams: Sequence[StreamResults],
+    runs: pa.Table,
     missing: int,
     statuses: Mapping[str, int],
     without_runs: Iterable[str],
 ) -> list[Flag]:
-    """What failed, what is no better than `Constant`, and bests by error but not by loss.
+    """What failed, whose digits are in doubt, what is no better than `Constant`, and bests by error
+    but not by loss.
 
     `missing` runs are not computed yet, and all of the datasets `without_runs`.
     """
@@ -287,6 +290,15 @@ def warnings_of(
         for status, count in statuses.items()
         if status != "ok"
     ]
+    doubtful = runs.filter(pc.field("doubtful_rounds") > 0).column("learner").to_pylist()
+    if doubtful:
+        flags.append(
+            Flag(
+                f"Double precision cannot vouch for all rounds of {len(doubtful):,} runs of"
+                f" {listed(sorted(set(doubtful)))} (column doubtful_rounds): scale the features, or"
+                " take a larger alpha"
+            )
+        )
     worse = [words for stream in streams for words in stream.not_better]
     flags += merged_flags(f"No better than Constant: {_where_not_better(streams)}", worse, "best")
     differing = [words for stream in streams if (words := stream.other_by_loss)]
