@@ -106,6 +106,14 @@ def test_best_by_error_that_is_the_best_by_loss__needs_no_note(report):
     assert not any("by mean loss" in flag.words for flag in found["overview"].warnings)
 
 
+def test_doubtful_rounds__are_told_once_with_the_learners(report):
+    rows = [run(k, "a", "AdaGrad", 0.1 * k, 0.1, k, doubtful_rounds=k) for k in range(3)]
+    rows.append(run(3, "a", "OGD", 0.5, 0.2, doubtful_rounds=0))
+    _, page = report(rows)
+    told = "Double precision cannot vouch for all rounds of 2 runs of AdaGrad "
+    assert text_of(page).count(told) == 1
+
+
 def test_warnings_of_a_kind__are_one_with_its_details_folded(report):
     rows = [run(k, f"set{k}", "AdaGrad", 0.95, 0.6) for k in range(12)]
     found, page = report(rows)
