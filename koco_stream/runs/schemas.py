@@ -90,7 +90,7 @@ RUNS: tuple[Column, ...] = (
         "numbers",
         pa.string(),
         "own: the same bit for bit in any cohort or process, and after any interruption; foreign: a"
-        " learner that promises less; imported: made elsewhere",
+        " learner that promises less",
     ),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),

@@ -274,14 +274,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ("100,000 small runs: MB of the driver", -1000.0, lambda r: r["sweep"]["small, MB"]),
     ("100,000 small runs: files in the store", -300.0, lambda r: r["sweep"]["small, files"]),
     ("100,000 small runs, swept again: runs computed", -0.0, lambda r: r["sweep"]["small, again"]),
-    *[
-        (
-            f"the simulator on {w} workers: error, in shares",
-            -0.15,
-            lambda r, w=w: abs(r["sweep"][f"simulated, {w}"] - 1.0),
-        )
-        for w in (1, 2, 4)
-    ],
     (
         "single precision: the largest difference of the least errors, beyond one row",
         -0.002,

@@ -21,12 +21,11 @@ from flows.report.sections.lines import READ, results_of
 from flows.tables.sweep_runs import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
-from koco_stream.runs.schemas import CURVES, RUNS, schema
+from koco_stream.runs.schemas import CURVES, schema
 from koco_stream.streams.manifest import load_manifest
-from storage.importing import import_results
 from storage.results import read_curves
-from storage.store import open_store
 from tests.helpers.examples import FORMULAS
+from tests.helpers.many_runs import put
 from tests.helpers.memory import anonymous_peaks
 from tests.helpers.pages import browser, look_at, opened, tables_of
 from tests.helpers.swept import prepared, swept
@@ -76,18 +75,6 @@ def store(tmp_path_factory):
     return store
 
 
-def put(store, sweep, run_ids, rows, *figures):
-    """A store in which a sweep of `run_ids` has run, with these rows of results and no curves."""
-    open_store(store)
-    for kind, columns, results in (("runs", RUNS, rows), ("curves", CURVES, [])) if rows else ():
-        (store / "results" / kind).mkdir(parents=True)
-        table = pa.Table.from_pylist(results, schema=schema(columns))
-        pq.write_table(table, store / "results" / kind / "a.parquet")
-    (store / "sweeps").mkdir(exist_ok=True)
-    note = {"name": sweep, "file": "", "figures": list(figures), "run_ids": run_ids}
-    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
-
-
 @pytest.fixture(scope="module")
 def page(store):
     return write_report(store, "small").path
@@ -128,8 +115,7 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
 @pytest.mark.system
 def test_report__saves_no_text_that_a_spreadsheet_takes_for_a_formula(tmp_path):
     rows = [{"dataset": text, "learner": text, "mean_loss": -1.0} for text in FORMULAS]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
-    import_results(tmp_path / "store", tmp_path / "theirs.parquet", "theirs")
+    put(tmp_path / "store", "theirs", None, rows)
     page = write_report(tmp_path / "store", "theirs").path
     with browser() as started, opened(started, page) as (shown, complaints):
         with shown.expect_download() as saved:
