@@ -59,7 +59,7 @@ def sweep(
     block_rows : int, optional
         Rows read at a time; changes no number.
     retry_failed : bool
-        Whether runs that have failed are run again.
+        Whether runs that have failed, or whose windows or predictions are gone, are run again.
     certificates : str, optional
         Folder of certificates, for `tls://` addresses and sites.
     insecure : bool

@@ -36,7 +36,11 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     type=click.IntRange(min=1),
     help="Rows read at a time; results do not depend on it.  [default: 4096 or more]",
 )
-@click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed.")
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Repeat the runs that have failed, or whose windows or predictions are gone.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @click.option(
     "--prefect/--no-prefect",

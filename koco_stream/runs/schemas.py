@@ -119,6 +119,12 @@ RUNS: tuple[Column, ...] = (
     ),
     Column("window", pa.int64(), "rounds of the windows in `windows`; null without any", "rounds"),
     Column(
+        "kept_predictions",
+        pa.int64(),
+        "rounds whose predictions are in `predictions`; null if they are not kept",
+        "rounds",
+    ),
+    Column(
         "constant_mean_loss",
         pa.float64(),
         "mean_loss of the trivial learner Constant on the whole stream, with the same loss; null if"

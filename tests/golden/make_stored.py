@@ -20,20 +20,13 @@ import numpy as np
 import pandas as pd
 
 import koco_stream
-from cluster.executors import run_serially
-from flows.sweeping.steps import remember
-from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Run
-from koco_stream.runs.schemas import CURVES, RUNS
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
-from storage.collecting import collect
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
-from storage.results import read_curves, read_runs
 from tests.golden.cases import BASES, cases_of
-from tests.helpers.sweeps import checked, sizes_of
 
 STORED = Path(__file__).parent / "stored"
 REFUSED = STORED / "refused"  # saved models whose random numbers this code no longer draws
@@ -270,105 +263,23 @@ def unpacked(path: Path, to: Path) -> Path:
 # --------------------------------------------------------------------------------------------------
 
 OLD_STORE = STORED / "old_store"  # a folder named `store` is ignored by git
-OLD_SWEEP = """name = "old"
-learner_seeds = 2
-[[dataset]]
-name = "real"
-order = "shuffled"
-order_seeds = 2
-[[dataset]]
-name = "words"
-positive_class = [1, 2]
-max_rows = 100
-[[dataset]]
-name = "ill-conditioned"
-n_rows = 60
-n_features = 4
-order = "shuffled-in-windows"
-window_rows = 16
-[[learner]]
-name = "OjaSON"
-sketch_size = [0, 3]
-alpha = [0.5, 4]
-[[learner]]
-name = "AdaGrad"
-step_size = [0.1, 1]
-[[learner]]
-name = "PROSNKONS"
-alpha = 1
-bandwidth = 2.0
-"""
-
-
-# The columns of `runs` that older code had and this code has, without those that differ from one
-# execution to the next.
-COLUMNS = [c.name for c in RUNS if not c.measured]
-
-
-def exact(value: Any) -> Any:
-    """The value with floats as hexadecimal text, inside dictionaries and lists."""
-    if isinstance(value, float):
-        return value.hex()
-    if isinstance(value, dict):
-        return {name: exact(inside) for name, inside in value.items()}
-    return [exact(inside) for inside in value] if isinstance(value, list | tuple) else value
-
-
-def digest(value: Any) -> str:
-    """A hash of plain values, to the bit."""
-    return hashlib.sha256(json.dumps(exact(value), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def rows_by_id(store: Path, columns: list[str]) -> dict[str, Any]:
-    """By run_id: hashes of the row (these columns of it) and of the curve, and its mean loss."""
-    points: dict[str, list[Any]] = {}
-    curves = read_curves(store).sort_by([("run_id", "ascending"), ("t", "ascending")])
-    for point in curves.select([c.name for c in CURVES]).to_pylist():
-        points.setdefault(point.pop("run_id"), []).append(point)
-    return {
-        row["run_id"]: {
-            "row": digest({name: row[name] for name in columns}),
-            "curve": digest(points.get(row["run_id"], [])),
-            "mean_loss": row["mean_loss"],
-        }
-        for row in read_runs(store).to_pylist()
-    }
-
-
-def run_all(store: Path, runs: list[Run]) -> None:
-    """Run these runs in this process."""
-    sizes = sizes_of([load_manifest(store, run.stream.dataset) for run in runs])
-    run_serially(str(store), "old", plan(runs, sizes, Limits(1, 8 << 30)).cohorts, lambda _: None)
 
 
 def old_store() -> dict[str, Any]:
-    """A store with three datasets and a finished sweep, and two runs not collected yet."""
+    """A store with three datasets."""
     with tempfile.TemporaryDirectory() as folder:
-        store, spec = Path(folder, "store"), Path(folder, "old.toml")
-        spec.write_text(OLD_SWEEP)
+        store = Path(folder, "store")
         prepare_file(store, "real", SOURCES / "real.csv", target="y", values_per_shard=200)
         prepare_file(store, "words", SOURCES / "words.svm", scale="unit-rows")
         prepare_synthetic(store, "ill-conditioned", {"n_rows": 60, "n_features": 4})
-        sweep = checked(spec, store)
-        run_all(store, sweep.missing)
-        remember(str(store), sweep.sweep, sweep.runs)
-        collect(store)
-        stream = orders_of(load_manifest(store, "real"))[2]
-        apart = [Run.of(stream, learner, BASES[learner], 1) for learner in ("OGD", "KORS")]
-        run_all(store, apart)
         (store / "koco-store.lock").unlink(missing_ok=True)
         shutil.rmtree(OLD_STORE, ignore_errors=True)
         shutil.copytree(store, OLD_STORE)
         return {
-            "sweep": OLD_SWEEP,
-            "runs_of_the_sweep": len(sweep.runs),
-            "apart": [run.run_id for run in apart],
             "orders": {
                 name: [rows_of(store, order) for order in orders_of(load_manifest(store, name))]
                 for name in ("real", "words")
-            },
-            "columns": COLUMNS,
-            "rows": rows_by_id(store, COLUMNS),
+            }
         }
 
 

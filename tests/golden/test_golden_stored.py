@@ -1,5 +1,5 @@
 """What older code has stored is read by this code: identities are what they were, models go on,
-datasets stream the same rows, results are found and computed no more.
+datasets stream the same rows.
 
 If a test fails and the change is meant, that table is written again:
 python -m tests.golden.make_stored --again TABLE
@@ -11,17 +11,12 @@ import shutil
 import pytest
 
 import koco_stream
-from flows.tables.sweep_runs import runs_of
-from flows.tables.tables import summary_of
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from koco_stream.streams.stream import Stream
-from storage.collecting import collect
-from storage.results import finished_runs, read_curves, result_files, table_files
-from storage.verify import dataset_problems, result_problems
+from storage.verify import dataset_problems
 from tests.golden import make_stored as made
-from tests.helpers.sweeps import checked
 
 VALUES = {table: json.loads((made.STORED / f"{table}.json").read_text()) for table in made.TABLES}
 
@@ -80,37 +75,3 @@ def test_old_datasets__are_whole_and_stream_the_recorded_rows(old):
     for name, known in VALUES["old_store"]["orders"].items():
         orders = made.orders_of(load_manifest(old, name))
         assert [made.rows_of(old, order) for order in orders] == known
-
-
-def test_old_results__are_read_and_collected(old, koco):
-    known = VALUES["old_store"]
-    files = {path: path.read_bytes() for path in old.rglob("*.parquet")}
-    assert result_problems(old) == []
-    assert made.rows_by_id(old, known["columns"]) == known["rows"]
-    assert finished_runs(old) == set(known["rows"])
-    assert set(read_curves(old, known["apart"])["run_id"].to_pylist()) == set(known["apart"])
-    mine = runs_of(old, "old")
-    assert sum(row["n_runs"] for row in summary_of(mine)) == known["runs_of_the_sweep"]
-    printed = koco("results", "--store", old, "--sweep", "old", "--runs", "--json")
-    rows = {row["run_id"]: row["mean_loss"] for row in json.loads(printed.stdout)}
-    assert rows == {i: known["rows"][i]["mean_loss"] for i in mine["run_id"].to_pylist()}
-    assert {path: path.read_bytes() for path in old.rglob("*.parquet")} == files
-    assert collect(old) == len(known["apart"])
-    assert result_files(old) == []
-    assert made.rows_by_id(old, known["columns"]) == known["rows"]
-    assert result_problems(old) == []
-
-
-def test_old_sweep__computes_nothing_anew(old, koco, tmp_path):
-    spec = tmp_path / "old.toml"
-    spec.write_text(VALUES["old_store"]["sweep"])
-    sweep = checked(spec, old)
-    runs = sweep.runs
-    assert (len(runs), sweep.missing) == (VALUES["old_store"]["runs_of_the_sweep"], [])
-    files = {path: path.read_bytes() for t in ("runs", "curves") for path in table_files(old, t)}
-    said = json.loads(koco("sweep", spec, "--store", old, "--json").stdout)
-    assert (said["runs"], said["computed"]) == (len(runs), 0)
-    assert said["statuses"] == {"ok": len(runs)}
-    now = {path: path.read_bytes() for t in ("runs", "curves") for path in table_files(old, t)}
-    assert now.items() >= files.items()
-    assert made.rows_by_id(old, VALUES["old_store"]["columns"]) == VALUES["old_store"]["rows"]

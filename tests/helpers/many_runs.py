@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.paths import AnyPath
+from koco_stream.io.table_file import write_tables
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points, schema
 from koco_stream.types import Array
-from storage.results import file_name, write_tables
+from storage.results import file_name
 from storage.store import open_store
 
 LEARNERS = ("OjaSON", "AdaGrad", "CONKONS")

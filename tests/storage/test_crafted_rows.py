@@ -8,13 +8,13 @@ import shutil
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import flows
 from koco_stream.errors import WrongInput
+from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.runs.row_checks import NEEDED, check_rows
 from koco_stream.runs.schemas import RUNS
 from storage.results import table_files
@@ -60,9 +60,9 @@ def store(made, tmp_path):
 def altered(store, name, column):
     """Write another column of this name into the table of runs; returns its file."""
     (file,) = table_files(store, "runs")
-    table = file.read_table()
+    table = read_table(file)
     place = table.schema.get_field_index(name)
-    pq.write_table(table.set_column(place, name, column), file.path)
+    write_tables([table.set_column(place, name, column)], file)
     return str(file)
 
 

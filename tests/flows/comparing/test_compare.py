@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import flows
@@ -16,6 +15,7 @@ from flows.comparing.conclusion import MIN_BLOCKS
 from flows.report.document import report_of, write_report
 from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
+from koco_stream.io.table_file import read_table, write_tables
 from storage.results import read_curves, table_files
 from tests.helpers import demsar
 from tests.helpers.many_runs import put
@@ -189,8 +189,8 @@ def test_first_half__of_results_without_a_point_there_is_refused(store, tmp_path
     old = tmp_path / "store"
     shutil.copytree(store, old)
     for file in table_files(old, "curves"):
-        table = pq.read_table(file.path)
-        pq.write_table(table.filter(pc.not_equal(table.column("t"), 200)), file.path)
+        table = read_table(file)
+        write_tables([table.filter(pc.not_equal(table.column("t"), 200))], file)
     with pytest.raises(WrongInput, match="no result at half its rounds") as refused:
         compare(old, ["small"], select="first-half")
     assert "koco remove sweep" in str(refused.value)

@@ -20,6 +20,8 @@ from flows.report.sections.edges import edges_of
 from flows.report.sections.lines import READ, results_of
 from flows.tables.sweep_runs import runs_of
 from koco_stream import FDSON, ONS
+from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import write_tables
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import CURVES, schema
 from koco_stream.streams.manifest import load_manifest
@@ -401,17 +403,20 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
         )
     ids = [row["run_id"] for row in runs]
     put(store, "many", ids, runs)
-    with pq.ParquetWriter(store / "results" / "curves" / "a.parquet", schema(CURVES)) as writer:
-        for k in range(0, len(runs), 10_000):
-            some = np.array(ids[k : k + 10_000])
-            columns = {
+    curves = (
+        pa.table(
+            {
                 "run_id": np.repeat(some, len(t)),
                 "t": np.tile(t, len(some)),
                 "cumulative_loss": np.tile(np.array(t, float), len(some)),
                 "mistakes": np.tile(t, len(some)),
                 "dictionary_size": pa.nulls(len(some) * len(t), pa.int64()),
-            }
-            writer.write_table(pa.table(columns, schema(CURVES)))
+            },
+            schema(CURVES),
+        )
+        for some in np.array_split(np.array(ids), 10)
+    )
+    write_tables(curves, store_path(store / "results" / "curves" / "a.parquet"))
     del runs, ids
     pa.default_memory_pool().release_unused()
     with anonymous_peaks() as peaks:
