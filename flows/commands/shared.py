@@ -1,7 +1,6 @@
 """Shared by all subcommands: common options, error handling, and tables on the terminal."""
 
 import errno
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from cluster.machine import cores
 from flows.runtime.console import wrapped
 from flows.sweeping.request import SweepRequest
 from flows.tables.text import text_table
+from koco_stream.io.files import json_text
 
 STORE = click.option(
     "--store",
@@ -182,7 +182,7 @@ def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool
     """Print some columns of rows as JSON, or those that hold anything as an aligned table."""
     rows = list(rows)
     if as_json:
-        click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
+        click.echo(json_text([{c: row[c] for c in columns} for row in rows]))
         return
     shown = [c for c in columns if not rows or any(row[c] not in (None, "") for row in rows)]
     click.echo(text_table(shown, [[row[c] for c in shown] for row in rows]))

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from flows.tables.tables import STREAM, grouped
+from koco_stream.io.files import json_text
 
 Row = dict[str, Any]
 Values = Mapping[str, Hashable]
@@ -140,7 +141,7 @@ def _stream_of(row: Row) -> dict[str, Hashable]:
 
 def _plain(value: Any) -> Hashable:
     """A parameter's value, or its JSON if it is a list or a table."""
-    return json.dumps(value, sort_keys=True) if isinstance(value, list | dict) else value
+    return json_text(value, sort_keys=True) if isinstance(value, list | dict) else value
 
 
 def _text(value: Hashable) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import canonical_json
+from koco_stream.io.files import canonical_json, finite
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
@@ -93,7 +93,7 @@ def measured_columns(run_states: list[RunState]) -> dict[str, list[Any]]:
 def own_metrics(values: Mapping[str, float | None]) -> str | None:
     """The values of users' functions as JSON, by `file.py:function`; None without any."""
     own = {shown_name(name): value for name, value in values.items() if ":" in name}
-    return canonical_json(own) if own else None
+    return canonical_json(finite(own)) if own else None
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.learners import Growth, Public, StreamSize, learner_named
 from koco_stream.learners.several import advance_states
 from koco_stream.learners.shared_lines import WIDTHS, laid_side_by_side, shares_lines
@@ -94,7 +94,7 @@ def warm_up(kinds: Sequence[Needed]) -> None:
     """Compile each specialization, or load it from the cache, and keep a timing of it."""
     load(kinds)
     for kind in kinds:
-        write_text(_kept(kind), json.dumps(timed(kind)))
+        write_text(_kept(kind), json_text(timed(kind)))
 
 
 def kept_timing(kind: Needed) -> Timing | None:

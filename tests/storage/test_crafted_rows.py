@@ -19,6 +19,7 @@ from koco_stream.runs.row_checks import NEEDED, check_rows
 from koco_stream.runs.schemas import RUNS
 from storage.results import table_files
 from storage.verify import result_problems
+from tests.helpers.in_process import strict
 from tests.helpers.swept import prepared, swept
 
 SPEC = """
@@ -114,9 +115,12 @@ def test_row__with_another_value__is_refused_with_the_column(name, column, said,
 def test_results__that_are_no_results__are_shown_or_refused(value, store, koco):
     for name in ("mean_loss", "error_rate", "seconds", "constant_mean_loss"):
         altered(store, name, pa.array([value, 0.5], pa.float64()))
-    for words in COMMANDS:
+    for words in (*COMMANDS, ("list",)):
         missing = value is None and words[0] == "compare"
-        koco(*words, "--store", store, status=2 if missing else 0)
+        form = () if words[0] == "report" else ("--json",)
+        said = koco(*words, "--store", store, *form, status=2 if missing else 0).stdout
+        if form and not missing:
+            strict(said)
 
 
 def test_sweep__of_which_no_run_is_there__is_shown_as_such(store, koco):

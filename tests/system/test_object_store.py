@@ -172,10 +172,10 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
             file.write_bytes(b"much longer")
         return handle.read()
 
-    assert file._read(read) == b"much longer"
+    assert file.reading(read) == b"much longer"
     assert times == [5, 11]
     with pytest.raises(StoreUnavailable, match="it changed each of"):
-        file._read(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
+        file.reading(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
 
 
 @pytest.mark.parametrize(

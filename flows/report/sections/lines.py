@@ -28,6 +28,7 @@ from flows.tables.tables import (
     of_newest_code,
     rows_of,
 )
+from koco_stream.io.files import json_text
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
@@ -123,7 +124,7 @@ class Line:
     def best(self) -> Configuration | None:
         """The configuration with the least error; ties are broken by the text of the parameters."""
         return best_of(
-            sorted(self.configurations, key=lambda one: json.dumps(one.params, sort_keys=True))
+            sorted(self.configurations, key=lambda one: json_text(one.params, sort_keys=True))
         )
 
     @cached_property

@@ -1,11 +1,11 @@
 """Grids and ranges of a sweep file that go on beyond their edge."""
 
-import json
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.learners import LEARNERS
 
 MORE = 2  # values that are added at an end of a grid
@@ -38,7 +38,7 @@ def toml_text(value: Any) -> str:
     if isinstance(value, dict):
         ((kind, given),) = value.items()
         return f"{{ {kind} = {toml_text(given)} }}"
-    return "[" + ", ".join(f"{v:g}" if isinstance(v, float) else json.dumps(v) for v in value) + "]"
+    return "[" + ", ".join(f"{v:g}" if isinstance(v, float) else json_text(v) for v in value) + "]"
 
 
 def _is_number(value: object) -> bool:
