@@ -1,6 +1,7 @@
 """What a sweep's plan needs: worker limits, and measured costs."""
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from cluster.clusters import LOCAL, capacity, site_named
 from cluster.machine import worker_bytes
 from cluster.workers import LostCluster, wait_for
 from koco_stream.engine.result_file import machine
+from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import free_bytes
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
@@ -66,7 +68,15 @@ def cost_factors(
 
     They come from finished runs on these datasets on this machine, or else from `measured` timings.
     """
-    return {**factors_of(measured), **factors_of(finished_timings(store, sizes))}
+    try:
+        finished = factors_of(finished_timings(store, sizes))
+    except WrongInput:
+        raise
+    except Exception as error:  # an estimate ends no sweep
+        why = f"{type(error).__name__}: {error}"
+        warnings.warn(f"times of finished runs are not used for the plan ({why})", stacklevel=2)
+        finished = {}
+    return {**factors_of(measured), **finished}
 
 
 def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Timing]:

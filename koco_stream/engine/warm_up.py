@@ -98,14 +98,16 @@ def warm_up(kinds: Sequence[Needed]) -> None:
 
 
 def kept_timing(kind: Needed) -> Timing | None:
-    """The timing of a specialization on such rows that is kept; None if it is not compiled."""
+    """The timing of a specialization on such rows that is kept; None if it is not compiled, or if
+    its file is damaged.
+    """
     try:
         learner, params, size, *rest = json.loads(_kept(kind).read_text())
-    except FileNotFoundError:
+        rounds, d, s, growth = size
+        grown = None if growth is None else Growth(*map(tuple, growth))
+        return Timing(learner, params, StreamSize(rounds, d, s, grown), *rest)
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    rounds, d, s, growth = size
-    grown = None if growth is None else Growth(*map(tuple, growth))
-    return Timing(learner, params, StreamSize(rounds, d, s, grown), *rest)
 
 
 def _kept(kind: Needed) -> Path:
