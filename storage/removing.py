@@ -16,7 +16,7 @@ from koco_stream.engine.result_file import read_result
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.table_file import opened, run_groups, write_tables
+from koco_stream.io.table_file import check, groups_of, opened, write_tables
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import dataset_path, datasets_path
 from storage.collecting import collect
@@ -82,8 +82,8 @@ def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]
     for name in OF_COHORTS:
         for file in table_files(store, name):
             sizes: dict[str, float] = {}
-            for run_id, n_bytes in run_groups(file):
-                sizes[run_id] = sizes.get(run_id, 0.0) + n_bytes
+            for group in groups_of(file):
+                sizes[group.first] = sizes.get(group.first, 0.0) + group.n_bytes
             yield file, sizes
 
 
@@ -118,12 +118,13 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:
     """Remove runs from a file that has row groups for each run; the others are copied."""
-    groups = run_groups(file)
-    kept = [number for number, (run_id, _) in enumerate(groups) if run_id not in run_ids]
+    groups = groups_of(file)
+    kept = [number for number, group in enumerate(groups) if group.first not in run_ids]
     if not kept:
         file.remove()
     elif len(kept) < len(groups):
         with file.local() as path:  # an object cannot be read and replaced at once
+            check(store_path(path))
             opened(
-                store_path(path), lambda rows: write_tables(map(rows.read_row_group, kept), file)
+                store_path(path), lambda rows, _: write_tables(map(rows.read_row_group, kept), file)
             )

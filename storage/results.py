@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.table_file import named, read_table, run_groups
+from koco_stream.io.table_file import groups_of, named, read_table
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
 from storage.later_parameters import with_later_defaults
@@ -130,7 +130,7 @@ def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
     asked = pc.and_(pc.greater(runs.column(ASKED[table]), 0), pc.greater(runs.column("rounds"), 0))
     due = ids_of(without_failed(runs.filter(asked)))
     for file in table_files(store, table) if due else ():
-        due -= {run_id for run_id, _ in run_groups(file)}
+        due -= {group.first for group in groups_of(file)}
     return due
 
 

@@ -28,6 +28,7 @@ STORE = click.option(
     ),
 )
 NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
+TOO_LONG = "a file's name has at most 255 bytes; choose a shorter one"
 KEPT = "finished work is kept. To continue:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
@@ -119,6 +120,9 @@ class Usage(click.Group):
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except (OSError, MemoryError, RuntimeError) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                click.echo(wrapped(f"koco: {error.filename or error}: {TOO_LONG}"), err=True)
+                ctx.exit(2)
             kept = f"; {KEPT} {again}" if ctx.invoked_subcommand in ("sweep", "nightly") else ""
             click.echo(wrapped(f"koco: {reason_of(error)}{kept}"), err=True)
             ctx.exit(1)

@@ -1,5 +1,6 @@
 """A file or folder in a store, and how one on this machine is read and written."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -47,7 +48,12 @@ class StorePath:
 
     def is_file(self) -> bool:
         """Whether this path is an existing file."""
-        return self.path.is_file()
+        try:
+            return self.path.is_file()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return False
+            raise
 
     def names(self) -> list[str]:
         """The names of the entries of this folder, sorted; empty if it does not exist.

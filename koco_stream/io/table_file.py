@@ -7,14 +7,13 @@ rename. A read checks the footer, and the blocks that it needs before they are p
 """
 
 import hashlib
-import io
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,61 +67,27 @@ def hash_of(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()
 
 
-class Checked(io.RawIOBase):
-    """The bytes of an opened table file, each of which is checked before it is given.
-
-    Raises `Damaged` if a hash does not match.
-    """
+class Hashes:
+    """The hashes in an opened table file. Raises `Damaged` if that of the footer does not match."""
 
     def __init__(self, file: StorePath, handle: pa.NativeFile) -> None:
-        super().__init__()
-        self.file, self.handle, self.size, self.place = file, handle, handle.size(), 0
-        footer = int.from_bytes(handle.read_at(4, max(self.size - 8, 0)), "little") + 8
-        left = self.size - footer - HASH  # of the rows and their hashes
-        self.blocks = -(-left // (BLOCK + HASH))
-        self.end = left - HASH * self.blocks
-        tail = handle.read_at(self.size - self.end, self.end) if self.end > 0 else b""
-        before, after = HASH * self.blocks, HASH * (self.blocks + 1)
-        if hash_of(tail[:before] + tail[after:]) != tail[before:after]:
+        self.file, self.handle, size = file, handle, handle.size()
+        footer = int.from_bytes(handle.read_at(4, max(size - 8, 0)), "little") + 8
+        left = size - footer - HASH  # of the rows and their hashes
+        blocks = -(-left // (BLOCK + HASH))
+        self.end = left - HASH * blocks  # of the rows
+        self.tail = handle.read_at(size - self.end, self.end) if self.end > 0 else b""
+        before, after = HASH * blocks, HASH * (blocks + 1)
+        if hash_of(self.tail[:before] + self.tail[after:]) != self.tail[before:after]:
             raise Damaged(refusal(file, "the hash of its footer does not match"))
-        self._tail, self._block = tail, (-1, b"")
 
-    def readable(self) -> bool:
-        """Whether it can be read."""
-        return True
-
-    seekable = readable
-
-    def block(self, number: int) -> bytes:
-        """A block of the rows."""
-        if self._block[0] != number:
-            start = number * BLOCK
+    def check(self, first: int, last: int) -> None:
+        """Check all blocks of the rows between two places. Raises `Damaged`."""
+        for start in range(first // BLOCK * BLOCK, min(last, self.end), BLOCK):
+            at = HASH * (start // BLOCK)
             found = self.handle.read_at(min(BLOCK, self.end - start), start)
-            if hash_of(found) != self._tail[HASH * number : HASH * (number + 1)]:
+            if hash_of(found) != self.tail[at : at + HASH]:
                 raise Damaged(refusal(self.file, "the hash of its rows does not match"))
-            self._block = number, found
-        return self._block[1]
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        stop = self.size if size < 0 else min(self.place + size, self.size)
-        found = []
-        while self.place < stop:
-            start, some = self.end, self._tail
-            if self.place < self.end:
-                start, some = self.place // BLOCK * BLOCK, self.block(self.place // BLOCK)
-            found.append(some[self.place - start : stop - start])
-            self.place += len(found[-1])
-        return b"".join(found)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
-        self.place = offset + (0, self.place, self.size)[whence]
-        return self.place
-
-    def tell(self) -> int:
-        """The place of the next byte."""
-        return self.place
 
 
 @contextmanager
@@ -148,12 +113,18 @@ def refusal(file: StorePath, why: str) -> str:
     return f"{file} cannot be read ({why}); {remedy}"
 
 
-def opened(file: StorePath, read: Callable[[pq.ParquetFile], T]) -> T:
-    """What `read` gives of a table file. Raises `WrongInput` if it cannot be read."""
+def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
+    """What `read` gives of a table file, by whose hashes it checks the rows that it reads.
+
+    Raises `WrongInput` if the file cannot be read.
+    """
 
     def checked(handle: pa.NativeFile) -> T:
-        with pq.ParquetFile(Checked(file, handle)) as parquet:
-            return read(parquet)
+        if handle.size() <= BLOCK:  # an object is then fetched once
+            handle = pa.BufferReader(handle.read_buffer())
+        hashes = Hashes(file, handle)
+        with pq.ParquetFile(handle) as parquet:
+            return read(parquet, hashes)
 
     with named(file):
         return file.reading(checked)
@@ -167,19 +138,21 @@ def read_table(
     Columns that it has not are left out. Raises `WrongInput` if it cannot be read.
     """
 
-    def read(parquet: pq.ParquetFile) -> pa.Table:
+    def read(parquet: pq.ParquetFile, hashes: Hashes) -> pa.Table:
         there = parquet.schema_arrow
         names = [name for name in columns or there.names if name in there.names]
         if run_ids is None:
+            hashes.check(0, hashes.end)
             return parquet.read(names).select(names)
         wanted = sorted(run_ids)
         found = [pa.Table.from_batches([], pa.schema([there.field(name) for name in names]))]
         for number in range(parquet.num_row_groups):
-            first, last = _ends(parquet.metadata.row_group(number))
-            at = bisect_left(wanted, first)
-            if at < len(wanted) and wanted[at] <= last:
+            group = Group.of(parquet.metadata.row_group(number))
+            at = bisect_left(wanted, group.first)
+            if at < len(wanted) and wanted[at] <= group.last:
+                hashes.check(group.start, group.start + group.n_bytes)
                 rows = parquet.read_row_group(number, [*names, "run_id"])
-                if first != last:
+                if group.first != group.last:
                     mine = pc.is_in(rows.column("run_id"), pa.array(wanted, pa.string()))
                     rows = rows.filter(mine)
                 found.append(rows.select(names))
@@ -188,38 +161,32 @@ def read_table(
     return opened(file, read)
 
 
-def _ends(group: pq.RowGroupMetaData) -> tuple[str, str]:
-    """The first and the last run_id in a row group."""
-    about = group.column(0).statistics
-    return about.min, about.max
+class Group(NamedTuple):
+    """A row group: its first and last run_id, where its bytes begin, and how many they are."""
+
+    first: str
+    last: str
+    start: int
+    n_bytes: int
+
+    @staticmethod
+    def of(group: pq.RowGroupMetaData) -> "Group":
+        """The group that a table file's footer describes so."""
+        columns = [group.column(k) for k in range(group.num_columns)]
+        ends = columns[0].statistics
+        start = min(one.dictionary_page_offset or one.data_page_offset for one in columns)
+        return Group(ends.min, ends.max, start, sum(one.total_compressed_size for one in columns))
 
 
-def run_groups(file: StorePath) -> list[tuple[str, int]]:
-    """The run and the bytes of each row group of a file that has one or more of each run.
+def groups_of(file: StorePath) -> list[Group]:
+    """The row groups of a table file. Raises `WrongInput` if it cannot be read."""
 
-    Raises `WrongInput` if it cannot be read.
-    """
-
-    def read(parquet: pq.ParquetFile) -> list[tuple[str, int]]:
-        groups = map(parquet.metadata.row_group, range(parquet.num_row_groups))
-        return [
-            (
-                _ends(group)[0],
-                sum(group.column(k).total_compressed_size for k in range(group.num_columns)),
-            )
-            for group in groups
-        ]
+    def read(parquet: pq.ParquetFile, _: Hashes) -> list[Group]:
+        return [Group.of(parquet.metadata.row_group(k)) for k in range(parquet.num_row_groups)]
 
     return opened(file, read)
 
 
 def check(file: StorePath) -> None:
     """Check all bytes of a table file. Raises `WrongInput` if it cannot be read."""
-
-    def blocks(handle: pa.NativeFile) -> None:
-        checked = Checked(file, handle)
-        for number in range(checked.blocks):
-            checked.block(number)
-
-    with named(file):
-        file.reading(blocks)
+    opened(file, lambda _, hashes: hashes.check(0, hashes.end))
