@@ -200,9 +200,9 @@ def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     if one is of another kind, or if a row lacks something (see `koco_stream.runs.row_checks`).
     """
     check_rows(table, {column.name for column in columns})
-    made = []
+    made, names = [], set(table.column_names)
     for column in columns:
-        if column.name not in table.column_names:
+        if column.name not in names:
             made.append(pa.nulls(table.num_rows, column.type))
             continue
         try:

@@ -157,7 +157,8 @@ def read_result(file: StorePath) -> pa.Table:
     """
     with named(file):
         table = read_table(file)
-        known = [field for field in result_schema() if field.name in table.column_names]
+        names = set(table.column_names)
+        known = [field for field in result_schema() if field.name in names]
         table.select([field.name for field in known]).cast(pa.schema(known))
         check_rows(table, {field.name for field in result_schema()})
         if table.column("curve").null_count:

@@ -26,7 +26,7 @@ BLOCK = 8 << 20  # bytes
 HASH = 32
 AGAIN = "and the sweeps will compute its runs again"
 REMEDIES = {  # by the folder of the file
-    "parts": "start its sweep again, which computes its runs again",
+    "parts": f"start its sweep again, or remove it, {AGAIN}",
     "runs": f"remove it, {AGAIN}",
     "curves": f"remove it and the file of its name in the table runs, {AGAIN}",
     "windows": "remove it, and koco sweep --retry-failed will compute its runs again",
@@ -139,8 +139,8 @@ def read_table(
     """
 
     def read(parquet: pq.ParquetFile, hashes: Hashes) -> pa.Table:
-        there = parquet.schema_arrow
-        names = [name for name in columns or there.names if name in there.names]
+        there, known = parquet.schema_arrow, parquet.schema_arrow.names
+        names = [name for name in columns or known if name in known]
         if run_ids is None:
             hashes.check(0, hashes.end)
             return parquet.read(names).select(names)
