@@ -272,7 +272,7 @@ def _check_main() -> None:
         frame = frame.f_back
     try:
         tree = ast.parse(path.read_bytes())
-    except SyntaxError:
+    except (SyntaxError, ValueError):
         return  # not the text of what runs
     for part in tree.body:
         if part.lineno <= line <= (part.end_lineno or line):
