@@ -20,10 +20,11 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType, nearest
+from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.types import Array
 
 
-class Estimator:
+class Estimator(OneAtATime):
     """An estimator whose constructor's arguments are attributes of the same names.
 
     The constructor refuses an unknown argument with `WrongType`, which names the nearest.
@@ -127,8 +128,15 @@ def warn_of_column_vector() -> None:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The column names (d,) of a data frame; None for other inputs, or if not all are text."""
+    """The column names (d,) of a data frame or an Arrow table; None for other inputs, if not all
+    are texts, or if an Arrow column holds lists, as those of prepared rows do.
+    """
     names = list(getattr(X, "columns", ()))
+    if hasattr(X, "column_names"):
+        from pyarrow import types
+
+        kinds = [kind.value_type if types.is_dictionary(kind) else kind for kind in X.schema.types]
+        names = [] if any(map(types.is_nested, kinds)) else X.column_names
     return np.array(names, object) if names and all(isinstance(n, str) for n in names) else None
 
 

@@ -11,7 +11,6 @@ from koco_stream.io.table_file import check
 from koco_stream.runs.schemas import CURVES, RUNS, Column
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
-from storage.preparing.feature_table import original_features
 from storage.preparing.shards import BLOCK, digests_of, identity_of
 from storage.results import (
     LACKING,
@@ -70,11 +69,6 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
                 f"{path} is not the file that was prepared: it was altered or damaged; prepare the"
                 " dataset again"
             )
-    if manifest.feature_table is not None:
-        try:
-            original_features(store, manifest)
-        except WrongInput as error:
-            problems.append(str(error))
     if problems or manifest.format < IDENTITY_SINCE:
         return problems
     try:

@@ -2,17 +2,17 @@
 (koco_stream.streams.rows), or refused with what is wrong and where.
 """
 
+import re
 from typing import Any
 
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
-from koco_stream.scikit_learn import warn_of_column_vector
-from koco_stream.streams.rows import Rows, all_canonical, dense_rows, frozen, sparse_rows
+from koco_stream.scikit_learn import feature_names, warn_of_column_vector
+from koco_stream.streams.rows import Rows, canonical, dense_rows, frozen, sparse_rows
 from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
-FLOATS = (np.float32, np.float64)
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
@@ -21,8 +21,8 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
     Parameters
     ----------
     X : array-like, (n, d)
-        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of
-        prepared rows, or `Rows`.
+        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table with a
+        column for each feature or of prepared rows, or `Rows`.
     n_features : int, optional
         The number of features that X must have.
     model : str
@@ -35,7 +35,7 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         another number of features.
     """
     if isinstance(X, Rows):
-        rows, finite = X, all_canonical(X)
+        rows, finite = X, canonical(X)
     elif type(X).__module__.startswith("pyarrow."):
         rows, finite = _from_table(X)
     elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
@@ -55,19 +55,6 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
             " values in"
         )
     return rows
-
-
-def unchecked_rows(X: Any) -> Rows | None:
-    """The rows of a matrix (n, d) that can be read as it is, by who looks at each row first.
-
-    None if it has to be converted, or is for `as_rows` to refuse.
-    """
-    if type(X) is np.ndarray:
-        plain = X.dtype in FLOATS and X.ndim == 2 and X.shape[1] > 0 and X.flags.c_contiguous
-        return dense_rows(X, keep_zeros=True)._replace(checked=False) if plain else None
-    scipys = type(X).__module__.startswith("scipy.sparse")
-    csr = scipys and getattr(X, "format", None) == "csr" and X.ndim == 2
-    return _as_it_is(X) if csr and X.indices.dtype == np.int32 else None
 
 
 def label_vector(y: Any) -> Array:
@@ -98,14 +85,17 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def _from_table(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only.
+    """Canonical rows of an Arrow table with a column of numbers for each feature, or with the
+    columns `indices` and `values` of prepared rows, or `values` only.
 
     Also whether the values are known to be finite.
     """
     from scipy.sparse import csr_matrix
 
     if not hasattr(table, "column_names"):
-        raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table of prepared rows")
+        raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table")
+    if feature_names(table) is not None or not table.column_names:
+        return _from_columns(table)
     sizes, values = _lists(table, "values")
     n = sizes.size
     if "indices" not in table.column_names:
@@ -135,6 +125,41 @@ def _from_table(table: Any) -> tuple[Rows, bool]:
     return _from_sparse(csr_matrix((_numeric(values, "column 'values'"), numbers, indptr), (n, d)))
 
 
+def _from_columns(table: Any) -> tuple[Rows, bool]:
+    """Canonical rows of an Arrow table with a column of numbers for each feature.
+
+    Raises `WrongInput` for nulls, other types, and the index of a data frame, which is no feature.
+    """
+    stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in stored or re.fullmatch(r"__index_level_\d+__", name):
+            raise WrongInput(
+                f"column {name!r} is the index of a data frame and no feature; leave it out:"
+                f" table.drop_columns({name!r})"
+            )
+        if column.null_count:
+            row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise WrongInput(f"column {name!r} holds nulls, first in row {row}; remove such rows")
+        raw = _decoded(column).to_numpy(zero_copy_only=False)
+        if raw.dtype.kind == "O":
+            raise WrongType(f"column {name!r} is {column.type}; turn it into numbers first")
+        columns.append(_numeric(raw, f"column {name!r}"))
+    return _from_array(np.column_stack(columns) if columns else np.zeros((table.num_rows, 0)))
+
+
+def _decoded(column: Any) -> Any:
+    """An Arrow array with the values of a dictionary, and decimal fractions as float64."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_decimal(column.type):
+        # conversion via text rounds correctly; a direct cast to float64 does not
+        column = column.cast(pa.string()).cast(pa.float64())
+    return column
+
+
 def _lists(table: Any, name: str) -> tuple[Array, Array]:
     """Lengths (n,) and items of a list column of an Arrow table.
 
@@ -145,8 +170,8 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
 
     if table.column_names.count(name) != 1:
         raise WrongInput(
-            f"an Arrow table of prepared rows needs one column {name!r}; it has"
-            f" {', '.join(table.column_names)}"
+            f"an Arrow table with lists needs one column {name!r}, as prepared rows have; it has"
+            f" {', '.join(table.column_names)}. Otherwise give a column of numbers a feature"
         )
     column = table.column(name)
     try:
@@ -154,17 +179,11 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
         column = pa.chunked_array(
             column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         )
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = _decoded(column)
         missing = column.is_null().to_numpy()
         sizes = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
-        items = pc.list_flatten(column)
-        if pa.types.is_dictionary(items.type):
-            items = items.cast(items.type.value_type)
-        if pa.types.is_decimal(items.type):
-            # conversion via text rounds correctly; a direct cast to float64 does not
-            items = items.cast(pa.string()).cast(pa.float64())
-        elif pa.types.is_null(items.type):
+        items = _decoded(pc.list_flatten(column))
+        if pa.types.is_null(items.type):
             items = items.cast(pa.float64())
         raw = items.to_numpy()
     except pa.ArrowException as error:
@@ -247,12 +266,14 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
     if array.shape[1] == 0:
         raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     matrix = np.ascontiguousarray(_numeric(array, "X"))
-    plain = all_canonical(dense_rows(matrix, keep_zeros=True))  # then it has no zeros to drop
+    plain = canonical(dense_rows(matrix, keep_zeros=True))  # then it has no zeros to drop
     return dense_rows(matrix, keep_zeros=plain), plain
 
 
 def _from_sparse(X: Any) -> tuple[Rows, bool]:
     """Canonical rows of a sparse matrix (n, d), and whether the values are known to be finite."""
+    from scipy.sparse import csr_array
+
     if X.ndim != 2:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
     if getattr(X, "fill_value", 0) != 0:
@@ -260,57 +281,35 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
             f"X has the fill value {X.fill_value}; values that are not stored must be 0"
         )
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
-    rows = _as_it_is(csr)
-    if rows is not None and all_canonical(rows):
-        return sparse_rows(rows.indptr, rows.indices, rows.values, rows.n_features), True
-    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
-        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
-    if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
+    n, d = csr.shape
+    if csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1:
         raise WrongInput(
             f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
-            f" {len(csr.indptr)}; give an index for each value, and for {csr.shape[0]} rows an"
-            f" indptr of size {csr.shape[0] + 1}"
+            f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of size"
+            f" {n + 1}"
         )
-    if csr.indices.size > csr.indptr[-1]:  # there is room behind the last row
-        csr = csr.copy()
-        csr.prune()
-    if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
+        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
+    if d > MOST_FEATURES:
         raise WrongInput(
-            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
-            f" 0 to {csr.shape[1] - 1} only"
+            f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer"
         )
-    values = _numeric(csr.data, "X")
-    if not csr.has_canonical_format or values is not csr.data or (values == 0).any():
-        csr = csr.copy()  # the caller's matrix must not change
-        csr.data = values.copy()
-        csr.has_sorted_indices = csr.has_canonical_format = False
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
-    if csr.shape[1] > MOST_FEATURES:
+    used = slice(csr.indptr[-1])  # there may be room behind the last row
+    numbers, values = csr.indices[used], _numeric(csr.data[used], "X")
+    rows = sparse_rows(csr.indptr, numbers, values, d)
+    plain, wider = canonical(rows), numbers.dtype != np.int32  # those may have become others
+    if (wider or not plain) and numbers.size and (numbers.min() < 0 or numbers.max() >= d):
         raise WrongInput(
-            f"X has {csr.shape[1]} features; at most {MOST_FEATURES} are supported, hash them to"
-            " fewer"
+            f"X names features from {numbers.min()} to {numbers.max()}, but it has features 0 to"
+            f" {d - 1} only"
         )
-    return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1])), False
-
-
-def _as_it_is(csr: Any) -> Rows | None:
-    """The rows of a CSR matrix whose arrays are not copied, unchecked, with its type of feature
-    numbers; None if its arrays have other types or sizes than they should.
-    """
-    n, d = csr.shape
-    if (
-        csr.indices.dtype not in (np.int32, np.int64)
-        or csr.data.dtype not in FLOATS
-        or not csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
-        or len(csr.indptr) != n + 1
-        or csr.indptr[0] != 0
-        or d > MOST_FEATURES
-        or _decreases(csr.indptr)
-    ):
-        return None
-    indptr, indices = frozen(csr.indptr, np.int64), frozen(csr.indices, csr.indices.dtype)
-    return Rows(indptr, indices, 1, frozen(csr.data, csr.data.dtype), int(d), checked=False)
+    if plain:
+        return rows, True
+    # the caller's matrix must not change
+    csr = csr_array((values.copy(), numbers.copy(), csr.indptr.copy()), csr.shape)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    return sparse_rows(csr.indptr, csr.indices, csr.data, d), False
 
 
 def _decreases(indptr: Array) -> bool:

@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.numerics.llvm.plain_rows import AT_ONCE
 from koco_stream.streams.inputs import as_labels, as_rows
-from koco_stream.streams.rows import VALUES_AT_ONCE
 
 D = 9
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]
@@ -80,6 +78,8 @@ def test_arrow_tables__of_any_types_are_the_plain_rows(data):
     dense = pa.array(matrix.ravel().astype(np.int16))
     fixed = pa.FixedSizeListArray.from_arrays(dense, D)
     same(as_rows(pa.table({"values": arranged(fixed, how)})), matrix)
+    columns = {f"x{j}": pa.array(matrix[:, j]).cast(value_type) for j in range(D)}
+    same(as_rows(pa.table({name: arranged(one, how) for name, one in columns.items()})), matrix)
 
 
 def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
@@ -94,13 +94,20 @@ def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"indices": [[0]]}, "needs one column 'values'; it has indices"),
-        ({"values": [1.0]}, "column 'values' is double, not a list of numbers"),
+        ({"indices": [[0]]}, "needs one column 'values', as .* has indices"),
+        ({"values": [1.0], "indices": [[0]]}, "column 'values' is double, not a list of numbers"),
         ({"values": [["a"]]}, "column 'values' is list<.*string>, not a list of numbers"),
         ({"values": [[1.0], None], "indices": [[0], [1]]}, "'values' holds nulls, first in row 1"),
         ({"values": [[1.0], [2, None]], "indices": [[0], [1, 2]]}, "nulls, first in row 1"),
         ({"values": [[None]], "indices": [[0]]}, "column 'values' holds nulls, first in row 0"),
         ({"values": [None], "indices": [[0]]}, "'values' is null, not a list|holds nulls"),
+        ({"a": [1.0, None]}, "column 'a' holds nulls, first in row 1; remove such rows"),
+        ({"a": ["1.0"]}, "column 'a' is string; turn it into numbers first"),
+        (
+            {"a": [1.0], "__index_level_0__": [3]},
+            r"no feature; .*drop_columns\('__index_level_0__'",
+        ),
+        ({}, "0 feature"),
         ({"values": [[1.0]], "indices": [[0.5]]}, "'indices' holds float64; feature numbers"),
         ({"values": [[1.0]], "indices": [[True]]}, "column 'indices' holds bool; feature numbers"),
         ({"values": [[1.0]], "indices": [[-1]]}, "row 0 names feature -1; features are numbered"),
@@ -180,7 +187,7 @@ def test_masked_labels__are_refused():
         as_labels(np.ma.masked_array([1.0, 2.0], [False, True]), 2)
 
 
-PLACE, BLOCK = AT_ONCE, VALUES_AT_ONCE
+PLACE, BLOCK = 8, 64  # where a compiler may begin anew
 LONG = 2 * BLOCK + 5  # values: some blocks, and what is left
 
 
@@ -294,4 +301,28 @@ def test_feature_that_is_not_there__is_refused_in_any_row(at, feature):
     matrix = scipy.sparse.csr_array(np.eye(3))
     matrix.indices[at] = feature
     with pytest.raises(WrongInput, match="but it has features 0 to 2 only"):
+        as_rows(matrix)
+
+
+@pytest.mark.parametrize("spoilt", ["swapped", "twice"])
+def test_flags_that_are_no_longer_true__are_not_believed(spoilt):
+    """SciPy keeps what it has found of a matrix, whatever is written into its arrays since."""
+    matrix = scipy.sparse.csr_array(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert matrix.has_canonical_format
+    matrix.indices[:2] = [1, 0] if spoilt == "swapped" else [1, 1]
+    first = [2.0, 1.0, 3.0] if spoilt == "swapped" else [0.0, 3.0, 3.0]
+    same(as_rows(matrix), np.array([first, [4.0, 5.0, 6.0]]))
+
+
+def test_room_behind_the_last_row__is_not_read():
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    matrix.indices, matrix.data = np.int32([0, 1, 2, -7]), np.array([1.0, 1.0, 1.0, np.nan])
+    same(as_rows(matrix), np.eye(3))
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices", "data"])
+def test_arrays_that_do_not_fit__are_refused(name):
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    setattr(matrix, name, getattr(matrix, name)[:-1])
+    with pytest.raises(WrongInput, match=r"X has . values, . indices and an indptr of size"):
         as_rows(matrix)
