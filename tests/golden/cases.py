@@ -21,38 +21,12 @@ import numpy as np
 import scipy.sparse
 
 from koco_stream.learners import LEARNERS
+from tests.helpers.examples import EXAMPLES, width_of
 
 NUMBERS = Path(__file__).parent / "numbers.json"
 HELD_OUT = 20  # rows
 
 Given = dict[str, Any]
-
-BASES: dict[str, Given] = {name: {} for name in LEARNERS} | {
-    "OGD": {"step_size": 0.3},
-    "AdaGrad": {"step_size": 0.3},
-    "NAG": {"step_size": 0.3},
-    "FTRLProximal": {"step_size": 0.3, "l1": 0.1},
-    "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
-    "ONS": {"alpha": 0.5},
-    "RPSON": {"sketch_size": 3, "alpha": 0.5},
-    "FDSON": {"sketch_size": 3, "alpha": 0.5},
-    "RFDSON": {"sketch_size": 3},
-    "SAdaGrad": {"sketch_size": 3, "step_size": 0.3},
-    "AdaFD": {"sketch_size": 3, "step_size": 0.3},
-    "KORS": {"bandwidth": 2.0},
-    "PROSNKONS": {"alpha": 0.5, "bandwidth": 2.0},
-    "CONKONS": {"alpha": 0.5, "bandwidth": 2.0},
-    "BKONS": {"alpha": 0.5, "bandwidth": 2.0, "max_dictionary": 7},
-    "KONS": {"alpha": 0.5, "bandwidth": 2.0},
-    "SketchedKONS": {"alpha": 0.5, "bandwidth": 2.0, "sampling_floor": 0.2},
-    "KAWV": {"alpha": 0.5, "bandwidth": 2.0},
-    "PKAWV": {"alpha": 0.5, "bandwidth": 2.0},
-    "NONSALD": {"alpha": 0.5, "bandwidth": 2.0},
-    "NORMA": {"step_size": 0.2, "bandwidth": 2.0, "budget": 30},
-    "FOGD": {"step_size": 0.3, "n_frequencies": 21, "bandwidth": 2.0},
-    "NOGD": {"step_size": 0.3, "budget": 20, "rank": 7, "bandwidth": 2.0},
-    "DualSGD": {"regularisation": 0.1, "budget": 20, "n_frequencies": 21, "bandwidth": 2.0},
-}
 
 # The values that a number takes besides the base's, one at a time. Choices and booleans take all of
 # theirs.
@@ -289,18 +263,24 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         yield {"seed": 3}
 
 
-def cases_of(name: str) -> list[Case]:
-    """The cases of a learner. Raises `KeyError` for one without a base."""
-    base = BASES[name]
-    defaults = LEARNERS[name].defaults()
-    found = {}
-    for more in ({}, *other_values(name, base), *COMBINATIONS.get(name, [])):
+def cases_of(name: str, daily: bool = False) -> list[Case]:
+    """The cases of a learner. Raises `KeyError` for one without an example.
+
+    `daily`: the example on every input, and each other case on one of them, in turn; but none for
+    which the learner would be compiled anew.
+    """
+    base, defaults, found = EXAMPLES[name], LEARNERS[name].defaults(), {}
+    for turn, more in enumerate(({}, *other_values(name, base), *COMBINATIONS.get(name, []))):
         given = {
             q: value
             for q, value in {**base, **more}.items()
             if q not in defaults or value != defaults[q]
         }
-        for input_name in inputs():
+        names = [*inputs()]
+        if daily and more:
+            same = width_of(name, given) == width_of(name, base)
+            names = [names[turn % len(names)]] if same else []
+        for input_name in names:
             case = Case(name, given, input_name)
             found[case.name] = case
     return list(found.values())
@@ -343,9 +323,9 @@ def number_of(case: Case) -> str:
     return ":".join(digest(array) for array in (predictions, model.predict(data.held_out), *public))
 
 
-def numbers_of(name: str) -> dict[str, str]:
+def numbers_of(name: str, daily: bool = False) -> dict[str, str]:
     """The numbers of a learner's cases, by the names of these."""
-    return {case.name: number_of(case) for case in cases_of(name)}
+    return {case.name: number_of(case) for case in cases_of(name, daily)}
 
 
 def input_hashes() -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""An example of the parameters of every learner: what makes a small one, or its defaults."""
+"""An example of the parameters of every learner: what makes a small one, or its defaults.
+
+The sizes of sketches are such that with or without `diagonal`, and with the sizes up to 3, a line of
+a learner's table has the same width: it is part of a type, and a learner is compiled for each.
+"""
 
 from koco_stream.learners import LEARNERS
 
@@ -9,8 +13,8 @@ EXAMPLES = {name: {} for name in LEARNERS} | {
     "FTRLProximal": {"step_size": 0.3, "l1": 0.1},
     "OjaSON": {"sketch_size": 3, "alpha": 0.5, "sketch_rate": 8.0},
     "ONS": {"alpha": 0.5},
-    "RPSON": {"sketch_size": 3, "alpha": 0.5},
-    "FDSON": {"sketch_size": 3, "alpha": 0.5},
+    "RPSON": {"sketch_size": 2, "alpha": 0.5},
+    "FDSON": {"sketch_size": 2, "alpha": 0.5},
     "RFDSON": {"sketch_size": 3},
     "SAdaGrad": {"sketch_size": 3, "step_size": 0.3},
     "AdaFD": {"sketch_size": 3, "step_size": 0.3},
@@ -28,6 +32,18 @@ EXAMPLES = {name: {} for name in LEARNERS} | {
     "NOGD": {"step_size": 0.3, "budget": 20, "rank": 7, "bandwidth": 2.0},
     "DualSGD": {"regularisation": 0.1, "budget": 20, "n_frequencies": 21, "bandwidth": 2.0},
 }
+
+
+def width_of(name, given):
+    """The width of a line of the learner's table, which is part of a type; 0 if it has none."""
+    public = LEARNERS[name].complete({q: v for q, v in given.items() if q != "seed"})
+    return len(getattr(LEARNERS[name].to_params(public), "shape", ()))
+
+
+def sizes_of(name, given):
+    """The sketch sizes up to 6 with which a learner with these arguments is not compiled anew."""
+    width = width_of(name, EXAMPLES[name])
+    return [m for m in range(1, 7) if width_of(name, {**given, "sketch_size": m}) == width]
 
 
 def make(name, **more):

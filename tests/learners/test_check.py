@@ -2,9 +2,8 @@
 
 import pytest
 
-from koco_stream.learners import LEARNERS, learner_called, learner_named
+from koco_stream.learners import learner_called, learner_named
 from koco_stream.learners.contract import check_contract
-from tests.helpers.examples import EXAMPLES
 from tests.helpers.project import ROOT
 
 INIT = "return State(np.zeros(n_features))"
@@ -76,15 +75,3 @@ def test_fault__is_found_in_words(fault, tmp_path):
     changes, said = FAULTS[fault]
     found = found_in(tmp_path, changes)
     assert any(said in one for one in found), found
-
-
-SOME = ("OjaSON", "SketchedKONS", "Constant")  # one of each kind
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in SOME else pytest.mark.soak) for name in LEARNERS],
-)
-def test_learners_of_the_library__keep_every_promise(name):
-    outcomes = check_contract(LEARNERS[name], EXAMPLES.get(name))
-    assert [outcome for outcome in outcomes if outcome.found] == []

@@ -1,5 +1,5 @@
-"""`predict` is the next prediction, to the bit: for every learner, option and input, also after the
-learner was copied or kept.
+"""`predict` is the next prediction, to the bit: for every learner and input, also after the learner
+was copied or kept.
 """
 
 import copy
@@ -14,7 +14,8 @@ import koco_stream
 from koco_stream import OjaSON, WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.saved import state_arrays
-from tests.golden.cases import cases_of, made
+from tests.golden.cases import Case, inputs, made
+from tests.helpers.examples import EXAMPLES
 from tests.helpers.wire import as_on_a_worker
 
 HALF, AHEAD = 60, 4  # rows that are learnt from, and rows that are looked at
@@ -36,12 +37,12 @@ def public(model):
 
 
 def learnt(name):
-    """The learner's cases, each with its model after half of the rows, its input and labels."""
-    for case in cases_of(name):
-        model, data, labels = made(case)
+    """For each input: its name, the learner after half of its rows, the input and its labels."""
+    for source in inputs():
+        model, data, labels = made(Case(name, EXAMPLES[name], source))
         with suppress(FloatingPointError):  # what diverged has no next prediction
             model.partial_fit(data.X[:HALF], labels[:HALF])
-            yield case, model, data, labels
+            yield source, model, data, labels
 
 
 def copies(model, folder):
@@ -57,14 +58,14 @@ def copies(model, folder):
 
 @every_learner
 def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tmp_path):
-    for case, model, data, labels in learnt(name):
+    for source, model, data, labels in learnt(name):
         before, seen, rows = bits(model), public(model), data.X[HALF : HALF + AHEAD]
         ahead = model.predict(rows)
         for how, other in {"itself": model, **copies(model, tmp_path)}.items():
-            assert other.predict(rows).tobytes() == ahead.tobytes(), (case.name, how)
-            assert public(other) == seen, (case.name, how)
+            assert other.predict(rows).tobytes() == ahead.tobytes(), (source, how)
+            assert public(other) == seen, (source, how)
         unlearnt = type(model)(**model.get_params()).partial_fit(data.X[:HALF], labels[:HALF])
-        assert bits(unlearnt) == before, case.name
+        assert bits(unlearnt) == before, source
         limit = getattr(model._params, "clip", np.inf)
         for t in range(AHEAD):
             # Each row's own prediction is made when the rows before it have not been learnt from,
@@ -72,12 +73,12 @@ def test_predict__is_the_next_prediction_to_the_bit_and_changes_nothing(name, tm
             other, row = copy.deepcopy(unlearnt), slice(HALF + t, HALF + t + 1)
             with suppress(FloatingPointError):
                 first = np.clip(other.progressive(data.X[row], labels[row]), -limit, limit)
-                assert first.tobytes() == ahead[t : t + 1].tobytes(), (case.name, t)
+                assert first.tobytes() == ahead[t : t + 1].tobytes(), (source, t)
 
 
 @every_learner
 def test_copies__go_on_to_the_same_bits(name, tmp_path):
-    for case, model, data, labels in learnt(name):
+    for source, model, data, labels in learnt(name):
         model.predict(data.X[:3])
         ends = {}
         for how, other in {**copies(model, tmp_path), "itself": model}.items():
@@ -85,17 +86,17 @@ def test_copies__go_on_to_the_same_bits(name, tmp_path):
                 ends[how] = other.progressive(data.X[HALF:], labels[HALF:]).tobytes()
             except FloatingPointError:
                 ends[how] = other.rounds_
-        assert len(set(ends.values())) == 1, case.name
+        assert len(set(ends.values())) == 1, source
 
 
 @every_learner
 def test_state__holds_no_memory_twice(name):
     # Copying an array and a view of it makes two arrays of them: what one is told the other does
     # not hear.
-    for case, model, _, _ in learnt(name):
+    for source, model, _, _ in learnt(name):
         arrays = [array for array in leaves(model._state) if array.size]
         for i, one in enumerate(arrays):
-            assert not any(np.may_share_memory(one, other) for other in arrays[:i]), case.name
+            assert not any(np.may_share_memory(one, other) for other in arrays[:i]), source
 
 
 def leaves(state):

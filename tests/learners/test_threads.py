@@ -18,7 +18,6 @@ from sklearn.base import clone
 
 import koco_stream
 from koco_stream import NORMA, OGD, PROSNKONS, Batch, Classifier
-from koco_stream.learners import LEARNERS
 from koco_stream.learners.saved import state_arrays
 from koco_stream.river import RiverClassifier, RiverRegressor
 from tests.helpers.examples import make
@@ -70,7 +69,10 @@ def one_by_one(model):
 
 # How an object is made, the call of thread k, and the numbers by which its state is seen.
 OBJECTS = {
-    **{name: (lambda name=name: make(name), learning(Y), predicted) for name in LEARNERS},
+    **{
+        name: (lambda name=name: make(name), learning(Y), predicted)
+        for name in ("OjaSON", "KONS", "CONKONS")  # one of each kind of scan
+    },
     "a user's": (Counting, learning(Y), lambda model: [model.rounds_, model.calls]),
     "of two classes": (lambda: Classifier(OGD()), learning(SIGNS, classes=[-1, 1]), scores),
     "of three": (lambda: Classifier(make("KONS")), learning(CLASSES, classes=[0, 1, 2]), scores),

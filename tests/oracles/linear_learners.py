@@ -1,0 +1,207 @@
+"""The literal reference of every linear learner, by its name and arguments, and how far from it a
+learner may be.
+
+A reference is run in long double, and several times in double. If these agree to 1e-9 of the clip,
+so must the learner; where they do not, the stream is badly conditioned, and the learner's error may
+be ten times what the worst reference in double has.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from koco_stream.learners import LEARNERS
+from tests.helpers.linear_streams import projections, start_of
+from tests.oracles import first_order
+from tests.oracles.losses import curvatures, slopes
+from tests.oracles.matrix_steps import MatrixSteps
+from tests.oracles.sketched_newton import (
+    BufferedFrequentDirections,
+    FullMatrix,
+    Oja,
+    RandomProjection,
+    sketched_newton,
+)
+
+SMALL = 1e-9  # of the clip: what rounding may do to a prediction on a well-conditioned stream
+MULTIPLE = 10  # of the error of references in double, on other streams
+OF_INVERSES = 100  # the same for ONS and FDSON, which keep an inverse through rank-one changes
+# from the round on where the error of a reference in double is this share of uᵀx, or of the clip,
+# nothing is compared
+LOST = 1e-2
+FIRST_ORDER = {
+    "OGD": first_order.ogd,
+    "AdaGrad": first_order.adagrad,
+    "NAG": first_order.nag,
+    "FTRLProximal": first_order.ftrl_proximal,
+}
+WITH_EIGENVECTORS = ("RFDSON", "SAdaGrad", "AdaFD")
+NAMED = ("step_size", "step_schedule", "alpha", "projection", "diagonal", "damping", "l1", "l2")
+
+
+class Run(NamedTuple):
+    """Predictions (n,), weights (d,), uᵀx (n,) before it is bounded, and the sketch, or None."""
+
+    predictions: np.ndarray
+    weights: np.ndarray
+    products: np.ndarray
+    sketch: object
+
+
+def options_of(name, *drawn):
+    """A learner's arguments: its defaults, and of `drawn` those that it has."""
+    own = {"seed": 0, **LEARNERS[name].defaults()}
+    for more in drawn:
+        own |= {k: v for k, v in more.items() if k in own}
+    return own
+
+
+class Reference(NamedTuple):
+    """A learner's reference on given rows: `run` makes it anew. `options` are complete."""
+
+    name: str
+    options: dict
+    X: np.ndarray
+    y: np.ndarray
+
+    def rows(self):
+        """X, with the intercept's column if there is one."""
+        return np.hstack([self.X, np.ones((len(self.X), int(self.options["fit_intercept"])))])
+
+    def run(self, dtype=float, order=slice(None), noise=None, printed=False):
+        """The reference after all rows, with the features in this order. `noise`: as in
+        `sketched_newton`. `printed`: as in its `Sketch`.
+        """
+        o, rows = self.options, self.rows()[:, order]
+        shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
+        own = shared | {k: o[k] for k in NAMED if k in o}
+        if self.name in FIRST_ORDER:
+            predictions, weights = FIRST_ORDER[self.name](rows, self.y, **own)
+            return Run(predictions, weights, predictions, None)
+        steps = {}
+        if "curvature" in o:
+            steps["curvature"] = o["curvature"] or curvatures[o["loss"]](o["clip"])
+            steps["decreasing"] = o["curvature_schedule"] == "decreasing"
+        if self.name in WITH_EIGENVECTORS:
+            made = MatrixSteps(self.name, **shared, **self.of_matrix(steps)).run(rows, self.y)
+            return Run(np.array(made.predictions), made.weights, np.array(made.products), made)
+        sketch = self.sketch(len(rows), order)
+        sketch.printed = printed
+        found = sketched_newton(rows, self.y, sketch, noise=noise, **steps, **own)
+        return Run(found[0], found[1], found[3], found[2])
+
+    def of_matrix(self, steps):
+        """The arguments of `MatrixSteps` beside those of all references."""
+        o, m = self.options, self.options["sketch_size"]
+        size = {"size": m, "buffer": min(-(-2 * m // 3), 14)}
+        if self.name == "RFDSON":
+            return size | steps | {
+                "floor": o["alpha"], "growth": 0.5, "projection": o["projection"]
+            }
+        growth, floor = (1.0, "alpha") if self.name == "SAdaGrad" else (0.0, "delta")
+        return size | {"growth": growth, "floor": o[floor], "step_size": o["step_size"]}
+
+    def sketch(self, n, order):
+        """A new sketch of such a learner, for n rows and the features in this order."""
+        o, m = self.options, self.options.get("sketch_size")
+        match self.name:
+            case "OjaSON":
+                start = random_start(o, self.X.shape[1])
+                return Oja(m, o["sketch_rate"], None if start is None else start[:, order])
+            case "RPSON":
+                return RandomProjection(projections(m, o["seed"], n))
+            case "FDSON":
+                return BufferedFrequentDirections(m)
+        return FullMatrix()
+
+    def in_double(self):
+        """Runs in double, of which one may be right by luck: with the features in several orders;
+        with the noise that rounding makes, and with A⁻¹ by the paper's formula.
+        """
+        d = self.rows().shape[1]
+        backward, mixed = slice(None, None, -1), np.random.default_rng(0).permutation(d)
+        for order in (slice(None), backward, mixed):
+            run = self.run(order=order)
+            yield run._replace(weights=in_place(run.weights, order))
+        if self.name not in (*FIRST_ORDER, *WITH_EIGENVECTORS):
+            yield from (self.run(noise=np.random.default_rng(seed)) for seed in range(2))
+            yield self.run(printed=True)
+
+
+def in_place(weights, order):
+    """Weights of features in this order, in the order of the features."""
+    found = np.empty_like(weights)
+    found[order] = weights
+    return found
+
+
+def random_start(options, d):
+    """V_0 (m, d) of an OjaSON that has seen no row, without the rows that d leaves no room for;
+    None if its sketch starts from gradients.
+    """
+    if options["sketch_start"] == "gradients":
+        return None
+    V = start_of(LEARNERS["OjaSON"](**options), d)
+    return V[np.any(V != 0, axis=1)]
+
+
+def assert_agrees(reference, predictions, model=None, small=SMALL):
+    """The predictions are those of the reference in long double, as far as references in double say
+    that they can be; so are the weights and the sketch of `model`. NaN stands for the rounds after
+    a divergence. Returns the number of rounds that were compared at `small`.
+
+    What double arithmetic may do is measured on uᵀx, since the bound on predictions hides what is
+    beyond it.
+    """
+    clip = reference.options["clip"]
+    with np.errstate(all="ignore"):
+        exact, doubles = reference.run(np.longdouble), [*reference.in_double()]
+        errors = np.max([np.abs(run.products - exact.products) for run in doubles], axis=0)
+        errors = np.where(np.isfinite(errors), errors, np.inf).astype(float)
+        sizes = np.maximum(clip, np.abs(exact.products)).astype(float)
+        so_far = np.maximum.accumulate(errors / sizes)
+        off = np.abs(predictions - exact.predictions) / clip
+    multiple = OF_INVERSES if reference.name in ("ONS", "FDSON") else MULTIPLE
+    allowed = np.maximum(small, multiple * np.maximum(errors / clip, so_far))
+    known = ~np.isnan(predictions)
+    wrong = np.flatnonzero(~(off <= allowed) & (so_far < LOST) & known)
+    assert wrong.size == 0, (
+        f"row {wrong[0]}: {predictions[wrong[0]]!r}, reference {exact.predictions[wrong[0]]!r};"
+        f" error {float(off[wrong[0]]):.1e} of the clip, allowed {allowed[wrong[0]]:.1e}"
+    )
+    if model is not None and known.all() and so_far[-1] < LOST:
+        w = exact.weights.astype(float)
+        lost = max(np.abs(run.weights - w).max() for run in doubles)
+        near = max(10 * SMALL * max(clip, np.abs(w).max()), multiple * lost)
+        np.testing.assert_allclose(model.coef_, w, rtol=0, atol=near)
+        if so_far[-1] < SMALL and exact.sketch is not None:
+            assert_same_sketch(reference.name, model, exact.sketch)
+    return int(np.sum((allowed == small) & known))
+
+
+def assert_same_sketch(name, model, sketch):
+    """The learner's sketch is the reference's, rows up to their sign where only that is defined."""
+    near = {"rtol": 1e-8, "atol": 1e-8}
+    if name == "OjaSON":
+        filled = len(sketch.V)
+        np.testing.assert_allclose(model.sketch_[:filled], sketch.V.astype(float), **near)
+        assert not model.sketch_[filled:].any()
+        values = sketch.eigenvalues.astype(float)
+        np.testing.assert_allclose(model.eigenvalues_[:filled], values, **near)
+    elif name != "ONS":
+        S, found = sketch.S.astype(float), model.sketch_
+        if name == "RPSON":
+            np.testing.assert_allclose(found, S, **near)
+            return
+        size = max(np.abs(S.T @ S).max(), *map(float, getattr(sketch, "rhos", ())), 1.0)
+        np.testing.assert_allclose(found.T @ found, S.T @ S, rtol=0, atol=1e-8 * size)
+        if name == "FDSON":
+            np.testing.assert_allclose(model.buffer_, sketch.buffer.astype(float), **near)
+            return
+        assert int(model._state.shrinks) == len(sketch.rhos)
+        assert (np.diff(model.eigenvalues_) <= 0).all()
+        np.testing.assert_allclose(
+            found @ found.T, np.diag(model.eigenvalues_), rtol=0, atol=1e-8 * size
+        )
+        if name != "AdaFD":
+            np.testing.assert_allclose(model.alpha_, float(sketch.floor), atol=1e-8 * size)
