@@ -161,8 +161,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """List all runs of a sweep, without duplicates.
 
     A dataset that is not prepared yet gets a placeholder for its hash, which is enough to count
-    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class, or if it
-    has too many features for a learner.
+    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class.
     """
     runs: list[Run] = []
     computed: set[str] = set()  # metrics
@@ -181,8 +180,6 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             try:
                 for run in {run.loss: run for run in [*mine, *later]}.values():
                     replace(run, stream=whole).check_labels(classes, task)
-                for run in mine:
-                    run.check_features(size.n_features)
             except WrongInput as error:
                 raise WrongInput(f"{sweep.path}: {error}") from None
             runs += mine

@@ -323,12 +323,6 @@ class Spec:
         return bool(q["fit_intercept"])
 
     @classmethod
-    def check_features(cls, q: Public, d: int) -> None:
-        """Raise `WrongInput`, with the remedy, if it cannot learn from rows of d features, an
-        intercept counted.
-        """
-
-    @classmethod
     def sampling(cls, q: Public) -> Sampling | None:
         """What decides whether rows join its dictionary; None if it has none that grows so."""
         return None

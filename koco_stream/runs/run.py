@@ -128,13 +128,6 @@ class Run:
                 f" but dataset {name} has real targets"
             )
 
-    def check_features(self, n_features: int) -> None:
-        """Raise `WrongInput`, with the remedy, if a dataset has too many for the learner."""
-        try:
-            self.learner_class.check_features(self.params, n_features + self.adds_intercept)
-        except WrongInput as error:
-            raise WrongInput(f"dataset {self.stream.dataset!r}: {error}") from None
-
     def _check_multiclass(self, classes: list[float], task: str) -> None:
         """Raise `WrongInput` if not all classes of a dataset can be learnt."""
         name = repr(self.stream.dataset)

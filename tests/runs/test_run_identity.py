@@ -28,24 +28,13 @@ def hashed(text):
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"carry": "both"}, {"dictionary": "kors"}, {"threshold": 0.5}],
-    ids=["not given", "given at its default", "the dictionary too", "where it does not matter"],
+    [{}, {"carry": "both"}],
+    ids=["not given", "given at its default"],
 )
 def test_run_of_con_kons__keeps_the_identity_it_had_before_later_parameters(given):
     run = Run.of(STREAM, "CONKONS", {"alpha": 2, **given}, 5)
     assert run.run_id == hashed(BEFORE_CARRY)
-    assert not {"carry", "dictionary", "threshold"} & set(run.params)
-
-
-def test_run_of_con_kons__without_kors_has_no_seed_and_none_of_kors_s_parameters():
-    given = {"dictionary": "ald", "threshold": 0.2}
-    run, other = (
-        Run.of(STREAM, "CONKONS", {**given, **more}, seed)
-        for more, seed in (({}, 1), ({"beta": 4.0, "ridge": 9.0}, 2))
-    )
-    assert run.run_id == other.run_id
-    assert run.params["threshold"] == 0.2
-    assert not {"ridge", "beta", "epsilon", "estimate"} & set(run.params)
+    assert "carry" not in run.params
 
 
 def test_run_of_con_kons__with_another_carry_is_another_run():

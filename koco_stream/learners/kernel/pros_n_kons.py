@@ -29,7 +29,7 @@ from koco_stream.kernels.dictionary import (
 )
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined, sampling_of
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -309,18 +309,15 @@ class PROSNKONS(DictionaryLearner):
         return Params(
             **newton_params(q),
             restart=cls.restart,
-            forget=cls.restart or q["carry"] == "weights",
-            threshold=real(q, "threshold") if q.get("dictionary") == "ald" else 0.0,
+            forget=cls.restart or q.get("carry") == "weights",
+            threshold=real(q, "threshold") if "threshold" in q else 0.0,
             kors=kors.KORS.to_params(q),
         )
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: that of its KORS, or the threshold."""
-        if q.get("dictionary") != "ald":
-            return kors.KORS.sampling(q)
-        threshold = real(q, "threshold")
-        return sampling_of(q, threshold / 2.0, 1.0)._replace(threshold=threshold)
+        """What decides whether rows join the dictionary: that of its KORS."""
+        return kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

@@ -2,7 +2,6 @@
 that is reported. When one of them equals another, and what each carries and returns.
 """
 
-import warnings
 from itertools import product
 
 import numpy as np
@@ -163,21 +162,6 @@ def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
         same = np.count_nonzero(size < limit) + 1
         assert limited.progressive(X, y)[:same].tobytes() == predictions[:same].tobytes(), limit
         assert len(limited.dictionary_) == min(limit, size[-1])
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_nons_ald__is_con_kons_with_its_dictionary_and_curvature_to_the_bit(loss):
-    X, y = stream(8, n=400)
-    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
-    given = {"bandwidth": 0.5, "loss": loss, "clip": 0.8, "threshold": 0.05}
-    usual = 1 / (4 * 0.8**2 + 4) if loss == "squared" else float(np.exp(-0.8))
-    model = NONSALD(**given)
-    same = CONKONS(**given, dictionary="ald", curvature=usual)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # labels beyond the clip
-        assert model.progressive(X, y).tobytes() == same.progressive(X, y).tobytes()
-    assert model.dictionary_.tolist() == same.dictionary_.tolist()
-    assert 20 < len(model.dictionary_) < 400
 
 
 def test_batch__is_the_best_in_the_span_of_the_final_dictionary():

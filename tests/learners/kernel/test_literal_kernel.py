@@ -54,7 +54,7 @@ KERNELS = [
 ]
 FAMILY = [
     *(("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")),
-    *(("CONKONS", "ald"), ("NONSALD", "ald")),
+    ("NONSALD", "ald"),
 ]
 each = settings(
     max_examples=120,
@@ -303,7 +303,7 @@ def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
 def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     """(features, the reference, the learner's options) of PROS-N-KONS or one of its kin."""
     if carry == "ald":
-        return with_ald(stream, dtype, steps, sampling, ridge, name)
+        return nons_ald(stream, dtype, steps, ridge)
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
     own = {"BKONS": {"max_dictionary": most}, "CONKONS": {"carry": carry}}.get(name, {})
     limit = own.get("max_dictionary", np.inf)
@@ -313,14 +313,12 @@ def pros_n_kons(stream, dtype, steps, sampling, ridge, name, carry, most):
     return Phi, reference, options
 
 
-def with_ald(stream, dtype, steps, sampling, threshold, name):
-    """The same of CON-KONS with approximate linear dependence, or of NONS-ALD."""
+def nons_ald(stream, dtype, steps, threshold):
+    """The same of NONS-ALD."""
     Phi, constants = stream.phi(dtype), newton_constants(stream, steps, 0.5)
     threshold = min(threshold, 0.3)
     given = {**steps, "threshold": threshold, **stream.common, **stream.kernel}
-    if name == "CONKONS":
-        given |= {**sampling, "dictionary": "ald"}
-    elif steps["curvature"] is None:
+    if steps["curvature"] is None:
         usual = 2.0 * constants["curvature"]  # the loss's σ
         if constants["loss"] == "squared":
             usual = 1.0 / (4.0 * stream.clip**2 + 4.0)
@@ -592,10 +590,7 @@ OCCUR = {
         "sampling_floor 1.0",
     },
     **{f"{name}-{carry}": PROS for name, carry in FAMILY if carry != "ald"},
-    **{
-        f"{name}-ald": (PROS - SAMPLING - {"no coordinate"}) | {"joins", "is dependent"}
-        for name in ("CONKONS", "NONSALD")
-    },
+    "NONSALD-ald": (PROS - SAMPLING - {"no coordinate"}) | {"joins", "is dependent"},
     "BKONS-none": PROS | {"dictionary at its maximum"},
     "NORMA": STREAMS
     | KERNEL
