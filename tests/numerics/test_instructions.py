@@ -125,7 +125,10 @@ def test_point_panels(n, kind):
     out = np.zeros((2, room))
     out[:, :n] = draw.standard_normal((2, n))
     check(panels, "products", points, line_of, idx, val, n, out, room)
-    check(panels, "gaussian", draw.random(room), 2.5, 0.3, n, out, room)
+    norms = draw.random(room)
+    out[1, :n:3] = (norms[:n:3] + 2.5) / 2.0  # distances of 0 and of less, by rounding
+    check(panels, "gaussian", norms, 2.5, 0.3, n, out, room)
+    check(panels, "exponential", -0.3 * n)
     check(panels, "apply", matrix, True, 0, n, out, room, out, 0)
     check(panels, "apply", matrix, True, 16, n, out, room, out, 0)
     check(panels, "apply", matrix, False, 0, n, out, room, out, 0)

@@ -27,9 +27,7 @@ def hashed(text):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{}, {"carry": "both"}],
-    ids=["not given", "given at its default"],
+    "given", [{}, {"carry": "both"}], ids=["not given", "given at its default"]
 )
 def test_run_of_con_kons__keeps_the_identity_it_had_before_later_parameters(given):
     run = Run.of(STREAM, "CONKONS", {"alpha": 2, **given}, 5)

@@ -91,7 +91,7 @@ def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:
         growth = size.growth
         most = int(SPARE * growth.last) + BLOCK
     n = capacity(min(most, limit, size.rounds))
-    points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d)
+    points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d, size.s)
     # The old and the new arrays, of half the length, both exist while the dictionary grows.
     floats = int(1.5 * points + 1.25 * matrices * n * n) + 32 * n + 4096
     return Cost(floats, dictionary_nanoseconds(growth, size.s, matrices))

@@ -3,6 +3,7 @@
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
 from koco_stream.learners.spec import Parameter
 
+
 class CONKONS(PROSNKONS):
     """PROS-N-KONS that keeps its solution when a point joins the dictionary, instead of restarting.
 

@@ -24,7 +24,6 @@ import numpy as np
 from koco_stream.kernels.dictionary import Points, kernel_row, no_points, points_floats
 from koco_stream.kernels.kernel import Kernel, gaussian_kernel
 from koco_stream.kernels.leaving_points import (
-    FIRST_LENGTH,
     Holdings,
     join,
     leave,
@@ -117,7 +116,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has `features` non-zeros."""
-    points, held = with_room(s.points, s.held, params.budget, features)
+    points, held = with_room(s.points, s.held, features)
     return s._replace(points=points, held=held)
 
 
@@ -265,8 +264,8 @@ class DualSGD(FourierLearner, DictionaryLearner):
         budget, D = whole(q, "budget"), whole(q, "n_frequencies")
         lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
         # The old and the new arrays both exist while the dictionary grows.
-        points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
-        points += 2 * lines + budget * (int(size.s) + FIRST_LENGTH)  # what they hold
+        points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget)
+        points += 2 * lines  # what they hold
         floats, nanoseconds = fourier_cost(D, size)
         floats += points + (2 * budget + 2) * room_for(D)
         return Cost(floats, 200 + nanoseconds + budget * (3 + 0.1 * size.s))

@@ -108,7 +108,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has `features` non-zeros."""
     points = grown(s.points, features)
-    room = points.norms.size
+    room = points.rounds.size
     return s._replace(
         points=points,
         roots=lengthened(s.roots, room),

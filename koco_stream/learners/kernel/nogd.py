@@ -295,7 +295,7 @@ class NOGD(DictionaryLearner):
         room, rank_room = room_for(budget), room_for(rank)
         # Twice, since the old and the new arrays both exist while the points' lines grow.
         lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
-        points = 2 * points_floats(budget, lines, size.d) + 4 * room
+        points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room
         mapping = 0.1 * budget * rank_room + 3.0 * budget**3 / max(size.rounds, 1)
         return Cost(
             points + room * (room + rank_room + 3) + 2 * rank_room + 64,

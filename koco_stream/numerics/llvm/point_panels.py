@@ -8,11 +8,13 @@ therefore changes any number. As in `koco_stream.numerics.llvm.feature_lines`, e
 instructions beside a Python loop that specifies it.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from koco_stream.numerics.llvm.elementary import (
     emit_cos_sin,
@@ -22,6 +24,7 @@ from koco_stream.numerics.llvm.elementary import (
 )
 from koco_stream.numerics.llvm.registers import (
     DOUBLE,
+    INT32,
     INT64,
     Line,
     Lines,
@@ -35,6 +38,9 @@ from koco_stream.types import Array
 
 BLOCK = 16
 HALF = 8
+# The share of ‖x‖² + ‖z‖² below which ‖x − z‖², as a difference of these, has too few digits: a
+# Gaussian kernel value would be wrong by about 10⁻¹⁰.
+CLOSE = 1e-6
 CHUNK = 128  # lines of a panel and of a tile that stay in the processor's first cache
 
 
@@ -131,27 +137,48 @@ def _line_at(panels: Memory, first: Any, j: Any) -> Any:
     return panels.at(panels.b.mul(first, panels.shape[-2]), panels.b.mul(j, INT64(BLOCK)))
 
 
-def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> None:
-    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−max(‖x‖² +
-    ‖x_p‖² − 2·out[at + p], 0)·scale).
+def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> bool:
+    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−D·scale) with
+    D = ‖x‖² + ‖x_p‖² − 2·out[at + p].
+
+    Where D is below CLOSE·(‖x‖² + ‖x_p‖²), or NaN, it has lost its digits, and the value is NaN.
+    Returns whether there are such, in the padding too.
     """
     end = room_for(n)
-    distances = np.maximum((n2 + norms[:end]) - 2.0 * out.reshape(-1)[at : at + end], 0.0)
-    _write(out, at, literal_exp(distances * -scale))
+    sums = n2 + norms[:end]
+    distances = sums - 2.0 * out.reshape(-1)[at : at + end]
+    far = sums * CLOSE <= distances
+    _write(out, at, literal_exp(np.where(far, distances, np.nan) * -scale))
+    return not far.all()
 
 
-@instruction(types.void, literal_gaussian, BLOCK)
-def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> None:
+@instruction(types.boolean, literal_gaussian, BLOCK)
+def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
     """The instructions of `literal_gaussian`."""
-    negative = e.b.fneg(scale)
+    negative, nothing = e.b.fneg(scale), e.zeros() + math.nan
+    all_far = cgutils.alloca_once_value(e.b, INT64(-1))
     with e.loop(INT64(0), n, BLOCK) as first:
         address = out.at(at, first)
-        distances = e.load(norms.at(first)) + n2 - e.load(address) * 2.0
-        zero = ir.Constant(distances.registers[0].type, None)
-        positive = [
-            e.b.select(e.b.fcmp_ordered("<", x, zero), zero, x) for x in distances.registers
-        ]
-        e.store(emit_exp(Line(e.b, positive) * negative), address)
+        sums = e.load(norms.at(first)) + n2
+        distances = sums - e.load(address) * 2.0
+        far = (sums * CLOSE).at_most(distances)
+        for register in far.registers:
+            bits = e.b.bitcast(register, ir.IntType(register.type.count))
+            e.b.store(e.b.and_(e.b.load(all_far), e.b.sext(bits, INT64)), all_far)
+        e.store(emit_exp(distances.where(far, nothing) * negative), address)
+    return e.b.icmp_signed("!=", e.b.load(all_far), INT64(-1))
+
+
+def literal_exponential(x: float) -> float:
+    """e^x, as `gaussian` computes it."""
+    return float(literal_exp(np.array([x]))[0])
+
+
+@instruction(types.float64, literal_exponential, 1)
+def exponential(e: Lines, x: Any) -> Any:
+    """The instructions of `literal_exponential`."""
+    (value,) = emit_exp(e.zeros() + x).registers
+    return e.b.extract_element(value, INT32(0))
 
 
 def literal_apply(
