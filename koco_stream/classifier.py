@@ -18,9 +18,10 @@ from koco_stream.learners.saved import (
     revived,
     write_model,
 )
-from koco_stream.learners.several import side_by_side
+from koco_stream.learners.shared_kernel_scan import advance_states
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.inputs import as_rows, label_vector
+from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array
 
 INHERITED = ("n_features_in_", "feature_names_in_", "rounds_")
@@ -320,4 +321,28 @@ def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
     """
     if len(learners) == 1:
         return learners[0].progressive(X, signs[0])
-    return side_by_side(learners, X, signs).T
+    rows, _ = learners[0].begin(X, signs[0])
+    for learner, y in zip(learners[1:], signs[1:], strict=True):
+        learner.begin(rows, y)
+    if learners[0].fit_intercept:
+        rows = with_intercept(rows)
+    predictions = np.empty(signs.shape)
+    states, done, failures = advance_states(
+        [type(learner) for learner in learners],
+        [learner._params for learner in learners],
+        [learner._state for learner in learners],
+        rows,
+        signs,
+        predictions,
+    )
+    for learner, state, rounds in zip(learners, states, done, strict=True):
+        learner._state = state
+        learner.rounds_ += rounds
+    if failures:
+        raise next(iter(failures.values()))
+    if min(done) < rows.n_rows:
+        for learner in learners:
+            learner._diverged = True
+        k = done.index(min(done))
+        raise learners[k].divergence(done[k], predictions[k, done[k]])
+    return predictions.T

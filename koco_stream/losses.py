@@ -117,13 +117,21 @@ def loss_value(loss: int, y_hat: float, y: float) -> float:
     return short * short if loss == SQUARED_HINGE else short
 
 
+# When a prediction meets a label, or a margin 1, rounding is left: relative to what cancels, less
+# than this.
+NO_DIFFERENCE = 1e-12
+
+
 @jit
 def loss_slope(loss: int, y_hat: float, y: float) -> float:
-    """The derivative ℓ'(ŷ, y) of the loss in ŷ."""
-    if loss == SQUARED:
-        return 2.0 * (y_hat - y)
-    if loss == HALF_SQUARED:
-        return y_hat - y
+    """The derivative ℓ'(ŷ, y) of the loss in ŷ; 0 where it would be a difference of rounding, so
+    that the last digit of a prediction does not decide whether there is a gradient.
+    """
+    if loss == SQUARED or loss == HALF_SQUARED:
+        rest = y_hat - y
+        if abs(rest) <= NO_DIFFERENCE * (abs(y_hat) + abs(y)):
+            return 0.0
+        return 2.0 * rest if loss == SQUARED else rest
     margin = y * y_hat
     if loss == LOGISTIC:
         if margin > 0.0:
@@ -131,38 +139,34 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
             return -y * e / (1.0 + e)
         return -y / (1.0 + math.exp(margin))
     short = 1.0 - margin
-    if short <= 0.0:
+    if short <= NO_DIFFERENCE * (1.0 + abs(margin)):
         return 0.0
     return -2.0 * y * short if loss == SQUARED_HINGE else -y
 
 
 # Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 500 as measured
 # (docs/reliability.md): within 10⁻⁶ of the clip for steps up to this many clips.
-MOST_CLIPS = 1e7
-# In single precision: the largest value of a row, or number of its gradient, and the least for the
-# largest value of a row. Their squares, and sums of these, are within 10⁻⁴⁵ to 10³⁸.
-MOST_IN_SINGLE, LEAST_IN_SINGLE = 1e15, 1e-20
+MOST_CLIPS = 1e9
+
+
+UNCERTAIN = 1e-15  # by so much of the longest step rounding may move a prediction
 
 
 @jit
-def leaves_single(slope: float, val: Array) -> bool:
-    """Whether a row x or its gradient ℓ'x makes numbers, or squares of numbers, that single
-    precision cannot hold.
+def in_doubt(reach: float, excess: float, most: float) -> bool:
+    """Whether double precision cannot vouch for six digits of a prediction: if `reach`, the longest
+    step of the weights so far times the length of the row, is above `most`.
+
+    `excess` is how far uᵀx lies beyond [−C, C]: where rounding cannot bring it back, the prediction
+    is C whatever its digits.
     """
-    most = MOST_IN_SINGLE / max(abs(slope), 1.0)
-    too_large = not_tiny = np.int64(0)
-    for i in range(val.size):
-        size = abs(np.float64(val[i]))
-        too_large += size > most
-        not_tiny += size >= LEAST_IN_SINGLE
-    return bool(too_large > 0 or (not_tiny == 0 and val.size > 0))
+    return reach > most and not excess > UNCERTAIN * reach
 
 
 @jit
 def loses_digits(step: float, clip: float) -> bool:
-    """Whether a gradient step is too large for the digits of the predictions after it.
+    """Whether a step is too large for double precision to vouch for the predictions after it.
 
-    `step` is how far a gradient step alone moves the prediction for its own row: |ℓ'|‖x‖² times
-    the step size, or divided by α.
+    `step` is how far the step moves the prediction for its own row: ℓ'xᵀA⁻¹x.
     """
     return abs(step) > MOST_CLIPS * clip

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
-from koco_stream.engine.groups import groups_of, lay_side_by_side, turn_bytes
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -17,8 +17,7 @@ from koco_stream.learners.base import why_diverged
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
-from koco_stream.learners.several import advance_states
-from koco_stream.learners.shared_lines import LONGEST_BLOCK
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, advance_states
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
@@ -32,6 +31,7 @@ from koco_stream.types import Array
 # before the next run's turn.
 TURN = 4
 MOST_PREDICTIONS = 2**21  # of a run in a block
+LONGEST_BLOCK = 65536  # rows
 GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two looks at their sizes
 
 
@@ -139,7 +139,6 @@ def run_cohort(
     points = points_until(reader.n_rows, cohort.later)
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points) for run in cohort.runs]
-    lay_side_by_side(run_states)
     done = found = resumed(checkpoint, run_states, cohort.later)
     done = done or continued(store, cohort, reader.n_rows, run_states)
     known, spent = rounds_of(run_states), scan_seconds(run_states)
@@ -230,11 +229,30 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     alone = sum(len(run_state.states) for run_state in run_states) == 1
     if longest <= BLOCK_ROWS or reader.manifest.layout == "dense" or alone:
         return BLOCK_ROWS
-    largest = max(map(turn_bytes, run_states), default=0)
+    largest = max(
+        (
+            sum(array.nbytes for array in state_arrays(state).values())
+            for run_state in run_states
+            for state in run_state.states
+        ),
+        default=0,
+    )
     # A run over all classes has a prediction of each for every row.
     states = max(1, *(len(run_state.states) for run_state in run_states))
     longest = min(longest, LONGEST_BLOCK, MOST_PREDICTIONS // states)
     return max(BLOCK_ROWS, min(int(TURN * largest / row), longest))
+
+
+def groups_of(run_states: list[RunState]) -> list[tuple[bool, list[RunState]]]:
+    """The runs in groups that share kernel values, each with whether an intercept is added to its
+    rows. Runs that share nothing are groups of their own.
+    """
+    groups: dict[tuple[bool, Any], list[RunState]] = {}
+    for i, one in enumerate(run_states):
+        shares = issubclass(one.run.learner_class, SharedKernelLearner)
+        key = one.run.adds_intercept, one.params.kernel if shares else i
+        groups.setdefault(key, []).append(one)
+    return [(intercept, group) for (intercept, _), group in groups.items()]
 
 
 def advance_runs(
@@ -375,7 +393,7 @@ def count(
         first = done.index(rounds)
         of = f" for class {labels.classes[first]:g}" if labels.classes else ""
         where = f"round {int(totals[0]) + 1}{of}"
-        run_state.error = why_diverged(where, float(predictions[first, rounds]), run_state.params)
+        run_state.error = why_diverged(where, float(predictions[first, rounds]))
     elif not np.isfinite(totals[1]):
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:

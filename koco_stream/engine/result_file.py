@@ -19,7 +19,7 @@ from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import Reference, shown_name
-from koco_stream.learners.record import recorded
+from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.spec import Value
 from koco_stream.metrics import METRICS
 from koco_stream.runs.row_checks import check_rows
@@ -225,6 +225,7 @@ def result_table(
         "numbers_version": [run.learner_class.numbers_version for run in runs],
         "learner_seed": [run.learner_seed for run in runs],
         "status": [run_state.status for run_state in run_states],
+        "doubtful_rounds": [doubtful_rounds(run_state.states) for run_state in run_states],
         "error": [run_state.error for run_state in run_states],
         "rounds": rounds.astype(np.int64),
         "mean_loss": mean_loss,

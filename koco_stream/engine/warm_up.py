@@ -16,8 +16,6 @@ import numpy as np
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, write_text
 from koco_stream.learners import Growth, Public, StreamSize, learner_named
-from koco_stream.learners.several import advance_states
-from koco_stream.learners.shared_lines import WIDTHS, laid_side_by_side, shares_lines
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.cost_model import DataSize, Timing
 from koco_stream.runs.run import Run
@@ -33,27 +31,21 @@ WIDEST = 100_000
 
 
 class Needed(NamedTuple):
-    """One specialization to compile: a learner's parameters, the type and size of its rows, and how
-    many of its states may lie side by side.
-    """
+    """One specialization to compile: a learner's parameters, and the type and size of its rows."""
 
     learner: str
     params: Public
     value_type: str
     n_features: int
     non_zeros: float
-    widths: Sequence[int] = ()
 
     @property
-    def specialization(self) -> tuple[str, tuple[int, ...], str, bool]:
-        """What the compiled code depends on: learner, sizes of its vectors, value type, and whether
-        its table is in single precision.
-        """
+    def specialization(self) -> tuple[str, tuple[int, ...], str]:
+        """What the compiled code depends on: learner, sizes of its vectors, value type."""
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete(self.params))
         sizes = tuple(len(value) for value in params if isinstance(value, tuple))
-        single = self.params.get("precision") == "single"
-        return self.learner, (*sizes, *self.widths), self.value_type, single
+        return self.learner, sizes, self.value_type
 
 
 def needed(
@@ -70,22 +62,14 @@ def needed(
             run.learner,
             run.params.get("kernel"),
             run.params.get("sketch_size"),
-            run.params.get("precision"),
         ): run
         for run in runs
         if run.learner_class.numbers == "own"
     }
     kinds = {}
     for (value_type, *_), run in alike.items():
-        size, widths = sizes[run.stream.dataset_hash].seen_by(run), tuple[int, ...]()
-        if shares_lines(run.learner_class):
-            states = [
-                one.stream.n_states(sizes[one.stream.dataset_hash].n_classes)
-                for one in runs
-                if one.learner == run.learner
-            ]
-            widths = tuple(width for width in WIDTHS if width <= max(*states, len(states)))
-        kind = Needed(run.learner, run.params, value_type, size.d, size.s, widths)
+        size = sizes[run.stream.dataset_hash].seen_by(run)
+        kind = Needed(run.learner, run.params, value_type, size.d, size.s)
         kinds[kind.specialization] = kind
     return list(kinds.values())
 
@@ -123,11 +107,6 @@ def load(kinds: Sequence[Needed]) -> None:
         learner.advance(
             params, learner.init(params, 1, 0), rows, frozen([1.0], np.float64), np.zeros(1)
         )
-        for width in kind.widths:
-            several = [learner] * width, [params] * width
-            states = laid_side_by_side([learner.init(params, 2, 0) for _ in range(width)])
-            labels = frozen(np.ones((width, 1)), np.float64)
-            advance_states(*several, states, rows, labels, np.zeros((width, 1)))
     for value_type in {kind.value_type for kind in kinds}:
         rows = dense_rows(np.ones((1, 1), value_type))
         add_squares(rows.indptr, rows.indices, 0, rows.values, np.zeros(1))

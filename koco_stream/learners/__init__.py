@@ -25,7 +25,6 @@ from koco_stream.learners.linear.ada_fd import AdaFD
 from koco_stream.learners.linear.adagrad import AdaGrad
 from koco_stream.learners.linear.fd_son import FDSON
 from koco_stream.learners.linear.ftrl_proximal import FTRLProximal
-from koco_stream.learners.linear.full_adagrad import FullAdaGrad
 from koco_stream.learners.linear.nag import NAG
 from koco_stream.learners.linear.ogd import OGD
 from koco_stream.learners.linear.oja_son import OjaSON
@@ -75,7 +74,6 @@ __all__ = [
     "Cost",
     "DualSGD",
     "FTRLProximal",
-    "FullAdaGrad",
     "Growth",
     "Learner",
     "OjaSON",
@@ -99,7 +97,7 @@ LEARNERS: dict[str, type[Learner]] = {
     learner.__name__: learner
     for learner in (
         *(OGD, AdaGrad, NAG, FTRLProximal, OjaSON, ONS, RPSON, FDSON, RFDSON),
-        *(SAdaGrad, AdaFD, FullAdaGrad),
+        *(SAdaGrad, AdaFD),
         *(KORS, PROSNKONS, CONKONS, BKONS, KONS, SketchedKONS, NORMA, FOGD, NOGD, DualSGD),
         *(KAWV, PKAWV, NONSALD),
         Constant,

@@ -2,14 +2,13 @@
 
 import math
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.learners.record import recorded
+from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
     load_into,
     must_draw_alike,
@@ -17,7 +16,7 @@ from koco_stream.learners.saved import (
     save_model,
     state_arrays,
 )
-from koco_stream.learners.scan import Algorithm, NotCanonical, embed_rows
+from koco_stream.learners.scan import Algorithm, embed_rows
 from koco_stream.learners.spec import SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
 from koco_stream.scikit_learn import (
@@ -27,26 +26,23 @@ from koco_stream.scikit_learn import (
     feature_names,
     not_fitted,
 )
-from koco_stream.streams.inputs import as_labels, as_rows, unchecked_rows
+from koco_stream.streams.inputs import as_labels, as_rows
 from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
 # The attributes that `fit` resets.
 LEARNT = (
-    *("_state", "_params", "_in_force", "_diverged", "_warned"),
+    *("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted"),
     *("n_features_in_", "feature_names_in_", "rounds_"),
 )
 
 
-def why_diverged(where: str, prediction: float, params: Any) -> str:
-    """What is wrong with a prediction that is not finite, and the remedy; `params` are those of the
-    learner's compiled code.
-    """
+def why_diverged(where: str, prediction: float) -> str:
+    """What is wrong with a prediction that is not finite, and the remedy."""
     lost = ": numbers grew so large that their digits are lost" if math.isnan(prediction) else ""
-    double = 'take precision = "double", or ' if getattr(params, "single", False) else ""
     return (
-        f"the prediction for {where} is {prediction}{lost}; {double}scale the features (koco"
-        " prepare --scale), or take a larger alpha, a larger bandwidth or a smaller step"
+        f"the prediction for {where} is {prediction}{lost}; scale the features (koco prepare"
+        " --scale), or take a larger alpha, a larger bandwidth or a smaller step"
     )
 
 
@@ -76,6 +72,7 @@ class Learner(Algorithm, Estimator):
     _in_force: dict[str, Any]
     _diverged = False
     _warned = False
+    _doubted = False
 
     @classmethod
     def registered(cls) -> type[Self]:
@@ -150,11 +147,8 @@ class Learner(Algorithm, Estimator):
 
         The learner does not change.
         """
-        rows = self._rows_of(X, unchecked=self._checks("expect"))
-        state = self._readable_state()
-        with suppress(NotCanonical):
-            return self.expect(self._params, state, rows)
-        return self.expect(self._params, state, self._rows_of(X))
+        rows = self._rows_of(X)
+        return self.expect(self._params, self._readable_state(), rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R² of `predict(X)`, as for scikit-learn's regressors."""
@@ -166,7 +160,7 @@ class Learner(Algorithm, Estimator):
         """Learn like `progressive`, but return an Arrow table with one row per round.
 
         Its columns are `t` (the round, from 1), `prediction`, `loss`, and the learner's own:
-        cumulative counts of rare events (`folds`, `dense_rounds`, `shrinks`, `restarts`) and, with
+        cumulative counts of rare events (`doubtful_rounds`, `folds`, …) and, with
         a dictionary, `inclusion_probability`, `included` and `dictionary_size`.
         """
         import pyarrow as pa
@@ -222,91 +216,35 @@ class Learner(Algorithm, Estimator):
     # Internals ------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, states: list[dict[str, Any]] | None = None) -> Array:
-        """Learn like `progressive`; if `states` is given, append what is recorded of each round.
-
-        A learner that has learnt nothing looks at each row when it comes to it, rather than at all
-        in a pass of its own: if one is wrong, it is made anew.
-        """
-        before = {name: vars(self)[name] for name in LEARNT if name in vars(self)}
-        new = states is None and not before.get("rounds_")
-        unchecked = new and self._checks("advance") and type(self).begin is Learner.begin
-        rows, labels = self._begin(X, y, True) if unchecked else self.begin(X, y)
+        """Learn like `progressive`; if `states` is given, append what is recorded of each round."""
+        rows, labels = self.begin(X, y)
         if self.fit_intercept:
             rows = with_intercept(rows)
-        predictions, first = np.empty(rows.n_rows), 0
-        if not rows.checked:
-            first = self._learn_canonical(rows, labels, predictions)
-            if first == rows.n_rows:
-                return predictions
-            rows = self._checked_again(X, before)
-            if self._diverged:
-                raise self.divergence(first, predictions[first])
+        predictions = np.empty(rows.n_rows)
         size = max(rows.n_rows, 1) if states is None else 1
-        for begin in range(first, rows.n_rows, size):
-            done = self._advance(rows, labels, predictions, begin, min(begin + size, rows.n_rows))
-            if self._diverged:
-                raise self.divergence(done, predictions[done])
+        for first in range(0, rows.n_rows, size):
+            these = slice(first, first + size)
+            block = rows._replace(indptr=rows.indptr[first : first + size + 1])
+            self._state, done = self.advance(
+                self._params, self._state, block, labels[these], predictions[these]
+            )
+            self.rounds_ += done
+            if done < block.n_rows:
+                self._diverged = True
+                raise self.divergence(first + done, predictions[first + done])
             if states is not None:
                 states.append(recorded(self._state))
+        self._warn_of_doubt()
         return predictions
-
-    def _advance(self, rows: Rows, labels: Array, predictions: Array, first: int, last: int) -> int:
-        """Learn the rows from `first` to before `last`; returns the row at which it ended: the last
-        one, or that at which the learner diverged.
-        """
-        these, block = slice(first, last), rows._replace(indptr=rows.indptr[first : last + 1])
-        self._state, done = self.advance(
-            self._params, self._state, block, labels[these], predictions[these]
-        )
-        self.rounds_ += done
-        if done < last - first:
-            self._diverged = True
-        return first + done
-
-    def _learn_canonical(self, rows: Rows, labels: Array, predictions: Array) -> int:
-        """As `_advance` with all rows, up to the first that is not canonical."""
-        try:
-            return self._advance(rows, labels, predictions, 0, rows.n_rows)
-        except NotCanonical as found:
-            self._state = found.state
-            self.rounds_ += found.row
-            return found.row
-
-    def _checks(self, method: str) -> bool:
-        """Whether `method` looks at each row that it comes to: `Algorithm`'s does, and it has no
-        other rows to look at.
-        """
-        own = getattr(getattr(type(self), method), "__func__", None)
-        return own is getattr(Algorithm, method).__func__ and not self.fit_intercept
-
-    def _checked_again(self, X: Any, before: dict[str, Any]) -> Rows:
-        """X (n, d) as rows. If it is wrong, or this is interrupted, the learner is as it was before
-        it learnt from it, with the attributes `before`.
-        """
-        try:
-            return as_rows(X)
-        except BaseException:
-            for name in LEARNT:
-                vars(self).pop(name, None)
-            vars(self).update(before)
-            if "_state" in before:
-                self._state = type(self).init(
-                    self._params, self.n_features_in_, SEED.check(self.seed)
-                )
-            raise
 
     def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
         """Check X (n, d) and y (n,) and start the learner if it is new; returns rows and labels.
 
         Raises `WrongInput` as `progressive` does.
         """
-        return self._begin(X, y, False)
-
-    def _begin(self, X: Any, y: Any, unchecked: bool) -> tuple[Rows, Array]:
-        """As `begin`; with `unchecked`, rows may be left to be checked where they are read."""
         if not self.__sklearn_is_fitted__():
             self._public()  # a wrong parameter is told before what it makes of the labels
-        rows = self._checked(X, unchecked)
+        rows = self._checked(X)
         labels = as_labels(y, rows.n_rows)
         check_labels(self.loss, labels)
         self._warn_of_large(labels)
@@ -315,15 +253,13 @@ class Learner(Algorithm, Estimator):
 
     def divergence(self, row: int, prediction: float) -> FloatingPointError:
         """The exception for a prediction that is not finite."""
-        return FloatingPointError(
-            f"{self!r} diverged: {why_diverged(f'row {row}', prediction, self._params)}"
-        )
+        return FloatingPointError(f"{self!r} diverged: {why_diverged(f'row {row}', prediction)}")
 
-    def _rows_of(self, X: Any, unchecked: bool = False) -> Rows:
+    def _rows_of(self, X: Any) -> Rows:
         """X (n, d) as rows for a fitted learner, with its intercept."""
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        rows = self._checked(X, unchecked)
+        rows = self._checked(X)
         return with_intercept(rows) if self.fit_intercept else rows
 
     def _embedded(self, X: Any, n_features: int) -> Array:
@@ -333,8 +269,8 @@ class Learner(Algorithm, Estimator):
         self.compiled(embed_rows, "embed")(self._params, self._state, rows, features)
         return features
 
-    def _checked(self, X: Any, unchecked: bool = False) -> Rows:
-        """X (n, d) as rows; with `unchecked`, they may be left to be checked where they are read.
+    def _checked(self, X: Any) -> Rows:
+        """X (n, d) as rows.
 
         Raises `WrongInput` if parameters changed since learning began, if the learner diverged, or
         if X has other features than those that were learnt from.
@@ -351,11 +287,7 @@ class Learner(Algorithm, Estimator):
             raise WrongInput(f"{self!r} diverged; call fit to start again, with other parameters")
         if self.__sklearn_is_fitted__():
             check_feature_names(name, vars(self).get("feature_names_in_"), X)
-        n_features = vars(self).get("n_features_in_")
-        rows = unchecked_rows(X) if unchecked else None
-        if rows is not None and n_features in (None, rows.n_features):
-            return rows
-        return as_rows(X, n_features, name)
+        return as_rows(X, vars(self).get("n_features_in_"), name)
 
     def _public(self) -> Public:
         """All parameters, checked; the message of `WrongInput` has the class's name."""
@@ -395,6 +327,18 @@ class Learner(Algorithm, Estimator):
                     " the labels or raise clip",
                     stacklevel=4,
                 )
+
+
+    def _warn_of_doubt(self) -> None:
+        """Warn once if rounds are doubtful."""
+        if not self._doubted and (doubtful := doubtful_rounds([self._state])):
+            self._doubted = True
+            warnings.warn(
+                f"double precision cannot vouch for six digits of the predictions of {doubtful} of"
+                f" {self.rounds_} rounds, because steps are so large; scale the features (koco"
+                " prepare --scale), or take a larger alpha",
+                stacklevel=4,
+            )
 
 
 def unlearnt(learner: Any) -> Any:

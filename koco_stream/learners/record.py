@@ -6,7 +6,7 @@ from koco_stream.kernels.dictionary import Points
 
 # Fields of a state that a record shows for each round, if the state has them: cumulative counts of
 # rare events, and the events of a dictionary.
-COUNTED = ("folds", "dense_rounds", "shrinks", "restarts")
+COUNTED = ("doubtful_rounds", "folds", "dense_rounds", "shrinks", "restarts")
 RECORDED = {
     "inclusion_probability": float,
     "included": bool,
@@ -28,3 +28,10 @@ def recorded(state: Any) -> dict[str, Any]:
         elif name in RECORDED:
             found[name] = RECORDED[name](value)
     return found
+
+
+def doubtful_rounds(states: list[Any]) -> int:
+    """The rounds of these states, a class each, for whose predictions double precision cannot vouch
+    (`koco_stream.losses.in_doubt`).
+    """
+    return sum(int(getattr(state, "doubtful_rounds", 0)) for state in states)

@@ -15,7 +15,7 @@ from koco_stream.learners.spec import Spec
 from koco_stream.losses import loss_value
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.streams.rows import Rows, canonical, canonical_until, row
+from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
 
 
@@ -33,18 +33,14 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
     """Run a learner over rows in order, updating `state` and filling `predictions` (n,).
 
     Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the
-    last, and not counted). If the state has no room for row t, or if the rows are not checked and
-    row t is not canonical, it stops before that row and returns −1 − t.
+    last, and not counted), or if the state has no room for the next row, whose prediction is then
+    0.
     """
     p, s = by_reference(params), by_reference(state)
-    known = labels.size if rows.checked else 0
     for t in range(labels.size):
         if full(params, state, rows.indptr[t + 1] - rows.indptr[t]):
-            return -1 - t
-        if t == known:
-            known = canonical_until(rows, t)
-            if known == t:
-                return -1 - t
+            predictions[t] = 0.0
+            return t
         idx, val = row(rows, t)
         y_hat = step(p, s, idx, val, labels[t])
         predictions[t] = y_hat
@@ -53,22 +49,15 @@ def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: A
     return labels.size
 
 
-def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> bool:
+def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> None:
     """Fill `predictions` (n,) with the prediction for each row, as if it came in the next round.
 
-    Predictions are truncated to [−C, C]. The state does not change. Returns whether all rows are
-    canonical; it ends at the first that is not.
+    Predictions are truncated to [−C, C]. The state does not change.
     """
     p, s = by_reference(params), by_reference(state)
-    known = predictions.size if rows.checked else 0
     for t in range(predictions.size):
-        if t == known:
-            known = canonical_until(rows, t)
-            if known == t:
-                return False
         idx, val = row(rows, t)
         predictions[t] = min(max(forward(p, s, idx, val), -params.clip), params.clip)
-    return True
 
 
 def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
@@ -80,14 +69,6 @@ def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
     for t in range(features.shape[0]):
         idx, val = row(rows, t)
         embed(p, s, idx, val, features[t])
-
-
-class NotCanonical(Exception):
-    """Row `row` of rows that were not checked is not canonical; `state` is that before the row."""
-
-    def __init__(self, row: int, state: Any) -> None:
-        super().__init__(f"row {row} is not canonical")
-        self.row, self.state = row, state
 
 
 class Algorithm(Spec):
@@ -153,29 +134,24 @@ class Algorithm(Spec):
         Returns the new state and the number of rounds done.
 
         There are fewer rounds than rows only if a prediction was not finite; `predictions` then
-        contains it. Raises `NotCanonical` if rows that are not checked are not canonical.
+        contains it.
         """
         scan, done = cls.compiled(scan_rows, "step", "full"), 0
         while True:
             rest = rows._replace(indptr=rows.indptr[done:])
-            ended = scan(params, state, rest, labels[done:], predictions[done:])
-            if ended >= 0:
-                return state, done + ended
-            done += -1 - ended
-            if not rows.checked and not canonical(rows, done, done + 1):
-                raise NotCanonical(done, state)
+            done += scan(params, state, rest, labels[done:], predictions[done:])
+            if done == labels.size or not math.isfinite(predictions[done]):
+                return state, done
             state = cls.enlarge(params, state, int(rows.indptr[done + 1] - rows.indptr[done]))
 
     @classmethod
     def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
         """The prediction (n,) for each row, as if it came in the next round.
 
-        The state does not change. Raises `NotCanonical` if rows that are not checked are not
-        canonical.
+        The state does not change.
         """
         predictions = np.empty(rows.n_rows)
-        if not cls.compiled(predict_rows, "forward")(params, state, rows, predictions):
-            raise NotCanonical(0, state)
+        cls.compiled(predict_rows, "forward")(params, state, rows, predictions)
         return predictions
 
 

@@ -115,13 +115,6 @@ PROJECTION = Parameter(
     choices=("weights", "prediction"),
     later=True,
 )
-PRECISION = Parameter(
-    "precision",
-    str,
-    "how the numbers of each feature are stored; arithmetic is in double precision",
-    choices=("double", "single"),
-    later=True,
-)
 SKETCH_SIZE = Parameter(
     "sketch_size",
     int,
@@ -205,11 +198,6 @@ def loss_and_clip(q: Public) -> dict[str, Any]:
 def schedule_of(q: Public) -> int:
     """The code of the step's schedule."""
     return STEP_SCHEDULES[str(q["step_schedule"])]
-
-
-def in_single(q: Public) -> bool:
-    """Whether the numbers of each feature are kept in single precision."""
-    return q.get("precision") == "single"
 
 
 def newton_params(q: Public) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from koco_stream.types import Array
 
 EPSILON = 2.220446049250313e-16
 SWEEPS = 60
+NOTHING = 1e-140  # beside a matrix of norm 1; squares of smaller numbers lose their digits
+LARGEST_POWER = 1000  # so that its reciprocal is a number, too
 
 
 @jit
@@ -24,9 +26,19 @@ def symmetric_eigen(
     """Compute the eigenvalues and eigenvectors of the (n, n) matrix at a[matrix:], unsorted.
 
     They go to a[values:] and, one a line, to a[vectors:]. The matrix is overwritten; a[scratch:]
-    must have room for four lines.
+    must have room for four lines. If an entry is not finite, or the steps do not converge, some
+    eigenvalue is NaN.
     """
     W = len(shape)
+    largest = 0.0
+    for i in range(n):
+        for k in range(n):
+            largest += abs(a[matrix + i * W + k])
+    # A power of two changes no digit, and squares of what matters neither under- nor overflow.
+    power = -math.frexp(largest)[1] if math.isfinite(largest) else 0
+    scale = math.ldexp(1.0, min(max(power, -LARGEST_POWER), LARGEST_POWER))
+    for i in range(n * W):
+        a[matrix + i] *= scale
     e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
     for i in range(n):
         for k in range(W):
@@ -38,6 +50,8 @@ def symmetric_eigen(
         a[e + i] = a[matrix + i * W + i + 1] if i < n - 1 else 0.0
     for first in range(n):
         _diagonalise(a, shape, n, vectors, values, e, first)
+    for i in range(n):
+        a[values + i] /= scale
 
 
 @jit
@@ -49,18 +63,22 @@ def _reflect(
     It is applied from both sides of the matrix and to the vectors.
     """
     W = len(shape)
-    norm2 = 0.0
+    size = 0.0
     for i in range(W):
         a[v + i] = 0.0
     for i in range(k + 1, n):
-        x = a[matrix + i * W + k]
-        a[v + i] = x
-        norm2 += x * x
-    below = norm2 - a[v + k + 1] * a[v + k + 1]
-    if below <= 0.0:
+        a[v + i] = a[matrix + i * W + k]
+        size += abs(a[v + i])
+    if size == 0.0:
         return
-    target = -math.copysign(math.sqrt(norm2), a[v + k + 1])
-    a[v + k + 1] -= target
+    below = 0.0  # the square of what is to become zero, of v scaled: no square under- or overflows
+    for i in range(k + 1, n):
+        a[v + i] /= size
+        below += a[v + i] * a[v + i] if i > k + 1 else 0.0
+    if below == 0.0:
+        return
+    first = a[v + k + 1]
+    a[v + k + 1] += math.copysign(math.sqrt(first * first + below), first)
     beta = 2.0 / (below + a[v + k + 1] * a[v + k + 1])
     start = k + 1  # v is zero before this position
     combine(a, shape, n - start, matrix + start * W, a, v + start, a, w)  # Av
@@ -84,8 +102,8 @@ def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, fir
     W = len(shape)
     for _ in range(60):
         last = first
-        while last < n - 1 and abs(a[e + last]) > EPSILON * (
-            abs(a[d + last]) + abs(a[d + last + 1])
+        while last < n - 1 and not (
+            abs(a[e + last]) <= EPSILON * (abs(a[d + last]) + abs(a[d + last + 1])) + NOTHING
         ):
             last += 1
         if last == first:
@@ -100,7 +118,7 @@ def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, fir
             f, b = s * a[e + i], c * a[e + i]
             root = math.sqrt(f * f + g * g)
             a[e + i + 1] = root
-            if root == 0.0:
+            if root < NOTHING:
                 break
             inverse = 1.0 / root
             s, c = f * inverse, g * inverse
@@ -118,6 +136,7 @@ def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, fir
             a[d + first] -= shift
             a[e + first] = g
             a[e + last] = 0.0
+    a[d + first] = math.nan
 
 
 @jit

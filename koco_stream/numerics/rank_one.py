@@ -19,6 +19,7 @@ from koco_stream.numerics.llvm.secular import (
     EPSILON,
     LINES_AT_ONCE,
     ROOT_LINES,
+    TAU,
     secular_columns,
     secular_start,
     secular_step,
@@ -29,6 +30,7 @@ from koco_stream.numerics.llvm.secular import (
 from koco_stream.types import Array
 
 SAME = 8.0 * EPSILON  # eigenvalues that differ by this share of them are one
+LARGEST = 100  # so that eigenvalues of a ratio of 10¹²⁰ have their digits
 MOST_STEPS = 100  # of which halving the bounds alone needs 60
 # Scratch lines: z²; the roots; the eigenvectors' lengths; then two matrices.
 ROOTS, LENGTHS, VECTORS = 1, 1 + ROOT_LINES, 2 + ROOT_LINES
@@ -43,15 +45,38 @@ def rank_one_lines(most: int) -> int:
 def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) -> int:
     """d, lines and z for Qᵀ diag(d) Q + ggᵀ, where z = Qg, and the n lines of Q, in any basis, are
     at `lines`: the new eigenvalues, decreasing as the old ones are, the new eigenvectors, and g in
-    their basis. Returns how many roots the secular equation had.
+    their basis. Returns how many roots the secular equation had. If digits are lost, because
+    numbers are not finite or too unlike, eigenvalues are NaN.
     """
+    unit = _rescale(a, n, d, z)
     active = _deflate(a, W, n, d, z, lines)
     if active > 0:
         _solve(a, W, active, d, z, scratch)
         _turn(a, W, active, d, z, lines, scratch)
     if active < n:
         _sort(a, W, n, d, z, lines)
+    for i in range(n):
+        a[d + i] /= unit * unit
+        a[z + i] /= unit
     return active
+
+
+@jit
+def _rescale(a: Array, n: int, d: int, z: int) -> float:
+    """Multiply z by a power of two, and d by its square, so that the largest of them is about
+    2^`LARGEST`: this changes no digit, and products of what matters neither under- nor overflow.
+    Returns the power.
+    """
+    size = math.sqrt(a[d])
+    for i in range(n):
+        size = max(size, abs(a[z + i]))
+    if not math.isfinite(size):
+        return 1.0
+    unit = math.ldexp(1.0, min(max(LARGEST - math.frexp(size)[1], -500), 500))
+    for i in range(n):
+        a[d + i] *= unit * unit
+        a[z + i] *= unit
+    return unit
 
 
 @jit
@@ -101,6 +126,8 @@ def _solve(a: Array, W: int, n: int, d: int, z: int, scratch: int) -> None:
         for _ in range(MOST_STEPS):
             if not secular_step(a, W, d, squares, n, roots, first):
                 break
+        else:
+            a[roots + TAU * W + first] = math.nan  # so that the caller sees it
 
 
 @jit

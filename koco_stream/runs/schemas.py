@@ -101,6 +101,13 @@ RUNS: tuple[Column, ...] = (
     ),
     Column("learner_seed", pa.int64(), "seed of the learner's random numbers; null if it has none"),
     Column("status", pa.string(), "ok, diverged or failed"),
+    Column(
+        "doubtful_rounds",
+        pa.int64(),
+        "rounds for six digits of whose predictions double precision cannot vouch, because steps"
+        " were so large",
+        "rounds",
+    ),
     Column("error", pa.string(), "why the run is not ok; null if it is"),
     Column("rounds", pa.int64(), "rounds done", "rounds"),
     Column(

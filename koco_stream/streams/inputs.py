@@ -8,11 +8,10 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
 from koco_stream.scikit_learn import warn_of_column_vector
-from koco_stream.streams.rows import Rows, all_canonical, dense_rows, frozen, sparse_rows
+from koco_stream.streams.rows import Rows, canonical, dense_rows, frozen, sparse_rows
 from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
-FLOATS = (np.float32, np.float64)
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
@@ -35,7 +34,7 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         another number of features.
     """
     if isinstance(X, Rows):
-        rows, finite = X, all_canonical(X)
+        rows, finite = X, canonical(X)
     elif type(X).__module__.startswith("pyarrow."):
         rows, finite = _from_table(X)
     elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
@@ -55,19 +54,6 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
             " values in"
         )
     return rows
-
-
-def unchecked_rows(X: Any) -> Rows | None:
-    """The rows of a matrix (n, d) that can be read as it is, by who looks at each row first.
-
-    None if it has to be converted, or is for `as_rows` to refuse.
-    """
-    if type(X) is np.ndarray:
-        plain = X.dtype in FLOATS and X.ndim == 2 and X.shape[1] > 0 and X.flags.c_contiguous
-        return dense_rows(X, keep_zeros=True)._replace(checked=False) if plain else None
-    scipys = type(X).__module__.startswith("scipy.sparse")
-    csr = scipys and getattr(X, "format", None) == "csr" and X.ndim == 2
-    return _as_it_is(X) if csr and X.indices.dtype == np.int32 else None
 
 
 def label_vector(y: Any) -> Array:
@@ -243,12 +229,14 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
     if array.shape[1] == 0:
         raise WrongInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     matrix = np.ascontiguousarray(_numeric(array, "X"))
-    plain = all_canonical(dense_rows(matrix, keep_zeros=True))  # then it has no zeros to drop
+    plain = canonical(dense_rows(matrix, keep_zeros=True))  # then it has no zeros to drop
     return dense_rows(matrix, keep_zeros=plain), plain
 
 
 def _from_sparse(X: Any) -> tuple[Rows, bool]:
     """Canonical rows of a sparse matrix (n, d), and whether the values are known to be finite."""
+    from scipy.sparse import csr_array
+
     if X.ndim != 2:
         raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
     if getattr(X, "fill_value", 0) != 0:
@@ -256,57 +244,35 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
             f"X has the fill value {X.fill_value}; values that are not stored must be 0"
         )
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
-    rows = _as_it_is(csr)
-    if rows is not None and all_canonical(rows):
-        return sparse_rows(rows.indptr, rows.indices, rows.values, rows.n_features), True
-    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
-        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
-    if csr.data.shape != csr.indices.shape or len(csr.indptr) != csr.shape[0] + 1:
+    n, d = csr.shape
+    if csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1:
         raise WrongInput(
             f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
-            f" {len(csr.indptr)}; give an index for each value, and for {csr.shape[0]} rows an"
-            f" indptr of size {csr.shape[0] + 1}"
+            f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of size"
+            f" {n + 1}"
         )
-    if csr.indices.size > csr.indptr[-1]:  # there is room behind the last row
-        csr = csr.copy()
-        csr.prune()
-    if csr.indices.size and (csr.indices.min() < 0 or csr.indices.max() >= csr.shape[1]):
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
+        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
+    if d > MOST_FEATURES:
         raise WrongInput(
-            f"X names features from {csr.indices.min()} to {csr.indices.max()}, but it has features"
-            f" 0 to {csr.shape[1] - 1} only"
+            f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer"
         )
-    values = _numeric(csr.data, "X")
-    if not csr.has_canonical_format or values is not csr.data or (values == 0).any():
-        csr = csr.copy()  # the caller's matrix must not change
-        csr.data = values.copy()
-        csr.has_sorted_indices = csr.has_canonical_format = False
-        csr.sum_duplicates()
-        csr.eliminate_zeros()
-    if csr.shape[1] > MOST_FEATURES:
+    used = slice(csr.indptr[-1])  # there may be room behind the last row
+    numbers, values = csr.indices[used], _numeric(csr.data[used], "X")
+    rows = sparse_rows(csr.indptr, numbers, values, d)
+    plain, wider = canonical(rows), numbers.dtype != np.int32  # those may have become others
+    if (wider or not plain) and numbers.size and (numbers.min() < 0 or numbers.max() >= d):
         raise WrongInput(
-            f"X has {csr.shape[1]} features; at most {MOST_FEATURES} are supported, hash them to"
-            " fewer"
+            f"X names features from {numbers.min()} to {numbers.max()}, but it has features 0 to"
+            f" {d - 1} only"
         )
-    return sparse_rows(csr.indptr, csr.indices, csr.data, int(csr.shape[1])), False
-
-
-def _as_it_is(csr: Any) -> Rows | None:
-    """The rows of a CSR matrix whose arrays are not copied, unchecked, with its type of feature
-    numbers; None if its arrays have other types or sizes than they should.
-    """
-    n, d = csr.shape
-    if (
-        csr.indices.dtype not in (np.int32, np.int64)
-        or csr.data.dtype not in FLOATS
-        or not csr.data.shape == csr.indices.shape == (csr.indptr[-1],)
-        or len(csr.indptr) != n + 1
-        or csr.indptr[0] != 0
-        or d > MOST_FEATURES
-        or _decreases(csr.indptr)
-    ):
-        return None
-    indptr, indices = frozen(csr.indptr, np.int64), frozen(csr.indices, csr.indices.dtype)
-    return Rows(indptr, indices, 1, frozen(csr.data, csr.data.dtype), int(d), checked=False)
+    if plain:
+        return rows, True
+    # the caller's matrix must not change
+    csr = csr_array((values.copy(), numbers.copy(), csr.indptr.copy()), csr.shape)
+    csr.sum_duplicates()
+    csr.eliminate_zeros()
+    return sparse_rows(csr.indptr, csr.indices, csr.data, d), False
 
 
 def _decreases(indptr: Array) -> bool:

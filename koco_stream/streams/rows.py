@@ -5,15 +5,13 @@ from dense input too; a matrix without zeros is used as it is, with one common l
 numbers. All representations of one matrix therefore give bit-identical results.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.plain_rows import falls, plain_values
 from koco_stream.types import Array
-
-ROWS_AT_ONCE, VALUES_AT_ONCE = 512, 64  # of sparse, and of dense rows that are looked at together
 
 
 class Rows(NamedTuple):
@@ -21,8 +19,7 @@ class Rows(NamedTuple):
 
     Row t has the values `values[indptr[t]:indptr[t+1]]` (float32 or float64). Its feature numbers
     are `indices[indptr[t]:indptr[t+1]]` (int32) if `index_stride` is 1, and all of `indices` if it
-    is 0 (dense rows). If they are not `checked`, a row may have other feature numbers or values,
-    which is to be found out where it is read.
+    is 0 (dense rows).
     """
 
     indptr: Array
@@ -30,7 +27,6 @@ class Rows(NamedTuple):
     index_stride: int
     values: Array
     n_features: int
-    checked: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -46,61 +42,44 @@ def row(rows: Rows, t: int) -> tuple[Array, Array]:
     return rows.indices[first : first + hi - lo], rows.values[lo:hi]
 
 
-@jit
-def canonical(rows: Rows, first: int, last: int) -> bool:
-    """Whether rows from `first` to before `last` have finite values without zeros, and increasing
-    feature numbers that exist.
+def canonical(rows: Rows) -> bool:
+    """Whether all values are finite and none is 0, and the feature numbers of each row exist and
+    increase.
     """
-    begin = rows.indptr[first]
-    if not plain_values(rows.values[begin : rows.indptr[last]]):
-        return False
-    if rows.index_stride == 0:
-        return True
-    # Numbers may fall from a row to the next.
-    left = falls(rows.indices[begin : rows.indptr[last]])
-    for t in range(first, last):
-        lo, hi = rows.indptr[t], rows.indptr[t + 1]
+    bits = rows.values.view(f"u{rows.values.itemsize}")
+    infinity = np.array(math.inf, rows.values.dtype).view(bits.dtype)
+    without_sign = np.uint64(2 ** (8 * bits.itemsize - 1) - 1)
+    least, largest = extremes(bits[rows.indptr[0] : rows.indptr[-1]], without_sign)
+    return bool(least > 0 and largest < infinity and (rows.index_stride == 0 or increasing(rows)))
+
+
+@jit
+def extremes(bits: Array, mask: int) -> tuple[int, int]:
+    """The least and the largest of the integers, of which `mask` is kept.
+
+    The compiler may compare several at once, as it may not with real numbers.
+    """
+    least, largest = mask, mask - mask
+    for i in range(bits.size):
+        size = bits[i] & mask
+        least, largest = min(least, size), max(largest, size)
+    return least, largest
+
+
+@jit
+def increasing(rows: Rows) -> bool:
+    """Whether the feature numbers of each sparse row exist and increase."""
+    begin, falls = rows.indptr[0], np.int64(0)
+    numbers = rows.indices[begin : rows.indptr[-1]]
+    for i in range(1, numbers.size):
+        falls += numbers[i] <= numbers[i - 1]
+    for t in range(rows.indptr.size - 1):
+        lo, hi = rows.indptr[t] - begin, rows.indptr[t + 1] - begin
         if lo < hi:
-            if rows.indices[lo] < 0 or rows.indices[hi - 1] >= rows.n_features:
+            if numbers[lo] < 0 or numbers[hi - 1] >= rows.n_features:
                 return False
-            if lo > begin and rows.indices[lo] <= rows.indices[lo - 1]:
-                left -= 1
-    return left == 0
-
-
-@inlined
-def canonical_until(rows: Rows, t: int) -> int:
-    """A row after t, before which rows from t on are canonical; t itself if row t is not.
-
-    Several sparse rows are looked at before they are learnt from: looking at each between two
-    rounds, the processor would begin the second later. Dense rows are quicker to look at, short
-    ones together.
-    """
-    n, size = rows.indptr.size - 1, rows.indptr[t + 1] - rows.indptr[t]
-    if rows.index_stride == 0:
-        last = min(t + VALUES_AT_ONCE // (size + 1) + 1, n)
-        if plain_values(rows.values[rows.indptr[t] : rows.indptr[last]]):
-            return last
-    else:
-        last = min(t + ROWS_AT_ONCE, n)
-        if canonical(rows, t, last):
-            return last
-    u = t
-    while u < last and canonical(rows, u, u + 1):
-        u += 1
-    return u
-
-
-@jit
-def all_canonical(rows: Rows) -> bool:
-    """Whether all rows are canonical."""
-    t, n = 0, rows.indptr.size - 1
-    while t < n:
-        end = canonical_until(rows, t)
-        if end == t:
-            return False
-        t = end
-    return True
+            falls -= lo > 0 and numbers[lo] <= numbers[lo - 1]  # from one row to the next
+    return bool(falls == 0)
 
 
 def frozen(array: Any, dtype: Any) -> Array:

@@ -27,7 +27,6 @@ GROUPS = (
     "streaming",
     "disk",
     "sweep",
-    "precision",
     "classes",
     "metrics",
     "time-left",
@@ -78,11 +77,9 @@ def main() -> None:
     from tests.bench.compiling import compile_for
     from tests.bench.disk import disk
     from tests.bench.first_order import floors
-    from tests.bench.first_order import side_by_side as of_first_order
     from tests.bench.growth import growth
     from tests.bench.kernel import kernel
     from tests.bench.metrics import metrics
-    from tests.bench.precision import precision
     from tests.bench.preparing import preparing
     from tests.bench.public_call import public_call
     from tests.bench.roofline import roofline
@@ -127,10 +124,7 @@ def main() -> None:
             name: roofline(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
         },
         "first-order": lambda: {
-            "floors": {
-                name: floors(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
-            },
-            "side by side": of_first_order(repetitions, quick),
+            name: floors(streams[name], 2 * repetitions - 1) for name in ("20news", "dense")
         },
         "sketches": lambda: {
             name: sketches(streams[name], min(repetitions, 3)) for name in ("20news", "dense")
@@ -142,7 +136,6 @@ def main() -> None:
         "streaming": lambda: streaming(repetitions),
         "disk": disk,
         "sweep": lambda: sweeping(cores, quick),
-        "precision": lambda: precision(cores, repetitions, quick),
         "classes": lambda: classes(repetitions, quick),
         "metrics": lambda: metrics(repetitions, quick),
         "time-left": lambda: time_left(cores, quick),

@@ -65,31 +65,15 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         (
             f"{stream}: {name} / a plain loop of the same traffic",
             -1.6,
-            lambda r, stream=stream, name=name: r["first-order"]["floors"][stream][name],
+            lambda r, stream=stream, name=name: r["first-order"][stream][name],
         )
         for stream in ("20news", "dense")
         for name in ("AdaGrad", "OGD")
     ],
     *[
         (
-            f"64 step sizes of {name} in a cohort / alone, seconds of scans",
-            most,
-            lambda r, name=name: r["first-order"]["side by side"][name][0],
-        )
-        for name, most in (("AdaGrad", -0.45), ("OGD", -0.35))
-    ],
-    *[
-        (
-            f"64 step sizes of {name} in a cohort / alone, with reading and writing",
-            -0.35,
-            lambda r, name=name: r["first-order"]["side by side"][name][1],
-        )
-        for name in ("AdaGrad", "OGD")
-    ],
-    *[
-        (
             f"{stream}: progressive / the scan, {learner.name}",
-            -1.1,
+            -1.2,  # the check of the rows is up to a tenth
             lambda r, stream=stream, learner=learner: r["public-call"][stream][learner.name],
         )
         for stream in ("20news", "dense")
@@ -282,11 +266,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
         )
         for w in (1, 2, 4)
     ],
-    (
-        "single precision: the largest difference of the least errors, beyond one row",
-        -0.002,
-        lambda r: r["precision"]["difference"],
-    ),
     ("1,000 runs: ray tune's seconds / ours", +10.0, lambda r: r["sweep"]["ray"]),
     ("1,000 runs: Vowpal Wabbit's seconds / ours", +8.0, lambda r: r["sweep"]["VW"]),
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),
@@ -347,14 +326,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
 ]
 KEPT = "NumPy, kept inverses"
 BESIDE: list[tuple[str, Callable[[Any], float]]] = [
-    (
-        "20news on all cores: rounds a second with tables in single precision / double",
-        lambda r: r["precision"]["rounds"],
-    ),
-    (
-        "20news on all cores: the same of a loop that only gathers and scatters the lines",
-        lambda r: r["precision"]["traffic"],
-    ),
     *[
         (
             f"PROS-N-KONS, {name}: NumPy with kept inverses / ours",

@@ -27,9 +27,6 @@ LEARNERS: dict[str, list[tuple[str, dict[str, Any]]]] = {
         *[(name, {}) for name in ("FOGD", "DualSGD")],
     ],
     "kernel": [(name, {}) for name in ("KONS", "SketchedKONS", "PROSNKONS", "NORMA")],
-    "precision": [
-        (name, {"precision": "single"}) for name in ("OGD", "AdaGrad", "OjaSON", "FDSON", "RPSON")
-    ],
 }
 
 

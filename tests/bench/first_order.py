@@ -1,25 +1,14 @@
 """The floor under AdaGrad and OGD: plain loops that only gather and scatter the same numbers of the
-same rows. And 64 step sizes in one cohort, beside runs each by itself.
+same rows.
 """
-
-import tempfile
-from pathlib import Path
-from statistics import median
 
 import numpy as np
 
-from koco_stream.engine.cohort import run_cohort
-from koco_stream.engine.result_file import result_path
 from koco_stream.numerics.compiler import jit
-from koco_stream.runs.run import Cohort, Run
-from koco_stream.streams.stream import Stream as Order
-from storage.generated.generators import prepare_synthetic
-from storage.preparing.prepare import prepare_file
-from tests.bench.data import AUTOS, Stream, news_file
+from tests.bench.data import Stream
 from tests.bench.measure import in_turn, seconds, show
 from tests.bench.ours import Ours
 
-RUNS, SINGLE = 64, 8  # so many of the runs are also run singly
 FLOOR = {"AdaGrad": "gather and scatter, (d, 2)", "OGD": "gather and scatter, (d,)"}
 
 
@@ -84,51 +73,3 @@ def floors(stream: Stream, repetitions: int) -> dict[str, float]:
         [[name, t.us, f"{t.least:.3g} to {t.greatest:.3g}"] for name, t in times.items()],
     )
     return {name: times[name].us / times[FLOOR[name]].us for name in FLOOR}
-
-
-def side_by_side(repetitions: int, quick: bool) -> dict[str, tuple[float, float]]:
-    """Seconds of 64 step sizes in one cohort, over those of each run by itself: of the scans, and
-    with reading, metrics and the result file.
-    """
-    with tempfile.TemporaryDirectory(prefix="koco-bench-") as folder:
-        store, file = Path(folder) / "store", news_file()
-        if file is None:
-            manifest = prepare_synthetic(store, "sparse-text", {"n_rows": 18_846, "data_seed": 20})
-        else:
-            manifest = prepare_file(store, "20news", file, scale="unit-rows")
-        order = Order(
-            manifest.name,
-            manifest.dataset_hash,
-            "shuffled",
-            0,
-            max_rows=4000 if quick else None,
-            positive_class=None if file is None else float(AUTOS),
-        )
-        found, lines = {}, []
-        for name in FLOOR:
-            runs = [Run.of(order, name, {"step_size": 2.0 ** (k / 8 - 6)}, 0) for k in range(RUNS)]
-            some = runs[:: RUNS // SINGLE]
-            taken(store, runs), taken(store, some[:1])  # compiled and cached
-            ratios = []
-            for _ in range(repetitions):
-                alone = sum(taken(store, [run]) for run in some) * RUNS / SINGLE
-                ratios.append(taken(store, runs) / alone)
-            of_scans, of_all = np.array(ratios).T.tolist()
-            found[name] = median(of_scans), median(of_all)
-            for what, these in zip(("scans", "all"), (of_scans, of_all), strict=True):
-                lines.append([f"{name}, {what}", median(these), min(these), max(these)])
-        show(
-            f"{RUNS} step sizes in one cohort / alone, seconds on {manifest.name}",
-            ["learner", "ratio", "least", "greatest"],
-            lines,
-            "All: with reading the rows, the totals and the result file.",
-        )
-    return found
-
-
-def taken(store: Path, runs: list[Run]) -> np.ndarray:
-    """The seconds of the scans of runs in one cohort, and of all that it takes."""
-    cohort = Cohort(runs[0].stream, tuple(runs), 1.0)
-    receipt = run_cohort(str(store), "bench", cohort)
-    result_path(store, cohort).path.unlink()
-    return np.array([receipt.scan_seconds, receipt.seconds])

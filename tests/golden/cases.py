@@ -39,7 +39,6 @@ BASES: dict[str, Given] = {name: {} for name in LEARNERS} | {
     "RFDSON": {"sketch_size": 3},
     "SAdaGrad": {"sketch_size": 3, "step_size": 0.3},
     "AdaFD": {"sketch_size": 3, "step_size": 0.3},
-    "FullAdaGrad": {"step_size": 0.3},
     "KORS": {"bandwidth": 2.0},
     "PROSNKONS": {"alpha": 0.5, "bandwidth": 2.0},
     "CONKONS": {"alpha": 0.5, "bandwidth": 2.0},
@@ -130,7 +129,6 @@ COMBINATIONS: dict[str, list[Given]] = {
     ],
     "SAdaGrad": [{"sketch_size": 10, "alpha": 0.5, "loss": "logistic", "fit_intercept": True}],
     "AdaFD": [{"sketch_size": 10, "delta": 0.1, "loss": "logistic", "fit_intercept": True}],
-    "FullAdaGrad": [{"delta": 1.0, "loss": "logistic", "fit_intercept": True}],
     "KORS": [{"beta": 3.0, "estimate": "poster"}, {"max_dictionary": 3, "kernel": "linear"}],
     "PROSNKONS": [
         DECREASING,
@@ -153,7 +151,7 @@ COMBINATIONS: dict[str, list[Given]] = {
         {"beta": 3.0, "sampling_floor": 0.0},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
-    "OGD": [{"step_schedule": "sqrt", "precision": "single", "fit_intercept": True}],
+    "OGD": [{"step_schedule": "sqrt", "fit_intercept": True}],
     "NORMA": [
         {"regularisation": 0.0},
         {"step_schedule": "sqrt", "loss": "hinge", "tube": 0.5, "kernel": "linear"},

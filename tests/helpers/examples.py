@@ -14,7 +14,6 @@ EXAMPLES = {name: {} for name in LEARNERS} | {
     "RFDSON": {"sketch_size": 3},
     "SAdaGrad": {"sketch_size": 3, "step_size": 0.3},
     "AdaFD": {"sketch_size": 3, "step_size": 0.3},
-    "FullAdaGrad": {"step_size": 0.3},
     "KONS": {"alpha": 0.5, "bandwidth": 2.0},
     "SketchedKONS": {"alpha": 0.5, "bandwidth": 2.0, "sampling_floor": 0.2},
     "KAWV": {"alpha": 0.5, "bandwidth": 2.0},

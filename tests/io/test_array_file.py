@@ -4,7 +4,6 @@ no more memory than what is used of it.
 
 import io
 import mmap
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -53,18 +52,3 @@ def test_file_that_others_follow__is_read_alone_and_every_changed_byte_is_notice
     for end in range(len(mine)):
         with pytest.raises(Unreadable):
             read_arrays(mine[:end], 1, more=True)
-
-
-def test_writing_columns__copies_one_at_a_time(tmp_path):
-    """States side by side are columns of one table, which may take most of the memory."""
-    table = np.arange(8 * 50_000, dtype=np.float64).reshape(50_000, 8)
-    columns = {str(k): table[:, k] for k in range(8)}
-    with (tmp_path / "columns").open("wb") as handle:
-        tracemalloc.start()
-        write_arrays(handle, {"format": 1}, columns)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert peak < 3 * table.nbytes / 8
-    alone = io.BytesIO()
-    write_arrays(alone, {"format": 1}, {k: a.copy() for k, a in columns.items()})
-    assert (tmp_path / "columns").read_bytes() == alone.getvalue()

@@ -131,8 +131,6 @@ def linear(name, X, y):
         case "AdaFD":
             own = {"size": 2, "floor": 1.0}
             return MatrixSteps(name, step_size=0.1, **own, **common).run(X, y).predictions
-        case "FullAdaGrad":
-            return MatrixSteps(name, step_size=0.1, **common).run(X, y).predictions
     raise ValueError(name)
 
 
@@ -233,7 +231,6 @@ def check(make, reference, left_out=None):
         ("RFDSON", {"sketch_size": 2, "alpha": 1.0}, True),
         ("SAdaGrad", {"sketch_size": 2, "step_size": 0.1}, True),
         ("AdaFD", {"sketch_size": 2, "step_size": 0.1}, True),
-        ("FullAdaGrad", {"step_size": 0.1}, False),
     ],
 )
 def test_linear_learners__have_their_digits_or_diverge(name, options, some_diverge):

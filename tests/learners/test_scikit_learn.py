@@ -28,7 +28,7 @@ OF_CONSTANT = {
     "check_classifiers_train": "the check requires an accuracy that needs the rows",
     "check_classifiers_classes": "labels of equal number give 0, which is the second class here",
 }
-# The checks of the others spend a minute of compiling for single precision.
+# The checks of the others spend a minute of compiling for float32 values.
 QUICK = ("Constant", "OGD", "ONS", "NORMA", "KORS", "PROSNKONS")
 
 

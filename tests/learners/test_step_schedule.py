@@ -14,7 +14,6 @@ assert 3 < (~FULL).sum() < 60
 
 MAKERS = {
     "OGD": lambda **more: OGD(0.3, **more),
-    "OGD in single precision": lambda **more: OGD(0.3, precision="single", **more),
     "NORMA": lambda **more: NORMA(0.2, kernel="linear", budget=20, **more),
 }
 changing = pytest.mark.parametrize("schedule", ["sqrt", "linear"])
@@ -101,11 +100,3 @@ def test_coef__has_the_weights_only():
     assert model.coef_.shape == (13,)
     products = X @ model.coef_[:12] + model.coef_[12]
     np.testing.assert_allclose(model.predict(X), np.clip(products, -1, 1), rtol=0, atol=1e-12)
-
-
-def test_count_in_single_precision__stays_where_it_can_no_longer_grow():
-    model = OGD(1.0, step_schedule="linear", precision="single").partial_fit([[1.0]], [0.0])
-    model._state.w[-1] = 2**24
-    model.partial_fit([[1.0]], [1.0])
-    assert model._state.w[-1] == 2**24
-    assert model.coef_[0] == np.float32(2 / 2**24)

@@ -1,23 +1,12 @@
 """Online gradient descent, AdaGrad, NAG and FTRL-Proximal as they are written down, in double or
 long double.
-
-`stored` is the precision to which weights and sums are rounded at the end of a step.
 """
 
 import numpy as np
 
 
 def ogd(
-    X,
-    y,
-    *,
-    step_size,
-    clip,
-    slope,
-    projection="weights",
-    step_schedule="constant",
-    dtype=float,
-    stored=None,
+    X, y, *, step_size, clip, slope, projection="weights", step_schedule="constant", dtype=float
 ):
     """w ← w − step·g; w is projected onto {|wᵀx| ≤ C} first, or only the prediction is held there.
     The step is step_size divided by 1, √t or t for the t-th row that is not empty.
@@ -25,7 +14,7 @@ def ogd(
     Returns the predictions (n,) and the weights (d,).
     """
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
-    w, predictions, stored = np.zeros(X.shape[1], dtype), [], stored or dtype
+    w, predictions = np.zeros(X.shape[1], dtype), []
     divisor = {"constant": np.ones_like, "sqrt": np.sqrt, "linear": np.copy}[step_schedule]
     steps = step_size / divisor(np.maximum(np.cumsum(X.any(axis=1)), 1).astype(dtype))
     for x, label, step in zip(X, y, steps, strict=True):
@@ -34,18 +23,17 @@ def ogd(
         if projection == "weights" and y_hat != z:
             w = w - (z - y_hat) / (x @ x) * x
         predictions.append(y_hat)
-        w = (w - step * slope(y_hat, label) * x).astype(stored).astype(dtype)
+        w = w - step * slope(y_hat, label) * x
     return np.array(predictions), w
 
 
-def adagrad(X, y, *, step_size, clip, slope, dtype=float, stored=None):
+def adagrad(X, y, *, step_size, clip, slope, dtype=float):
     """w_j ← w_j − step·g_j/√(Σ g_j²), and 0/0 is 0; predictions are truncated.
 
     Returns the predictions (n,) and the weights (d,).
     """
     X, y, step_size, clip = X.astype(dtype), y.astype(dtype), dtype(step_size), dtype(clip)
     w, squares, predictions = np.zeros(X.shape[1], dtype), np.zeros(X.shape[1], dtype), []
-    stored = stored or dtype
     for x, label in zip(X, y, strict=True):
         y_hat = np.clip(w @ x, -clip, clip)
         predictions.append(y_hat)
@@ -53,7 +41,6 @@ def adagrad(X, y, *, step_size, clip, slope, dtype=float, stored=None):
         squares = squares + g * g
         for j in np.flatnonzero(squares):
             w[j] -= step_size * g[j] / np.sqrt(squares[j])
-        w, squares = (numbers.astype(stored).astype(dtype) for numbers in (w, squares))
     return np.array(predictions), w
 
 

@@ -1,15 +1,21 @@
 """The losses' slopes ℓ'(ŷ, y) and curvatures for a clip C, written out. A slope keeps the precision
-of ŷ.
+of ŷ; a difference that is rounding is no slope.
 """
 
 import numpy as np
 
+
+def above(x, y):
+    """x − y, and 0 if that is only rounding."""
+    return x - y if abs(x - y) > 1e-12 * (abs(x) + abs(y)) else 0 * x
+
+
 slopes = {
-    "squared": lambda y_hat, y: 2 * (y_hat - y),
-    "half_squared": lambda y_hat, y: y_hat - y,
+    "squared": lambda y_hat, y: 2 * above(y_hat, y),
+    "half_squared": above,
     "logistic": lambda y_hat, y: -y / (1 + np.exp(y * y_hat)),
-    "squared_hinge": lambda y_hat, y: -2 * y * (1 - y * y_hat) if y * y_hat < 1 else 0 * y_hat,
-    "hinge": lambda y_hat, y: -y + 0 * y_hat if y * y_hat < 1 else 0 * y_hat,
+    "squared_hinge": lambda y_hat, y: 2 * y * min(above(y * y_hat, 1), 0 * y_hat),
+    "hinge": lambda y_hat, y: -y + 0 * y_hat if above(y * y_hat, 1) < 0 else 0 * y_hat,
 }
 
 curvatures = {

@@ -8,9 +8,7 @@ import numpy as np
 
 from tests.oracles.exact_algebra import eigen_of_rows
 
-# A row is a new direction if this share of ‖x‖² is outside the span of the others: with up to FEW
-# features, and with more.
-FEW, NEW_AT, NEW_OF_MANY_AT = 1024, 1e-10, 1e-7
+NEW_AT = 1000  # roundings of ‖x‖: what is longer outside the span of the others is a new direction
 
 
 def reciprocal(x):
@@ -23,7 +21,7 @@ ROOTS = {
     "RFDSON": lambda values, alpha: reciprocal(values + alpha),
     "SAdaGrad": lambda values, alpha: reciprocal(np.sqrt(values + alpha)),
     "AdaFD": lambda values, delta: reciprocal(np.sqrt(values) + delta),
-    "FullAdaGrad": lambda values, delta: reciprocal(np.sqrt(values) + delta),
+    "AdaGrad": lambda values, delta: reciprocal(np.sqrt(values) + delta),  # of the full matrix
 }
 
 
@@ -78,8 +76,7 @@ class MatrixSteps:
         values, V = eigen_of_rows(self.S)
         outside = x - V.T @ (V @ x)
         outside -= V.T @ (V @ outside)
-        share = NEW_AT if x.size <= FEW or self.size is None else NEW_OF_MANY_AT
-        if outside @ outside <= share * (x @ x):
+        if outside @ outside <= (NEW_AT * np.finfo(self.dtype).eps) ** 2 * (x @ x):
             outside = 0 * x
         z = self.weights @ x
         y_hat = np.clip(z, -self.clip, self.clip)

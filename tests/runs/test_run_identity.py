@@ -51,7 +51,6 @@ def test_parameter_added_later__is_neither_shown_nor_kept_where_it_cannot_matter
             step_size=1.0,
             pace=1,
             projection="weights",
-            precision="double",
             step_schedule="constant",
             loss="squared",
             clip=1.0,

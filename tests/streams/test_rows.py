@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.numerics.llvm.plain_rows import AT_ONCE
 from koco_stream.streams.inputs import as_labels, as_rows
-from koco_stream.streams.rows import VALUES_AT_ONCE
 
 D = 9
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32()]
@@ -178,7 +176,7 @@ def test_masked_labels__are_refused():
         as_labels(np.ma.masked_array([1.0, 2.0], [False, True]), 2)
 
 
-PLACE, BLOCK = AT_ONCE, VALUES_AT_ONCE
+PLACE, BLOCK = 8, 64  # where a compiler may begin anew
 LONG = 2 * BLOCK + 5  # values: some blocks, and what is left
 
 
@@ -292,4 +290,28 @@ def test_feature_that_is_not_there__is_refused_in_any_row(at, feature):
     matrix = scipy.sparse.csr_array(np.eye(3))
     matrix.indices[at] = feature
     with pytest.raises(WrongInput, match="but it has features 0 to 2 only"):
+        as_rows(matrix)
+
+
+@pytest.mark.parametrize("spoilt", ["swapped", "twice"])
+def test_flags_that_are_no_longer_true__are_not_believed(spoilt):
+    """SciPy keeps what it has found of a matrix, whatever is written into its arrays since."""
+    matrix = scipy.sparse.csr_array(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert matrix.has_canonical_format
+    matrix.indices[:2] = [1, 0] if spoilt == "swapped" else [1, 1]
+    first = [2.0, 1.0, 3.0] if spoilt == "swapped" else [0.0, 3.0, 3.0]
+    same(as_rows(matrix), np.array([first, [4.0, 5.0, 6.0]]))
+
+
+def test_room_behind_the_last_row__is_not_read():
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    matrix.indices, matrix.data = np.int32([0, 1, 2, -7]), np.array([1.0, 1.0, 1.0, np.nan])
+    same(as_rows(matrix), np.eye(3))
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices", "data"])
+def test_arrays_that_do_not_fit__are_refused(name):
+    matrix = scipy.sparse.csr_array(np.eye(3))
+    setattr(matrix, name, getattr(matrix, name)[:-1])
+    with pytest.raises(WrongInput, match=r"X has . values, . indices and an indptr of size"):
         as_rows(matrix)

@@ -54,7 +54,7 @@ class AdaFD(EigenSketchLearner):
     Notes
     -----
     Wan, Zhang (IJCAI 2018). The sketch shrinks after up to ⌈2m/3⌉ gradients, instead of in every
-    round (docs/errata.md, S23). While no shrink takes anything, it equals `FullAdaGrad`.
+    round (docs/errata.md, S23). While no shrink takes anything, it is AdaGrad with the full matrix.
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, spec.DELTA)

@@ -7,35 +7,24 @@ weights are not projected.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.shared_lines import SharedLineLearner
-from koco_stream.learners.spec import (
-    PRECISION,
-    SHARED,
-    STEP_SIZE,
-    Public,
-    in_single,
-    loss_and_clip,
-    real,
-)
-from koco_stream.losses import leaves_single, loss_slope
+from koco_stream.learners.base import Learner
+from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.first_order import adagrad_lines, adagrad_row, products
+from koco_stream.numerics.llvm.first_order import adagrad_row
 from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """AdaGrad's parameters for compiled code. loss: its code. clip: C. step_size: the step. single:
-    the table's precision.
-    """
+    """AdaGrad's parameters for compiled code. loss: its code. clip: C. step_size: the step."""
 
     loss: int
     clip: float
     step_size: float
-    single: bool
 
 
 class State(NamedTuple):
@@ -46,7 +35,7 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, G = 0. Nothing is drawn: `seed` is not used."""
-    return State(np.zeros((n_features, 2), np.float32 if params.single else np.float64))
+    return State(np.zeros((n_features, 2)))
 
 
 @jit
@@ -70,49 +59,21 @@ def truncated(y_hat: float, clip: float) -> float:
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y.
 
-    Updates `s`; returns the prediction ŷ, or NaN if the step leaves the range of single precision.
+    Updates `s`; returns the prediction ŷ.
     """
     y_hat = truncated(forward(params, s, idx, val), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
-    if params.single and leaves_single(slope, val):
-        return math.nan
     adagrad_row(s.wG, idx, val, slope, params.step_size)
     return y_hat
 
 
-@jit
-def lines(
-    params: Any,
-    table: Array,
-    shape: Any,
-    idx: Array,
-    val: Array,
-    y: Array,
-    live: Array,
-    y_hat: Array,
-    slopes: Array,
-    following: Array,
-) -> None:
-    """A round of states side by side; see `SharedLineLearner`. Weights come before accumulators."""
-    products(table, shape, idx, val, y_hat)
-    for k in range(live.size):
-        y_hat[k] = truncated(y_hat[k], params.clip[k])
-        slopes[k] = loss_slope(params.loss[k], y_hat[k], y[k]) if live[k] else 0.0
-        if live[k] and params.single[k] and leaves_single(slopes[k], val):
-            y_hat[k], slopes[k] = math.nan, 0.0
-    adagrad_lines(table, shape, idx, val, slopes, params.step_size, following)
-
-
-class AdaGrad(SharedLineLearner):
+class AdaGrad(Learner):
     """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²).
 
     Parameters
     ----------
     step_size : float
         The step, above 0.
-    precision : {"double", "single"}
-        How weights and sums are stored: single takes half the memory. Arithmetic is in double
-        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -132,16 +93,13 @@ class AdaGrad(SharedLineLearner):
     Duchi, Hazan, Singer (JMLR 2011).
     """
 
-    parameters = (*SHARED, STEP_SIZE, PRECISION)
+    parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    lines = staticmethod(lines)
-    own_share = 0.65  # a root and a division for each entry are its own
 
     def __init__(
         self,
         step_size: float = 1.0,
         *,
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -152,9 +110,9 @@ class AdaGrad(SharedLineLearner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(**loss_and_clip(q), step_size=real(q, "step_size"), single=in_single(q))
+        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        return self._state.wG[:, 0].astype(np.float64)
+        return self._state.wG[:, 0].copy()

@@ -24,10 +24,14 @@ from koco_stream.learners.spec import (
     real,
     whole,
 )
-from koco_stream.losses import curvature_at, loses_digits, loss_slope
+from koco_stream.losses import curvature_at, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
 from koco_stream.types import Array
+
+# As `newton_round.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by
+# itself; and roots of eigenvalues lose half as many digits.
+MOST_CLIPS, MOST_CLIPS_OF_ROOTS = 1e13, 1e20
 
 FIRST_ALPHA = Parameter(
     "alpha", float, "α_0, the ridge before the first shrink; 0 for the pseudo-inverse", low=0
@@ -37,9 +41,9 @@ FIRST_ALPHA = Parameter(
 class Params(NamedTuple):
     """loss: its code. clip: C. curvature: of the to-sketch vectors √curvature·g, divided by √t if
     `decreasing`. step_size: the step. floor: α_0, or Ada-FD's δ. growth: the share of ρ that a
-    shrink adds to it. project_weights: whether u is projected, or only its prediction truncated.
-    sketch_size: m. buffer: b. shape: its length is W, the width of a line; out_shape: that of a
-    line after a shrink.
+    shrink adds to it. most_clips: see `in_doubt`. project_weights: whether u is projected, or only
+    its prediction truncated. sketch_size: m. buffer: b. shape: its length is W, the width of a
+    line; out_shape: that of a line after a shrink.
     """
 
     loss: int
@@ -49,6 +53,7 @@ class Params(NamedTuple):
     step_size: float
     floor: float
     growth: float
+    most_clips: float
     project_weights: bool
     sketch_size: int
     buffer: int
@@ -67,6 +72,7 @@ def adagrad_params(q: Public, floor: str, growth: float) -> Params:
         step_size=real(q, "step_size"),
         floor=real(q, floor),
         growth=growth,
+        most_clips=MOST_CLIPS_OF_ROOTS,
         project_weights=False,
         **sketch.shape_params(whole(q, "sketch_size")),
     )
@@ -84,8 +90,11 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     return 0.0 if n2 == 0.0 else y_hat
 
 
-def project(params: Params, s: State, excess: float, outside: float) -> float:
-    """w = u − excess·A⁻¹x/(xᵀA⁻¹x), as Lemma 1 of Luo et al. has it; returns w̄'s component of x.
+def project(
+    params: Params, s: State, excess: float, outside: float, exact: bool
+) -> tuple[float, float]:
+    """w = u − excess·A⁻¹x/(xᵀA⁻¹x), as Lemma 1 of Luo et al. has it. Returns w̄'s component of x,
+    and that of `rest`, where it has what of x lies outside Q (`exact`).
 
     Where A is singular this is the limit of smaller and smaller ridges: w differs from u by what A
     does not weigh, if x has a part there.
@@ -94,16 +103,17 @@ def project(params: Params, s: State, excess: float, outside: float) -> float:
     floor = float(s.floor[()])
     free = floor == 0.0 and outside > 0.0
     f_0 = 1.0 if free else inverse(0.0, floor)
+    of_x = 0.0 if exact else f_0  # what all of x is multiplied by; taken back inside
     product = f_0 * outside
     for i in range(s.kept[()] + s.filled[()]):
         z = a[Z * W + i]
         f = 0.0 if free else inverse(a[LAMBDA * W + i], floor)
         product += f * z * z
-        a[EACH * W + i] = (f - f_0) * z
+        a[EACH * W + i] = (f - of_x) * z
     for i in range(s.kept[()] + s.filled[()]):
         a[EACH * W + i] *= -excess / product
     sketch.add_weights(params, s)
-    return -excess / product * f_0
+    return -excess / product * of_x, -excess / product * (f_0 - of_x)
 
 
 def learn(
@@ -113,64 +123,68 @@ def learn(
     val: Array,
     slope: float,
     w_coef: float,
+    rest_coef: float,
     outside: float,
-    n2: float,
-) -> bool:
-    """The sketch, then the weights, for the row that was resolved last. Returns whether the step
-    was so large that later predictions lose their digits.
-    """
+    exact: bool,
+) -> None:
+    """The sketch, then the weights, for the row that was resolved last."""
     a, m, W = s.a, params.sketch_size, len(params.shape)
     t = s.t[()] + 1
     s.t[()] = t
     c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
     for k in range(W):
         a[COEF * W + k] = 0.0
-    shrinks, moved = False, 0.0
+    shrinks, raw = False, int(m + 1 + s.filled[()])
     if c != 0.0:
-        sketch.add_row(params, s, c, outside)
+        sketch.add_row(params, s, c, outside, exact)
         shrinks = s.gradients[()] == params.buffer
+        rho, kept = 0.0, int(s.kept[()] + s.filled[()])
         if shrinks:
-            s.floor[()] += params.growth * sketch.shrink(params, s)
-        # What of g lies outside Q is multiplied by f(0). Without a shrink, nothing does.
-        floor = float(s.floor[()])
-        f_0 = inverse(0.0, floor) if shrinks else 0.0
-        step = params.step_size * slope
+            rho, kept = sketch.shrunk(params, s)
+            s.floor[()] += params.growth * rho
+        floor, step = float(s.floor[()]), params.step_size * slope
+        # What a shrink leaves out is multiplied by f(0), and where features are many, what was too
+        # little to be told from rounding: all of x then, which is taken back inside.
+        f_0 = inverse(0.0, floor)
+        of_x = f_0 if outside == 0.0 and not exact else 0.0
         for i in range(s.kept[()] + s.filled[()]):
-            f, z = inverse(a[LAMBDA * W + i], floor), a[Z * W + i] / c
-            moved += step * (f - f_0) * z * z
-            a[EACH * W + i] = -step * (f - f_0) * z
+            f = inverse(a[LAMBDA * W + i] - rho, floor) if i < kept else f_0
+            a[EACH * W + i] = -step * (f - of_x) * a[Z * W + i] / c
         sketch.add_weights(params, s)
-        w_coef -= step * f_0
-        # A step outside Q is added to all of x, and taken back inside.
-        moved = max(abs(moved + step * f_0 * n2), abs(step * f_0 * n2))
-    if loses_digits(moved, params.clip):
-        return True
+        w_coef -= step * of_x
+        if shrinks:
+            sketch.shrink(params, s, rho, kept)
     a[COEF * W + m] = w_coef
     scatter_lines(s.maps, s.table, params.shape, idx, val, a, COEF * W, a[(LINE + 1) * W - 1])
+    if exact and outside > 0.0:
+        scale = 1.0 / math.sqrt(outside) if c != 0.0 else 0.0
+        sketch.write_rest(params, s, raw, scale, rest_coef)
     if shrinks:
         n_in, n_out = sketch.map_size(params)
         s.folds[()] += end_epoch(s.maps, s.table, n_in, n_out, params.out_shape)
-    return False
 
 
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat, n2 = sketch.inspect(params, s, idx, val)
     if n2 == 0.0:
         return 0.0
-    outside, w_coef = sketch.resolve(params, s, idx, val, n2), 0.0
-    if abs(y_hat) > params.clip:
+    outside, exact = sketch.resolve(params, s, idx, val, n2)
+    w_coef, rest_coef, excess = 0.0, 0.0, abs(y_hat) - params.clip
+    reach = s.longest_step[()] * math.sqrt(n2)
+    s.doubtful_rounds[()] += in_doubt(reach, excess, params.most_clips * params.clip)
+    if excess > 0.0:
         if math.isinf(y_hat):
             return math.nan
         nearest = math.copysign(params.clip, y_hat)
         if params.project_weights:
-            w_coef = project(params, s, y_hat - nearest, outside)
+            w_coef, rest_coef = project(params, s, y_hat - nearest, outside, exact)
         y_hat = nearest
     slope = loss_slope(params.loss, y_hat, y)
-    return math.nan if learn(params, s, idx, val, slope, w_coef, outside, n2) else y_hat
+    length = params.step_size * abs(slope) * math.sqrt(n2) * inverse(0.0, float(s.floor[()]))
+    s.longest_step[()] = max(s.longest_step[()], length)
+    learn(params, s, idx, val, slope, w_coef, rest_coef, outside, exact)
+    return y_hat
 
 
 def with_inverse(learner: str, inverse: Callable[..., float]) -> Callable[..., float]:
@@ -179,7 +193,7 @@ def with_inverse(learner: str, inverse: Callable[..., float]) -> Callable[..., f
         function.__name__: jit_with(function, f"{learner}_{function.__name__}", inverse=inverse)
         for function in (project, learn)
     }
-    return jit_with(step, f"{learner}_step", **bound)
+    return jit_with(step, f"{learner}_step", inverse=inverse, **bound)
 
 
 class EigenSketchLearner(Learner):

@@ -2,9 +2,10 @@
 
 SᵀS = Qᵀ diag(λ) Q, with orthonormal lines in Q. The table has, for each feature, its column of R:
 m kept rows and up to b raw ones since the last shrink; Q = M R. A to-sketch vector ĝ = cx brings
-one raw row, x divided by what of it lies outside Q, unless it lies in Q to rounding, and changes λ
-and M as a rank-one change does (koco_stream.numerics.rank_one). So any function of SᵀS can be
-applied to a vector in O(m²) numbers and the row's own features.
+one raw row, unless it lies in Q to rounding, and changes λ and M as a rank-one change does
+(koco_stream.numerics.rank_one). So any function of SᵀS can be applied to a vector in O(m²) numbers
+and the row's own features. The raw row is x over the length of what of it lies outside Q, or, where
+that is so little that x hides it, what lies outside Q itself, feature by feature.
 
 The b-th gradient since the last shrink shrinks the sketch: λ ← λ − λ_{m+1}, the first m lines of M
 become the map of this epoch (koco_stream.numerics.lazy_maps), and M becomes I. The weights are
@@ -18,6 +19,7 @@ import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.lazy_maps import (
+    USED,
     Maps,
     current_epoch,
     empty_maps,
@@ -25,11 +27,11 @@ from koco_stream.numerics.lazy_maps import (
     map_at,
     maps_floats,
     refresh,
+    refresh_used,
 )
 from koco_stream.numerics.llvm.feature_lines import (
     aligned_zeros,
     combine,
-    feature_table,
     gather,
     gather_current,
     line_dot,
@@ -42,11 +44,11 @@ from koco_stream.types import Array
 
 PERIOD = 2048  # shrinks, after which all columns are brought up to date
 LARGEST_BUFFER = 14  # of raw rows: each makes Q longer, and with it every rank-one change
-FEW = 1024  # so many features at most: what is outside Q is computed feature by feature
-# The share of ‖x‖² outside Q from which on x is a new direction: with few features, and with more,
-# where ‖x‖² − ‖Qx‖² has to say what is outside.
-NEW_AT, NEW_OF_MANY_AT = 1e-10, 1e-7
-REFINE_AT = 1e-2  # below this share the digits of ‖x‖² − ‖Qx‖² are too few
+# Below this share of ‖x‖², what is outside Q is computed feature by feature, since the digits of
+# ‖x‖² − ‖Qx‖² are too few: with at most so many features; and with more, of which all used ones
+# would be passed over, unless the difference itself is no more than rounding.
+FEW, REFINE_AT, REFINE_OF_MANY_AT, ROUNDING_OF_MANY = 1024, 1e-2, 1e-6, 1e-14
+NEW_AT = 1e-24  # the share from which on x is a new direction: (10⁻¹²)², some thousand roundings
 NOTHING = 1e-14  # an eigenvalue below this share of the largest is rounding
 
 # Lines in `a`. State: β; the eigenvalues λ, decreasing. Scratch: a row's gathered line, Rx; z = Qx;
@@ -57,11 +59,10 @@ BETA, LAMBDA, LINE, Z, COEF, EACH, SUM, FIRST_MATRIX = range(8)
 
 class State(NamedTuple):
     """t: () rounds. kept, filled: () kept and raw rows of R. gradients: () since the last shrink.
-    shrinks, folds: () how often. floor: () what is added to the eigenvalues or to their roots.
-    rest, every: (d,), or (0,) of more than a few: a row's part outside Q, and all features. table:
-    (d, W), line j = the kept rows' column j (m numbers), w̄_j, the raw rows' column j (b numbers);
-    last the column's epoch. a: the small vectors and matrices. maps: the shrinks to be applied to
-    columns.
+    shrinks, folds, doubtful_rounds: () how often. longest_step: () so far. floor: () what is added
+    to the eigenvalues or to their roots. rest: (d,) scratch, a row's part outside Q. table: (d, W),
+    line j = the kept rows' column j (m numbers), w̄_j, the raw rows' column j (b numbers); last the
+    column's epoch. a: the small vectors and matrices. maps: the shrinks to be applied to columns.
     """
 
     t: Array
@@ -70,9 +71,10 @@ class State(NamedTuple):
     gradients: Array
     shrinks: Array
     folds: Array
+    doubtful_rounds: Array
+    longest_step: Array
     floor: Array
     rest: Array
-    every: Array
     table: Array
     a: Array
     maps: Maps
@@ -107,18 +109,13 @@ def init(params: Any, n_features: int, seed: int) -> State:
     a = aligned_zeros(small_lines(m + params.buffer, W), W)
     a[BETA, m] = 1.0
     n_in, n_out = map_size(params)
-    few = n_features if n_features <= FEW else 0
+    counts = ("t", "kept", "filled", "gradients", "shrinks", "folds", "doubtful_rounds")
     return State(
-        t=np.zeros((), np.int64),
-        kept=np.zeros((), np.int64),
-        filled=np.zeros((), np.int64),
-        gradients=np.zeros((), np.int64),
-        shrinks=np.zeros((), np.int64),
-        folds=np.zeros((), np.int64),
+        **{name: np.zeros((), np.int64) for name in counts},
+        longest_step=np.zeros(()),
         floor=np.array(params.floor),
-        rest=np.zeros(few),
-        every=np.arange(few, dtype=np.int32),
-        table=feature_table(n_features, W, False),
+        rest=np.zeros(n_features),
+        table=aligned_zeros(n_features, W),
         a=a.reshape(-1),
         maps=empty_maps(n_features, n_in, n_out, params.out_shape, PERIOD),
     )
@@ -129,7 +126,7 @@ def sketch_floats(m: int, d: int) -> int:
     rows, sizes = m + buffer_for(m), shape_params(m)
     width, out = len(sizes["shape"]), len(sizes["out_shape"])
     maps = maps_floats(d, rows + 1, m + 1, out, PERIOD)
-    return (d + small_lines(rows, width)) * width + 2 * FEW + maps
+    return (d + small_lines(rows, width)) * width + d + maps
 
 
 @jit
@@ -150,41 +147,66 @@ def inspect(params: Any, s: State, idx: Array, val: Array) -> tuple[float, float
 
 
 @jit
-def resolve(params: Any, s: State, idx: Array, val: Array, n2: float) -> float:
+def resolve(params: Any, s: State, idx: Array, val: Array, n2: float) -> tuple[float, bool]:
     """z = Qx of the row that was inspected last, in the scratch. Returns what of ‖x‖² lies outside
-    Q, or 0 if that is rounding.
+    Q, 0 if that is rounding, and whether it was computed feature by feature and is in `rest`.
     """
     a, W, M = s.a, len(params.shape), FIRST_MATRIX * len(params.shape)
     times(a, params.shape, M, LINE * W, Z * W)
     outside = n2 - line_dot(a, params.shape, Z * W, Z * W)
-    if s.every.size == 0:
-        return outside if outside > NEW_OF_MANY_AT * n2 else 0.0
-    if outside < REFINE_AT * n2:
-        outside = refined(params, s, idx, val)
-    return outside if outside > NEW_AT * n2 else 0.0
+    if s.rest.size > FEW:
+        if outside <= ROUNDING_OF_MANY * n2:
+            return 0.0, False
+        if outside > REFINE_OF_MANY_AT * n2:
+            return outside, False
+    elif outside > REFINE_AT * n2:
+        return outside, False
+    outside = refined(params, s, idx, val)
+    return (outside if not outside <= NEW_AT * n2 else 0.0), True
 
 
 @jit
 def refined(params: Any, s: State, idx: Array, val: Array) -> float:
-    """What of ‖x‖² lies outside Q, from x − Qᵀz, whose part along Q is added to z: Gram and
-    Schmidt, twice.
+    """rest ← x − QᵀQx, twice, as Gram and Schmidt have it; returns its square norm. What the second
+    time finds along Q is added to z.
     """
     a, W, M = s.a, len(params.shape), FIRST_MATRIX * len(params.shape)
     n_in, n_out = map_size(params)
-    combine(a, params.shape, s.kept[()] + s.filled[()], M, a, Z * W, a, SUM * W)
-    for j in range(s.every.size):
-        s.rest[j] = 0.0
-        if s.table[j, W - 1] != 0.0:  # it was used
-            refresh(s.maps, s.table, j, n_in, n_out, params.out_shape)
-            for k in range(W - 1):
-                s.rest[j] -= s.table[j, k] * a[SUM * W + k]
+    refresh_used(s.maps, s.table, n_in, n_out, params.out_shape)
+    for at in range(s.maps.counts[USED]):
+        s.rest[s.maps.used[at]] = 0.0
     for i in range(idx.size):
-        s.rest[idx[i]] += np.float64(val[i])
-    n2 = gather(s.table, params.shape, s.every, s.rest, a, SUM * W)
+        s.rest[idx[i]] = np.float64(val[i])
+    subtract_from_rest(params, s, Z * W)
+    for k in range(W):
+        a[SUM * W + k] = 0.0
+    for at in range(s.maps.counts[USED]):
+        j = s.maps.used[at]
+        for k in range(W - 1):
+            a[SUM * W + k] += s.rest[j] * s.table[j, k]
     times(a, params.shape, M, SUM * W, EACH * W)
     for k in range(W):
         a[Z * W + k] += a[EACH * W + k]
-    return n2 - line_dot(a, params.shape, EACH * W, EACH * W)
+    subtract_from_rest(params, s, EACH * W)
+    n2 = 0.0
+    for at in range(s.maps.counts[USED]):
+        n2 += s.rest[s.maps.used[at]] ** 2
+    for i in range(idx.size):
+        if s.table[idx[i], W - 1] == 0.0:  # of no column that was used
+            n2 += s.rest[idx[i]] ** 2
+    return n2
+
+
+@jit
+def subtract_from_rest(params: Any, s: State, v: int) -> None:
+    """rest ← rest − Qᵀv for the v at this offset of the scratch."""
+    a, W = s.a, len(params.shape)
+    n = s.kept[()] + s.filled[()]
+    combine(a, params.shape, n, FIRST_MATRIX * W, a, v, a, SUM * W)
+    for at in range(s.maps.counts[USED]):
+        j = s.maps.used[at]
+        for k in range(W - 1):
+            s.rest[j] -= s.table[j, k] * a[SUM * W + k]
 
 
 @jit
@@ -198,19 +220,23 @@ def add_weights(params: Any, s: State) -> None:
 
 
 @jit
-def add_row(params: Any, s: State, c: float, outside: float) -> None:
+def add_row(params: Any, s: State, c: float, outside: float, exact: bool) -> None:
     """SᵀS ← SᵀS + ĝĝᵀ for ĝ = cx and the row that was resolved last. Leaves Qĝ in the scratch `Z`,
-    and in `COEF` the multiple of x that the raw rows get.
+    and in `COEF` the multiple of x that the raw rows get; none if the new one is to be `rest`.
     """
     a, m, W = s.a, params.sketch_size, len(params.shape)
     M, n, raw = FIRST_MATRIX * W, int(s.kept[()] + s.filled[()]), int(m + 1 + s.filled[()])
     if outside > 0.0:
         scale = 1.0 / math.sqrt(outside)
-        combine(a, params.shape, n, M, a, Z * W, a, SUM * W)
-        for k in range(W):
-            a[M + n * W + k] = -scale * a[SUM * W + k]
+        if exact:
+            for k in range(W):
+                a[M + n * W + k] = 0.0
+        else:
+            combine(a, params.shape, n, M, a, Z * W, a, SUM * W)
+            for k in range(W):
+                a[M + n * W + k] = -scale * a[SUM * W + k]
+            a[COEF * W + raw] = scale
         a[M + n * W + raw] = 1.0
-        a[COEF * W + raw] = scale
         a[LAMBDA * W + n] = 0.0
         a[Z * W + n] = outside * scale
         s.filled[()] += 1
@@ -222,16 +248,33 @@ def add_row(params: Any, s: State, c: float, outside: float) -> None:
 
 
 @jit
-def shrink(params: Any, s: State) -> float:
-    """λ ← λ − ρ for the m largest eigenvalues, and the map of this epoch, which its end applies.
-    Returns ρ, the next eigenvalue, or 0 if there is none.
+def write_rest(params: Any, s: State, raw: int, scale: float, w_coef: float) -> None:
+    """What of x lies outside Q, as it is in `rest`: times `scale` the raw row at this place of the
+    columns, times `w_coef` added to w̄.
     """
+    for at in range(s.maps.counts[USED]):
+        j = s.maps.used[at]
+        s.table[j, params.sketch_size] += w_coef * s.rest[j]
+        if scale > 0.0:
+            s.table[j, raw] = scale * s.rest[j]
+
+
+@jit
+def shrunk(params: Any, s: State) -> tuple[float, int]:
+    """What a shrink takes from the eigenvalues, ρ = λ_{m+1}, and how many it keeps."""
+    a, m, W = s.a, params.sketch_size, len(params.shape)
+    rho, kept = a[LAMBDA * W + m], 0
+    while kept < m and not (a[LAMBDA * W + kept] - rho <= NOTHING * a[LAMBDA * W]):  # NaN is kept
+        kept += 1
+    return rho, kept
+
+
+@jit
+def shrink(params: Any, s: State, rho: float, kept: int) -> None:
+    """λ ← λ − ρ for the largest eigenvalues, and the map of this epoch, which its end applies."""
     a, m, W, width = s.a, params.sketch_size, len(params.shape), len(params.out_shape)
     n_in, n_out = map_size(params)
     M, own = FIRST_MATRIX * W, map_at(s.maps, n_in, n_out, width)
-    rho, kept = a[LAMBDA * W + m], 0
-    while kept < m and a[LAMBDA * W + kept] - rho > NOTHING * a[LAMBDA * W]:
-        kept += 1
     for k in range(n_in):
         for i in range(width):
             inside = i < kept
@@ -244,4 +287,3 @@ def shrink(params: Any, s: State) -> float:
             a[M + i * W + k] = 1.0 if i == k and i < kept else 0.0
     s.kept[()], s.filled[()], s.gradients[()] = kept, 0, 0
     s.shrinks[()] += 1
-    return rho

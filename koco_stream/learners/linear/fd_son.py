@@ -34,13 +34,7 @@ from koco_stream.numerics.lazy_maps import (
     refresh_used,
     scatter_lines,
 )
-from koco_stream.numerics.llvm.feature_lines import (
-    aligned_zeros,
-    feature_table,
-    gather,
-    gather_current,
-    shape_for,
-)
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, gather_current, shape_for
 from koco_stream.types import Array
 
 PERIOD = 2048  # shrinks, after which all columns are brought up to date
@@ -49,7 +43,7 @@ PERIOD = 2048  # shrinks, after which all columns are brought up to date
 class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u
-    is projected, or only its prediction truncated. single: the table's precision. shape: its length
+    is projected, or only its prediction truncated. shape: its length
     is W, the width of a line; out_shape: that of a line after a shrink.
     """
 
@@ -61,13 +55,13 @@ class Params(NamedTuple):
     sketch_size: int
     diagonal: int
     project_weights: bool
-    single: bool
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
 
 
 class State(NamedTuple):
-    """t: () rounds. filled: () rows in the buffer. shrinks, folds: () how often. trace: () of SSᵀ.
+    """t: () rounds. filled: () rows in the buffer. shrinks, folds, doubtful_rounds: () how
+    often. longest_step: () so far. trace: () of SSᵀ.
     sw: (d, W), line j = the kept rows' column j (m numbers), w̄_j, the buffer's column j (m
     numbers), then D_jj if `diagonal`; last the column's epoch. a: the small vectors and matrices.
     maps: the shrinks to be applied to columns. scaled: (d,) scratch for D^(−1/2) x, or (0,).
@@ -77,6 +71,8 @@ class State(NamedTuple):
     filled: Array
     shrinks: Array
     folds: Array
+    doubtful_rounds: Array
+    longest_step: Array
     trace: Array
     sw: Array
     a: Array
@@ -92,8 +88,10 @@ def init(params: Params, n_features: int, seed: int) -> State:
         filled=np.zeros((), np.int64),
         shrinks=np.zeros((), np.int64),
         folds=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
         trace=np.zeros(()),
-        sw=feature_table(n_features, width, params.single),
+        sw=aligned_zeros(n_features, width),
         a=aligned_zeros(directions.FIRST_MATRIX + 6 * m, width).reshape(-1),
         maps=empty_maps(n_features, 2 * m + 1, m + 1, params.out_shape, PERIOD),
         scaled=np.zeros(n_features if params.diagonal else 0),
@@ -245,9 +243,6 @@ class FDSON(Learner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
-    precision : {"double", "single"}
-        How sketch, weights and D are stored: single takes half the memory. Arithmetic is in double
-        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -275,14 +270,7 @@ class FDSON(Learner):
     shrinks first, then updates the weights.
     """
 
-    parameters = (
-        *spec.SHARED,
-        spec.SKETCH_SIZE,
-        *spec.NEWTON_STEP,
-        spec.DIAGONAL,
-        spec.PROJECTION,
-        spec.PRECISION,
-    )
+    parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
     numbers_version = 4
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
@@ -295,7 +283,6 @@ class FDSON(Learner):
         curvature_schedule: str = "constant",
         diagonal: bool | str = False,
         projection: str = "weights",
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -316,8 +303,7 @@ class FDSON(Learner):
         """The approximate cost of a run on a stream of this size, for the planner."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         width, out = len(shape_for(2 * m + 2 + diagonal)), len(shape_for(m + 1))
-        table = feature_table(1, width, spec.in_single(q)).nbytes * size.d // 8
-        floats = table + (13 + 6 * m) * width + diagonal * size.d
+        floats = (13 + 6 * m + size.d) * width + diagonal * size.d
         maps = maps_floats(size.d, 2 * m + 1, m + 1, out, PERIOD)
         return spec.Cost(floats + maps, 500 + 10 * m * m + size.s * (2 * m + 30))
 

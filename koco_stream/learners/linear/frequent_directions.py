@@ -60,9 +60,10 @@ def shrink(a: Array, maps: Maps, shape: Any, width: int, m: int, alpha: float) -
     own = map_at(maps, n + 1, m + 1, width)
     for k in range((n + 1) * width):
         maps.lines[own + k] = 0.0
-    largest = 0.0
+    largest = unknown = 0.0  # `unknown` is NaN if an eigenvalue is: then all of them are
     for i in range(n):
         largest = max(largest, a[VALUES * W + i])
+        unknown += 0.0 * a[VALUES * W + i]
     # The inputs of the map are a column's kept numbers, w̄ and buffer, in this order; row i of the
     # Gram matrix is input i, or i + 1.
     for rank in range(m + 1):
@@ -72,7 +73,7 @@ def shrink(a: Array, maps: Maps, shape: Any, width: int, m: int, alpha: float) -
                 best = i
         value = a[VALUES * W + best]
         a[VALUES * W + best] = -math.inf
-        a[LINE * W + rank] = value if value > NOTHING * largest else 0.0
+        a[LINE * W + rank] = unknown + (value if value > NOTHING * largest else 0.0)
         a[Y * W + rank] = best
     rho = a[LINE * W + m]
     trace = 0.0

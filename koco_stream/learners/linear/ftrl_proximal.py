@@ -11,17 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import (
-    PRECISION,
-    SHARED,
-    STEP_SIZE,
-    Parameter,
-    Public,
-    in_single,
-    loss_and_clip,
-    real,
-)
-from koco_stream.losses import leaves_single, loss_slope
+from koco_stream.learners.spec import SHARED, STEP_SIZE, Parameter, Public, loss_and_clip, real
+from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
@@ -31,7 +22,7 @@ L2 = Parameter("l2", float, "λ₂, the weight of ‖w‖²/2", low=0)
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size, damping, l1 λ₁, l2 λ₂. single: the table's precision."""
+    """loss: its code. clip: C. step_size, damping, l1 λ₁, l2 λ₂."""
 
     loss: int
     clip: float
@@ -39,7 +30,6 @@ class Params(NamedTuple):
     damping: float
     l1: float
     l2: float
-    single: bool
 
 
 class State(NamedTuple):
@@ -50,13 +40,13 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """z = 0, n = 0. Nothing is drawn: `seed` is not used."""
-    return State(np.zeros((n_features, 2), np.float32 if params.single else np.float64))
+    return State(np.zeros((n_features, 2)))
 
 
 @jit
 def weight(p: Params, zn: Array, j: int) -> float:
     """w_j, the weight of feature j."""
-    z, n = np.float64(zn[j, 0]), np.float64(zn[j, 1])
+    z, n = zn[j, 0], zn[j, 1]
     over = p.damping + math.sqrt(n) + p.step_size * p.l2
     return 0.0 if abs(z) <= p.l1 or n == 0 else p.step_size * (math.copysign(p.l1, z) - z) / over
 
@@ -76,14 +66,14 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     z, zn = forward(params, s, idx, val), s.zn
     y_hat = min(max(z, -params.clip), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
-    finite = math.isfinite(z) and not (params.single and leaves_single(slope, val))
+    finite = math.isfinite(z)
     if slope == 0.0:  # nothing changes
         return y_hat if finite else math.nan
     for i in range(idx.size):
         j, g = idx[i], slope * np.float64(val[i])
-        w, root = weight(params, zn, j), math.sqrt(np.float64(zn[j, 1]))
+        w, root = weight(params, zn, j), math.sqrt(zn[j, 1])
         zn[j, 1] += g * g
-        zn[j, 0] += g - (math.sqrt(np.float64(zn[j, 1])) - root) / params.step_size * w
+        zn[j, 0] += g - (math.sqrt(zn[j, 1]) - root) / params.step_size * w
         finite = finite and math.isfinite(zn[j, 1])
     return y_hat if finite else math.nan
 
@@ -101,8 +91,6 @@ class FTRLProximal(Learner):
         λ₁, the weight of ‖w‖₁: with more, more weights are 0.
     l2 : float
         λ₂, the weight of ‖w‖²/2.
-    precision : {"double", "single"}
-        How the numbers of a feature are stored; arithmetic is double (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -118,7 +106,7 @@ class FTRLProximal(Learner):
         The weights, with the intercept's last if there is one.
     """
 
-    parameters = (*SHARED, STEP_SIZE, DAMPING, L1, L2, PRECISION)
+    parameters = (*SHARED, STEP_SIZE, DAMPING, L1, L2)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     value_nanoseconds = 9.0
 
@@ -129,7 +117,6 @@ class FTRLProximal(Learner):
         damping: float = 1.0,
         l1: float = 0.0,
         l2: float = 0.0,
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -141,11 +128,11 @@ class FTRLProximal(Learner):
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
         own = {name: real(q, name) for name in ("step_size", "damping", "l1", "l2")}
-        return Params(**(loss_and_clip(q) | own), single=in_single(q))
+        return Params(**(loss_and_clip(q) | own))
 
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        p, (z, n) = self._params, self._state.zn.T.astype(np.float64)
+        p, (z, n) = self._params, self._state.zn.T
         w = p.step_size * np.sign(-z) * np.maximum(np.abs(z) - p.l1, 0.0) * (n > 0.0) + 0.0
         return np.asarray(w / np.maximum(p.damping + np.sqrt(n) + p.step_size * p.l2, 5e-324))

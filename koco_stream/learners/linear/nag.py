@@ -12,16 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import (
-    PRECISION,
-    SHARED,
-    STEP_SIZE,
-    Public,
-    in_single,
-    loss_and_clip,
-    real,
-)
-from koco_stream.losses import leaves_single, loses_digits, loss_slope
+from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
@@ -29,12 +21,11 @@ U, S, G = range(3)  # columns of the table
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. step_size: the step. single: the table's precision."""
+    """loss: its code. clip: C. step_size: the step."""
 
     loss: int
     clip: float
     step_size: float
-    single: bool
 
 
 class State(NamedTuple):
@@ -47,8 +38,7 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """All zeros. Nothing is drawn: `seed` is not used."""
-    table = np.zeros((n_features, 3), np.float32 if params.single else np.float64)
-    return State(t=np.zeros((), np.int64), N=np.zeros(()), table=table)
+    return State(t=np.zeros((), np.int64), N=np.zeros(()), table=np.zeros((n_features, 3)))
 
 
 @jit
@@ -63,14 +53,13 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round with label y. Updates `s`; returns ŷ, or NaN if digits of later rounds are lost."""
+    """One round with label y. Updates `s`; returns ŷ, or NaN if numbers leave their range."""
     if idx.size == 0:
         return 0.0  # not counted (docs/errata.md, G2)
     z, table = forward(params, s, idx, val), s.table
     y_hat = min(max(z, -params.clip), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
-    outside = params.single and leaves_single(slope, val)
-    if outside or not (math.isfinite(z) and math.isfinite(slope * slope)):
+    if not (math.isfinite(z) and math.isfinite(slope * slope)):
         return math.nan
     s.t[()] += 1
     for i in range(idx.size):
@@ -78,18 +67,16 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         if x > table[j, S]:
             table[j, G] *= (table[j, S] / x) * (table[j, S] / x)
             table[j, S] = x
-        r = x / max(table[j, S], x)  # in single precision s_j may be rounded down
+        r = x / table[j, S]
         s.N[()] += r * r
-    rate, moved = params.step_size * math.sqrt(s.t[()] / s.N[()]), 0.0
+    rate = params.step_size * math.sqrt(s.t[()] / s.N[()])
     for i in range(idx.size):
         j, x = idx[i], np.float64(val[i])
         r = x / max(table[j, S], abs(x))
         g = slope * r
         table[j, G] = total = table[j, G] + g * g
-        change = rate * g / math.sqrt(total) if total > 0.0 else 0.0
-        table[j, U] -= change
-        moved += change * r  # the prediction, by the changes so far
-    return math.nan if loses_digits(moved, params.clip) else y_hat
+        table[j, U] -= rate * g / math.sqrt(total) if total > 0.0 else 0.0
+    return y_hat
 
 
 class NAG(Learner):
@@ -99,8 +86,6 @@ class NAG(Learner):
     ----------
     step_size : float
         The step, above 0.
-    precision : {"double", "single"}
-        How the numbers of a feature are stored; arithmetic is double (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -116,7 +101,7 @@ class NAG(Learner):
         The weights, the intercept's last; a row with a new largest value rescales them first.
     """
 
-    parameters = (*SHARED, STEP_SIZE, PRECISION)
+    parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     feature_floats, value_nanoseconds = 3, 9.0
 
@@ -124,7 +109,6 @@ class NAG(Learner):
         self,
         step_size: float = 0.5,
         *,
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -135,10 +119,10 @@ class NAG(Learner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(**loss_and_clip(q), step_size=real(q, "step_size"), single=in_single(q))
+        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        u, largest = self._state.table[:, U].astype(np.float64), self._state.table[:, S]
+        u, largest = self._state.table[:, U].copy(), self._state.table[:, S]
         return np.divide(u, largest, out=u, where=largest > 0.0)

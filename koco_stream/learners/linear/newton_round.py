@@ -26,13 +26,16 @@ import numpy as np
 from numba.core import config, types
 from numba.extending import intrinsic
 
-from koco_stream.learners.spec import Cost, Public, StreamSize, in_single, newton_params, whole
-from koco_stream.losses import leaves_single, loses_digits, loss_slope
+from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
+from koco_stream.losses import in_doubt, loss_slope
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.numerics.llvm.feature_lines import feature_table, over_roots, shape_for
+from koco_stream.numerics.llvm.feature_lines import over_roots, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
+# Steps so far times the length of a row, in units of C, above which errors of predictions pass
+# 10⁻⁶ C, as measured beside long double (docs/reliability.md)
+MOST_CLIPS = 5e8
 # `params.diagonal`: no adaptation, or which D the sketch and the weights see
 NONE, BEFORE, UPDATED = range(3)
 DIAGONAL_FORMS = {False: NONE, True: BEFORE, "updated": UPDATED}
@@ -95,8 +98,10 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
     y_hat, n2 = inspect(params, s, idx, val)
     if n2 == 0.0:
         return 0.0, 0.0, 0.0, 0.0
-    residual, w_coef = residual_of(params, s, n2), 0.0
-    if abs(y_hat) > params.clip:
+    residual, w_coef, excess = residual_of(params, s, n2), 0.0, abs(y_hat) - params.clip
+    reach = s.longest_step[()] * math.sqrt(n2)
+    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip)
+    if excess > 0.0:
         if math.isinf(y_hat):
             return math.nan, 0.0, 0.0, n2
         nearest = math.copysign(params.clip, y_hat)
@@ -104,6 +109,12 @@ def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, 
             w_coef = project(params, s, y_hat - nearest, residual)
         y_hat = nearest
     return y_hat, w_coef, residual, n2
+
+
+@inlined
+def note_step(params: Any, s: Any, slope: float, n2: float) -> None:
+    """The length ‖g‖/α of the round's step, as long as it is where the sketch knows nothing."""
+    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(n2) / params.alpha)
 
 
 def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
@@ -118,18 +129,12 @@ def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
 
 
 def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.diagonal == NONE:
         y_hat, w_coef, residual, n2 = bounded(params, s, idx, val)
         if n2 > 0.0:
             slope = loss_slope(params.loss, y_hat, y)
-            if loses_digits(slope * n2 / params.alpha, params.clip):
-                return math.nan
-            if params.single and leaves_single(slope, val):
-                return math.nan
+            note_step(params, s, slope, n2)
             learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
@@ -139,10 +144,7 @@ def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
     if n2 == 0.0:
         return y_hat
     slope = loss_slope(params.loss, y_hat, y)
-    if loses_digits(slope * n2 / params.alpha, params.clip):
-        return math.nan
-    if params.single and leaves_single(slope, val):
-        return math.nan
+    note_step(params, s, slope, n2)
     if params.diagonal == UPDATED:
         # The projection was along x as D was; the sketch and the gradient have x as D is now.
         if w_coef != 0.0:
@@ -180,7 +182,6 @@ def sketch_params(q: Public) -> dict[str, Any]:
         "sketch_size": whole(q, "sketch_size"),
         "diagonal": DIAGONAL_FORMS[q["diagonal"]],
         "project_weights": q["projection"] == "weights",
-        "single": in_single(q),
     }
 
 
@@ -190,6 +191,5 @@ def table_cost(q: Public, size: StreamSize, numbers: int) -> Cost:
     """
     diagonal = bool(q["diagonal"])
     width, plain = len(shape_for(numbers + diagonal)), len(shape_for(numbers))
-    table = feature_table(1, width, in_single(q)).nbytes * size.d // 8
-    floats = table + (width + 16) * width + diagonal * size.d
+    floats = (size.d + width + 16) * width + diagonal * size.d
     return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)

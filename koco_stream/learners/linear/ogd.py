@@ -4,33 +4,30 @@ With a constant step it is Oja-SON with no sketch and step_size = 1/α.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.learners.shared_lines import SharedLineLearner
+from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import (
-    PRECISION,
     PROJECTION,
     SHARED,
     STEP_SCHEDULE,
     STEP_SIZE,
     Public,
-    in_single,
     loss_and_clip,
     real,
     schedule_of,
 )
-from koco_stream.losses import CONSTANT, leaves_single, loses_digits, loss_slope, step_at
+from koco_stream.losses import CONSTANT, loss_slope, step_at
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot, square_norm
-from koco_stream.numerics.llvm.first_order import add_changes, products
+from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot
 from koco_stream.types import Array
 
 
 class Params(NamedTuple):
     """loss: its code. clip: C. schedule: the code of the step's. project_weights: else only the
-    prediction is truncated. single: the weights' precision.
+    prediction is truncated.
     """
 
     loss: int
@@ -38,7 +35,6 @@ class Params(NamedTuple):
     step_size: float
     schedule: int
     project_weights: bool
-    single: bool
 
 
 class State(NamedTuple):
@@ -52,7 +48,7 @@ class State(NamedTuple):
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, t = 0. Nothing is drawn: `seed` is not used."""
     size = n_features + (params.schedule != CONSTANT)
-    return State(np.zeros(size, np.float32 if params.single else np.float64))
+    return State(np.zeros(size))
 
 
 @jit
@@ -65,7 +61,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple[float, float]:
     """The prediction ŷ of round t, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
 
-    If wᵀx is infinite, or the step loses the digits of later rounds, ŷ is NaN and c is 0.
+    If wᵀx is infinite, ŷ is NaN and c is 0.
     """
     change = 0.0
     if abs(y_hat) > params.clip:
@@ -77,69 +73,24 @@ def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple
     if n2 == 0.0:
         return y_hat, 0.0
     step_size = step_at(params.step_size, params.schedule, t)
-    step = step_size * loss_slope(params.loss, y_hat, y)
-    if loses_digits(step * n2, params.clip):
-        return math.nan, 0.0
-    return y_hat, change - step
+    return y_hat, change - step_size * loss_slope(params.loss, y_hat, y)
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     z, n2 = dot_and_norm(s.w, idx, val)
     t = 0.0
     if params.schedule != CONSTANT:
         s.w[-1] += n2 > 0.0
-        t = np.float64(s.w[-1])
+        t = s.w[-1]
     y_hat, change = answer(params, z, n2, y, t)
-    if params.single and leaves_single(0.0, val):
-        return math.nan
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat
 
 
-@jit
-def lines(
-    params: Any,
-    table: Array,
-    shape: Any,
-    idx: Array,
-    val: Array,
-    y: Array,
-    live: Array,
-    y_hat: Array,
-    changes: Array,
-    following: Array,
-) -> None:
-    """A round of states side by side; see `SharedLineLearner`."""
-    products(table, shape, idx, val, y_hat)
-    n2 = square_norm(val)
-    outside = params.single[0] and leaves_single(0.0, val)  # a table has one precision
-    counts, t = params.schedule[0] != CONSTANT, 0.0  # all states of a table count, or none
-    for k in range(live.size):
-        own = Params(
-            params.loss[k],
-            params.clip[k],
-            params.step_size[k],
-            params.schedule[k],
-            params.project_weights[k],
-            params.single[k],
-        )
-        if counts and live[k]:
-            table[-1, k] += n2 > 0.0
-            t = np.float64(table[-1, k])
-        y_hat[k], change = answer(own, y_hat[k], n2, y[k], t)
-        if outside:
-            y_hat[k] = math.nan
-        changes[k] = change if live[k] and not outside else 0.0
-    add_changes(table, shape, idx, val, changes, following)
-
-
-class OGD(SharedLineLearner):
+class OGD(Learner):
     """Projected online gradient descent, w ← w − step_size·g.
 
     Parameters
@@ -152,9 +103,6 @@ class OGD(SharedLineLearner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
-    precision : {"double", "single"}
-        How the weights are stored: single takes half the memory. Arithmetic is in double
-        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -181,11 +129,9 @@ class OGD(SharedLineLearner):
     [0.0, 0.2]
     """
 
-    parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION, PRECISION)
+    parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION)
     numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    lines = staticmethod(lines)
-    own_share = 0.45
 
     def __init__(
         self,
@@ -193,7 +139,6 @@ class OGD(SharedLineLearner):
         *,
         step_schedule: str = "constant",
         projection: str = "weights",
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -209,11 +154,10 @@ class OGD(SharedLineLearner):
             step_size=real(q, "step_size"),
             schedule=schedule_of(q),
             project_weights=q["projection"] == "weights",
-            single=in_single(q),
         )
 
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
         n_features = self._state.w.size - (self._params.schedule != CONSTANT)
-        return self._state.w[:n_features].astype(np.float64)
+        return self._state.w[:n_features].copy()

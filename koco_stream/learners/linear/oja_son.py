@@ -33,12 +33,7 @@ from koco_stream.numerics.lazy_maps import (
     scatter_lines,
 )
 from koco_stream.numerics.linear_algebra import gram_schmidt
-from koco_stream.numerics.llvm.feature_lines import (
-    aligned_zeros,
-    feature_table,
-    line_dot,
-    shape_for,
-)
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, shape_for
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
@@ -47,8 +42,9 @@ SKETCH_SIZE = spec.Parameter(
 )
 
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
+CANCELS_AT = 1e7  # fold when w̄ᵀx is this many C, so that w̄ and Vᵀβ are not kept against each other
 DENSE_AT = 1e3  # a round is dense if the sketch's Gram determinant grows by more than this (S12)
-CLEAN_AT = 1e2  # V's rows are made orthonormal when started rows multiply its rounding by more
+CLEAN_AT = 2.0  # V is made orthonormal again when started rows multiply its rounding by more
 DRAW_AT = 1000  # features for each row of the sketch, from which on random rows are drawn by need
 NEW_ROW_AT = (
     1e-6  # a gradient starts a row if a larger share of its square is outside the sketch (S10)
@@ -59,7 +55,7 @@ class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. rate: c in the sketch's rate γ_t = min(c/t, 1) (S8). from_gradients: how the
     sketch starts (S10). diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u is
-    projected, or only its prediction truncated. single: the table's precision. shape: its length is
+    projected, or only its prediction truncated. shape: its length is
     W, the width of a line of Z.
     """
 
@@ -73,17 +69,17 @@ class Params(NamedTuple):
     from_gradients: bool
     diagonal: int
     project_weights: bool
-    single: bool
     shape: tuple[int, ...]
 
 
 class State(NamedTuple):
-    """t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = Z's
-    column j (m numbers), then w̄_j, then D_jj if `diagonal`, then padding; last the line's epoch. a:
-    ((F + W)·W,) the small vectors and F, V = FZ. maps: the folds that are to be applied to lines.
-    growth: () bound on F⁻¹. spoilt: () bound on what V lacks of orthonormality, in roundings.
-    folds, cleanings, dense_rounds: () how often. scale, seed: () of a random start that is drawn by
-    need; scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    """t: () rounds. found: () rows of the sketch that have started. zw: (d, W), line j = Z's column
+    j (m numbers), then w̄_j, then D_jj if `diagonal`, then padding; last the line's epoch. a: ((F +
+    W)·W,) the small vectors and F, V = FZ. maps: the folds that are to be applied to lines. growth:
+    () bound on F⁻¹. spoilt: () bound on what V lacks of orthonormality, in roundings. folds,
+    cleanings, dense_rounds, doubtful_rounds: () how often. longest_step: () so far. scale, seed: ()
+    of a random start that is drawn by need; scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2)
+    x, or (0,).
     """
 
     t: Array
@@ -96,6 +92,8 @@ class State(NamedTuple):
     folds: Array
     cleanings: Array
     dense_rounds: Array
+    doubtful_rounds: Array
+    longest_step: Array
     scale: Array
     seed: Array
     scaled: Array
@@ -110,14 +108,16 @@ def init(params: Params, n_features: int, seed: int) -> State:
     width, m = len(params.shape), params.sketch_size
     found = 0 if params.from_gradients else min(m, n_features)
     by_need = found > 0 and n_features >= DRAW_AT * m
-    counts = {name: np.zeros((), np.int64) for name in ("t", "folds", "cleanings", "dense_rounds")}
+    counted = ("t", "folds", "cleanings", "dense_rounds", "doubtful_rounds")
+    counts = {name: np.zeros((), np.int64) for name in counted}
     state = State(
         found=np.array(found),
-        zw=feature_table(n_features, width, params.single),
+        zw=aligned_zeros(n_features, width),
         a=aligned_zeros(F + width, width).reshape(-1),
         maps=empty_maps(n_features, m + 1, m + 1, params.shape, sketch.FOLDS),
         growth=np.ones(()),
         spoilt=np.ones(()),
+        longest_step=np.zeros(()),
         scale=np.array(1.0 / math.sqrt(n_features) if by_need else 0.0),
         seed=np.array(seed, np.uint64),
         scaled=np.zeros(n_features if params.diagonal else 0),
@@ -180,7 +180,9 @@ def learn(
     kappa_c2 = kappa * c * c
     grown = 1.0 + kappa_c2 * line_dot(a, params.shape, P * W, P * W)
     dense = grown > DENSE_AT
-    if not dense and s.growth[()] * math.sqrt(grown) > FOLD_AT:
+    # w̄ᵀx is still in the scratch: βᵀVx cancels it
+    cancels = abs(a[Z * W + m]) > CANCELS_AT * params.clip
+    if not dense and (cancels or s.growth[()] * math.sqrt(grown) > FOLD_AT):
         if started >= 0:  # the fold maps all of Z: its new row has to be there
             sketch.write_row(s.zw, a, s.maps, params.shape, idx, val, started, residual)
             started = -1
@@ -255,9 +257,6 @@ class OjaSON(Learner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
-    precision : {"double", "single"}
-        How sketch, weights and D are stored: single takes half the memory. Arithmetic is in double
-        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -296,7 +295,6 @@ class OjaSON(Learner):
         sketch.SKETCH_START,
         spec.DIAGONAL,
         spec.PROJECTION,
-        spec.PRECISION,
     )
     numbers_version = 8
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
@@ -312,7 +310,6 @@ class OjaSON(Learner):
         sketch_start: str = "gradients",
         diagonal: bool | str = False,
         projection: str = "weights",
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,
@@ -358,7 +355,7 @@ class OjaSON(Learner):
         done on a copy of the lines of these rows.
         """
         features, indices = np.unique(rows.indices, return_inverse=True)
-        lines = feature_table(features.size, len(params.shape), params.single)
+        lines = aligned_zeros(features.size, len(params.shape))
         lines[:] = state.zw[features]
         counts, products = state.maps.counts.copy(), state.maps.lines.copy()
         counts[USED] = 0

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.linear.newton_round import read_only
+from koco_stream.learners.linear.newton_round import MOST_CLIPS, read_only
 from koco_stream.learners.spec import (
     CURVATURE,
     CURVATURE_SCHEDULE,
@@ -31,7 +31,7 @@ from koco_stream.learners.spec import (
     StreamSize,
     newton_params,
 )
-from koco_stream.losses import curvature_at, loses_digits, loss_slope
+from koco_stream.losses import curvature_at, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
@@ -54,12 +54,15 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹, or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I
-    − AA⁺, Nx: (d,) scratch, unit: (d,) each feature's power of two, 0 before its first value, and
-    scaled: (d,) scratch, the row in these units, if α = 0; (0, 0) and (0,) else.
+    """t, doubtful_rounds: () rounds. longest_step: () so far. u: (d,) weights. A_inv: (d, d) A⁻¹,
+    or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I − AA⁺, Nx: (d,) scratch, unit: (d,) each feature's
+    power of two, 0 before its first value, and scaled: (d,) scratch, the row in these units, if α =
+    0; (0, 0) and (0,) else.
     """
 
     t: Array
+    doubtful_rounds: Array
+    longest_step: Array
     u: Array
     A_inv: Array
     Ax: Array
@@ -76,6 +79,8 @@ def init(params: Params, n_features: int, seed: int) -> State:
         A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
         u=np.zeros(d),
         A_inv=A_inv,
         Ax=np.zeros(d),
@@ -134,10 +139,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN if the step loses the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.alpha > 0.0:
         return newton(params, s, idx, val, y)
     to_units(s, idx, val, True)
@@ -156,17 +158,23 @@ def newton(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     d = u.size
     y_hat = row_dot(u, idx, val)
     xAx = times_row(A_inv, idx, val, Ax)
-    if xAx <= 0.0:  # an empty row, or one too small to be told from none
+    if xAx <= 0.0:  # an empty row, or rounding is all that is left of A⁻¹ along it
+        s.doubtful_rounds[()] += idx.size > 0
         return min(max(y_hat, -params.clip), params.clip)
+    length, excess = math.sqrt(square_norm(val)), abs(y_hat) - params.clip
+    inverse = 1.0 / params.alpha if params.alpha > 0.0 else 0.0
+    reach = s.longest_step[()] * length
+    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip)
     change = 0.0  # all changes to u are multiples of A⁻¹x
-    if abs(y_hat) > params.clip:
+    if excess > 0.0:
+        if math.isinf(y_hat):
+            return math.nan
         clipped = math.copysign(params.clip, y_hat)
         if params.project_weights:
             change = -(y_hat - clipped) / xAx  # Lemma 1
         y_hat = clipped
     slope = loss_slope(params.loss, y_hat, y)
-    if params.alpha > 0.0 and loses_digits(slope * square_norm(val) / params.alpha, params.clip):
-        return math.nan
+    s.longest_step[()] = max(s.longest_step[()], abs(slope) * length * inverse)
     t = s.t[()] + 1
     s.t[()] = t
     c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope

@@ -11,6 +11,7 @@ from koco_stream.learners import spec
 from koco_stream.learners.linear import eigen_sketch
 from koco_stream.learners.linear.eigen_round import (
     FIRST_ALPHA,
+    MOST_CLIPS,
     EigenSketchLearner,
     Params,
     with_inverse,
@@ -102,6 +103,7 @@ class RFDSON(EigenSketchLearner):
             **newton,
             step_size=1.0,
             growth=0.5,
+            most_clips=MOST_CLIPS,
             project_weights=q["projection"] == "weights",
             **eigen_sketch.shape_params(spec.whole(q, "sketch_size")),
         )

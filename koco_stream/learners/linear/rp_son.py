@@ -27,7 +27,6 @@ from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shift
 from koco_stream.numerics.llvm.feature_lines import (
     add_outer,
     aligned_zeros,
-    feature_table,
     gather,
     scatter,
     shape_for,
@@ -41,7 +40,7 @@ FOLD_AT = 1e3  # w̄ ← w̄ + Sᵀb, b ← 0 if the terms of bᵀx̂, which can
 class Params(NamedTuple):
     """loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
     `decreasing`. sketch_size: m. diagonal: NONE, BEFORE or UPDATED (S7). project_weights: whether u
-    is projected, or only its prediction truncated. single: the table's precision. shape: its length
+    is projected, or only its prediction truncated. shape: its length
     is W, the width of a line.
     """
 
@@ -53,20 +52,22 @@ class Params(NamedTuple):
     sketch_size: int
     diagonal: int
     project_weights: bool
-    single: bool
     shape: tuple[int, ...]
 
 
 class State(NamedTuple):
     """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with
-    the factor. seed: () of the r's. sw: (d, W), line j = column j of S (m numbers), then w̄_j, then
-    D_jj if `diagonal`, then padding. a: (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor.
-    scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    the factor. doubtful_rounds: () how often. longest_step: () so far. seed: () of the r's. sw: (d,
+    W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a:
+    (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or
+    (0,).
     """
 
     t: Array
     folds: Array
     dense_rounds: Array
+    doubtful_rounds: Array
+    longest_step: Array
     seed: Array
     sw: Array
     a: Array
@@ -79,12 +80,15 @@ def init(params: Params, n_features: int, seed: int) -> State:
     a = aligned_zeros(inverse.FIRST_MATRIX + 3 * width, width)
     for i in range(m):
         a[inverse.FIRST_MATRIX + i, i] = 1.0 / params.alpha
-    t, folds, dense_rounds = (np.zeros((), np.int64) for _ in range(3))
-    table, scaled = (
-        feature_table(n_features, width, params.single),
-        np.zeros(n_features * bool(params.diagonal)),
+    counts = ("t", "folds", "dense_rounds", "doubtful_rounds")
+    return State(
+        **{name: np.zeros((), np.int64) for name in counts},
+        longest_step=np.zeros(()),
+        seed=np.array(seed, np.uint64),
+        sw=aligned_zeros(n_features, width),
+        a=a.reshape(-1),
+        scaled=np.zeros(n_features * bool(params.diagonal)),
     )
-    return State(t, folds, dense_rounds, np.array(seed, np.uint64), table, a.reshape(-1), scaled)
 
 
 @jit
@@ -250,9 +254,6 @@ class RPSON(Learner):
     projection : {"weights", "prediction"}
         Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
         truncate the prediction to [−C, C].
-    precision : {"double", "single"}
-        How sketch, weights and D are stored: single takes half the memory. Arithmetic is in double
-        precision (docs/precision.md).
     loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
         The loss function.
     clip : float
@@ -275,14 +276,7 @@ class RPSON(Learner):
     Luo et al. (NIPS 2016), Algorithm 1 and section 3.
     """
 
-    parameters = (
-        *spec.SHARED,
-        spec.SKETCH_SIZE,
-        *spec.NEWTON_STEP,
-        spec.DIAGONAL,
-        spec.PROJECTION,
-        spec.PRECISION,
-    )
+    parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
     numbers_version = 5
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
@@ -295,7 +289,6 @@ class RPSON(Learner):
         curvature_schedule: str = "constant",
         diagonal: bool | str = False,
         projection: str = "weights",
-        precision: str = "double",
         loss: str = "squared",
         clip: float = 1.0,
         fit_intercept: bool = False,

@@ -62,7 +62,7 @@ class SAdaGrad(EigenSketchLearner):
     -----
     Feinberg, Chen, Sun, Anil, Hazan (NeurIPS 2023). The sketch shrinks after up to
     ⌈2m/3⌉ gradients, instead of in every round (docs/errata.md, S23). While no shrink takes
-    anything, it equals `FullAdaGrad`.
+    anything, it is AdaGrad with the full matrix.
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, FIRST_ALPHA)

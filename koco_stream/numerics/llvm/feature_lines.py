@@ -2,8 +2,7 @@
 
 A table is (d, width), so all numbers of one feature are contiguous in memory, in one line, which
 may be longer than what is read of it. `gather` sums x_j·table[j] over a row's features and
-`scatter` adds x_j·coefficient to table[j]; a learner's cost depends on the row only in these two. A
-table may be in single precision; all other numbers, and all arithmetic, are in double precision.
+`scatter` adds x_j·coefficient to table[j]; a learner's cost depends on the row only in these two.
 The other loops work on small vectors and on matrices of such lines. The entries of a line are
 independent outputs, so computing them side by side does not change any number. Compiled from
 Python, the sums would be in memory. Each instruction stands beside a Python loop that specifies it,
@@ -58,17 +57,6 @@ def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
     raw = np.zeros(rows * width + CACHE_LINE // size, kind)
     first = (-raw.ctypes.data % CACHE_LINE) // size
     return raw[first : first + rows * width].reshape(rows, width)
-
-
-def feature_table(rows: int, width: int, single: bool) -> Array:
-    """A zero table with a line of `width` numbers for each of so many features, in single or double
-    precision.
-
-    Lines of numbers in single precision are padded, so that they do not straddle cache lines.
-    """
-    if not single:
-        return aligned_zeros(rows, width)
-    return aligned_zeros(rows, width if width == 4 else 8 * ((width + 7) // 8), np.float32)
 
 
 def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int) -> float:

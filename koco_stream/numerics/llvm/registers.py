@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from koco_stream.types import Array
 
 INT16, INT32, INT64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
-DOUBLE, FLOAT = ir.DoubleType(), ir.FloatType()
+DOUBLE = ir.DoubleType()
 CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
@@ -215,7 +215,7 @@ def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
 
 def _bytes_of(pointer: Any) -> int:
     """The size of the number at `pointer`."""
-    return {INT16: 2, FLOAT: 4, DOUBLE: 8}[pointer.type.pointee]
+    return {INT16: 2, DOUBLE: 8}[pointer.type.pointee]
 
 
 class Memory:
@@ -279,8 +279,7 @@ class Variable:
 class Lines:
     """Emits loops over lines of `width` numbers, and moves lines between memory and registers.
 
-    Registers hold doubles. Numbers in memory may be in single precision: they are widened when they
-    are loaded, and rounded when they are stored. Whole numbers of sixteen bits are only loaded.
+    Registers hold doubles. Whole numbers of sixteen bits are only loaded.
     """
 
     def __init__(self, builder: Any, width: int) -> None:
@@ -294,15 +293,12 @@ class Lines:
         for value in loaded:
             value.align = _bytes_of(pointer)
         if pointer.type.pointee != DOUBLE:
-            widen = self.b.fpext if pointer.type.pointee == FLOAT else self.b.sitofp
-            loaded = [widen(x, ir.VectorType(DOUBLE, x.type.count)) for x in loaded]
+            loaded = [self.b.sitofp(x, ir.VectorType(DOUBLE, x.type.count)) for x in loaded]
         return Line(self.b, loaded)
 
     def store(self, line: Line, pointer: Any) -> None:
         """Store a line at `pointer`."""
         for value, (first, n) in zip(line.registers, self.registers, strict=True):
-            if pointer.type.pointee == FLOAT:
-                value = self.b.fptrunc(value, ir.VectorType(FLOAT, n))
             self.b.store(value, self._pointer(pointer, first, n)).align = _bytes_of(pointer)
 
     def _pointer(self, pointer: Any, first: int, n: int) -> Any:

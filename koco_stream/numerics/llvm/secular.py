@@ -141,7 +141,8 @@ def literal_secular_step(
     a: Array, W: int, d: int, squares: int, n: int, roots: int, first: int
 ) -> bool:
     """Improve eight roots, from `first` on, by a step of rational interpolation (Gragg's, of third
-    order), or by halving their bounds where it leaves these. Returns whether one is not exact yet.
+    order), or by halving their bounds where it leaves these. Returns whether one is not exact yet;
+    one where f is NaN never is.
     """
     origin, left, right, tau, low, high = (
         a[roots + k * W + first : roots + k * W + first + AT_ONCE] for k in range(ROOT_LINES)
@@ -155,8 +156,8 @@ def literal_secular_step(
             f, size = f + term, size + np.abs(term)
             term = term * inverse
             slope, bend = slope + term, literal_fused(term, inverse, bend)
-        inexact = (size * (n * EPSILON) < np.abs(f)) & (number < n)
-        far = size * NEARLY < np.abs(f)
+        inexact = ((size * (n * EPSILON) < np.abs(f)) | (f != f)) & (number < n)
+        far = (size * NEARLY < np.abs(f)) | (f != f)
         low[:], high[:] = np.where(f < 0.0, tau, low), np.where(f < 0.0, high, tau)
         # f(λ + η) ≈ c + s/(left − η) + S/(right − η), with f's value and first two derivatives.
         to_left, to_right = left - tau, right - tau
@@ -194,8 +195,8 @@ def secular_step(
     f, size, slope, bend = (total.get() for total in sums)
     count = e.b.sitofp(n, DOUBLE)
     inexact = (size * e.b.fmul(count, DOUBLE(EPSILON))).less(f.absolute())
-    inexact = inexact.both(_counted(e, first).less(zero + count))
-    far = (size * NEARLY).less(f.absolute())
+    inexact = inexact.either(f.unequal(f)).both(_counted(e, first).less(zero + count))
+    far = (size * NEARLY).less(f.absolute()).either(f.unequal(f))
     negative = f.less(zero)
     low, high = tau.where(negative, low), high.where(negative, tau)
     to_left, to_right = left - tau, right - tau
@@ -269,13 +270,14 @@ def literal_secular_values(
 ) -> None:
     """d, z and sums, of eight roots from `first` on, become the roots, z in the basis of the
     eigenvectors, and what makes these 1 long. The products of z and them, as long as they are, are
-    Σ_j z_j²/(d_j − λ_i) = −1.
+    Σ_j z_j²/(d_j − λ_i) = −1. The root of an eigenvector whose length overflows becomes NaN.
     """
     number, at = first + np.arange(AT_ONCE), slice(first, first + AT_ONCE)
     origin, tau = a[roots:][at], a[roots + TAU * W :][at]
     with np.errstate(all="ignore"):
         scale = 1.0 / np.sqrt(a[sums:][at])
-    a[d:][at] = np.where(number < n, origin + tau, a[d:][at])
+        values = origin + tau + a[sums:][at] * 0.0
+    a[d:][at] = np.where(number < n, values, a[d:][at])
     a[z:][at] = np.where(number < n, 0.0 - scale, 0.0)
     a[sums:][at] = scale
 
@@ -289,8 +291,9 @@ def secular_values(
     there = _counted(e, first).less(zero + e.b.sitofp(n, DOUBLE))
     origin = e.load(a.at(roots, first))
     tau = e.load(a.at(roots, e.b.mul(W, INT64(TAU)), first))
-    scale = e.load(a.at(sums, first)).roots().inverted()
-    e.store((origin + tau).where(there, e.load(values)), values)
+    squares = e.load(a.at(sums, first))
+    scale = squares.roots().inverted()
+    e.store((origin + tau + squares * 0.0).where(there, e.load(values)), values)
     e.store((zero - scale).where(there, zero), a.at(z, first))
     e.store(scale, a.at(sums, first))
 
