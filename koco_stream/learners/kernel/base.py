@@ -1,5 +1,6 @@
 """What the kernel learners share: the kernel, the dictionary of points, and their costs."""
 
+import math
 import threading
 from typing import Any
 
@@ -11,6 +12,7 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
+from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
@@ -141,6 +143,14 @@ def dictionary_nanoseconds(growth: Growth, s: float, matrices: int) -> float:
         return 2000.0 + matrices * each * points**2
 
     return growth.a_round(reading) + growth.a_join(joining)
+
+
+@jit
+def held(z: float, clip: float) -> float:
+    """z within [−C, C], and NaN if it is infinite, which is no prediction."""
+    if math.isinf(z):
+        return math.nan
+    return math.copysign(clip, z) if abs(z) > clip else z
 
 
 def capacity(n: int) -> int:

@@ -39,7 +39,7 @@ from koco_stream.kernels.random_features import (
     frequencies,
     too_far,
 )
-from koco_stream.learners.kernel.base import DictionaryLearner, FourierLearner, fourier_cost
+from koco_stream.learners.kernel.base import DictionaryLearner, FourierLearner, fourier_cost, held
 from koco_stream.learners.spec import (
     BANDWIDTH,
     BUDGET,
@@ -154,11 +154,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns the prediction ŷ, or NaN for a row so far away that its cosines have no
     digits.
     """
-    y_hat, n2 = inspect(params, s, idx, val)
+    f, n2 = inspect(params, s, idx, val)
     if too_far(n2, params.bandwidth):
         return math.nan
-    if abs(y_hat) > params.clip:
-        y_hat = math.copysign(params.clip, y_hat)
+    y_hat = held(f, params.clip)
     s.t[()] += 1
     c = -loss_slope(params.loss, y_hat, y)
     if c == 0.0:

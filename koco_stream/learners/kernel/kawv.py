@@ -10,9 +10,7 @@ with q = k(x_t, x_t) − ‖v‖² (V2). The rows, T and the tiles are those of 
 see koco_stream.learners.kernel.newton_step. A row adds a row to T in O(t²), and a number to s.
 """
 
-import math
-
-from koco_stream.learners.kernel.base import kernel_of
+from koco_stream.learners.kernel.base import held, kernel_of
 from koco_stream.learners.kernel.newton_step import (
     K,
     KernelNewtonStep,
@@ -53,23 +51,20 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ, or NaN
-    if the row is too large for the digits of later rounds.
-    """
+    """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ."""
     t = s.t[()] + 1
     s.t[()] = t
     s.included[()] = k_tt != 0.0
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
-    if loses_digits(k_tt / params.alpha, 1.0):
-        return math.nan
     f, q = inspect(params, s, tile, r, k_tt)
+    s.doubtful_rounds[()] += loses_digits((y - f) * q / params.alpha, params.clip)
     y_hat = f * (params.alpha / (params.alpha + q))
     n = int(s.sketch.n[()])
     pivot = add_sample(params, s.sketch, r, t, 1.0, s.a[V], q)
     s.a[S, n] = (y - f) / pivot
     s.dictionary_size[()] = n + 1
-    return math.copysign(params.clip, y_hat) if abs(y_hat) > params.clip else y_hat
+    return held(y_hat, params.clip)
 
 
 class KAWV(KernelNewtonStep):

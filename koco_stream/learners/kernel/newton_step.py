@@ -32,6 +32,7 @@ from koco_stream.learners.kernel.base import (
     SPARE,
     USUAL_POINTS,
     capacity,
+    held,
     kernel_of,
     sampling_of,
 )
@@ -106,13 +107,15 @@ class Samples(NamedTuple):
 class State(NamedTuple):
     """The state of KONS or Sketched-KONS.
 
-    t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums
-    (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, over even s and over odd s. sketch,
-    kors: the dictionaries. a (3, room), b (2, room): scratch, see above. Of the last round, ()
-    each: inclusion_probability, included, in_kors (whether KORS took it), dictionary_size.
+    t: () rounds. doubtful_rounds: () how often. seed: () of the coins. history: the rows. c (room
+    of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, over
+    even s and over odd s. sketch, kors: the dictionaries. a (3, room), b (2, room): scratch, see
+    above. Of the last round, () each: inclusion_probability, included, in_kors (whether KORS took
+    it), dictionary_size.
     """
 
     t: Array
+    doubtful_rounds: Array
     seed: Array
     history: History
     c: Array
@@ -131,6 +134,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: c = 0 and empty dictionaries."""
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
         seed=np.array(seed, np.uint64),
         history=no_rows(),
         c=np.zeros(0),
@@ -260,7 +264,7 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
     """One round of Algorithm 3 on row r of the tile, with label y. Updates `s`; returns the
-    prediction ỹ, or NaN if the step loses the digits of later rounds.
+    prediction ỹ.
     """
     t = s.t[()] + 1
     s.t[()] = t
@@ -271,15 +275,12 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
     # Lines 4 to 7: ỹ = y̆ − h(y̆).
     kc = expansion(s, tile, r, block)
-    y_hat = breve(params, s, tile, r, kc)
+    y_breve = breve(params, s, tile, r, kc)
+    y_hat = held(y_breve, params.clip)
     q = residual(s.sketch.n[()], s.a[V], k_tt, LEAST * k_tt)
-    projected = 0.0  # h/(φᵀÃ⁻¹φ)
-    if abs(y_hat) > params.clip:
-        held = math.copysign(params.clip, y_hat)
-        projected, y_hat = (y_hat - held) * params.alpha / q, held
+    projected = (y_breve - y_hat) * params.alpha / q  # h/(φᵀÃ⁻¹φ)
     slope = loss_slope(params.loss, y_hat, y)
-    if loses_digits(slope * k_tt / params.alpha, params.clip):
-        return math.nan
+    s.doubtful_rounds[()] += loses_digits(slope * q / params.alpha, params.clip)
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 

@@ -177,7 +177,7 @@ def make_map(params: Params, s: State) -> None:
         i = largest_of(values)
         value = values[i]
         values[i] = 0.0
-        if value > NO_FEATURE * largest:
+        if not value <= NO_FEATURE * largest:  # NaN is seen in the next prediction
             root = math.sqrt(value)
             for j in range(n):
                 s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)

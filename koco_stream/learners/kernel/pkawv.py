@@ -24,6 +24,7 @@ from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
     dictionary_cost,
+    held,
     joined,
     past_rows_cost,
 )
@@ -67,6 +68,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """kors: the dictionary's state. past: the rows so far. L, inverse (panels, room, 16): L by
     columns, and A⁻¹. a (5, room + 16): see above; a row to predict may need one more coordinate.
+    doubtful_rounds: () how often.
     """
 
     kors: kors.State
@@ -74,6 +76,7 @@ class State(NamedTuple):
     L: Array
     inverse: Array
     a: Array
+    doubtful_rounds: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -84,6 +87,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         L=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((5, FIRST_ROOM + BLOCK)),
+        doubtful_rounds=np.zeros((), np.int64),
     )
 
 
@@ -168,24 +172,20 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ, or NaN
-    if the row is too large for the digits of later rounds.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     k_tt, n2 = embedded(params, s, idx, val)
     joins = kors.offer(params.kors, s.kors, k_tt)
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
-    if loses_digits(k_tt / params.alpha, 1.0):
-        return math.nan
     row = inspect(params, s, idx, val, k_tt, n2, joins)
+    s.doubtful_rounds[()] += loses_digits((y - row.f) * row.spread, params.clip)
     if joins:
         enter(params, s, row)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
     subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
     past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
-    y_hat = row.f / (1.0 + row.spread)
-    return math.copysign(params.clip, y_hat) if abs(y_hat) > params.clip else y_hat
+    return held(row.f / (1.0 + row.spread), params.clip)
 
 
 @inlined

@@ -29,7 +29,7 @@ from koco_stream.kernels.dictionary import (
 )
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, held, joined
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -83,7 +83,7 @@ class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
     kors: the dictionary's state. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room):
-    φ̃, A⁻¹φ̃, ω. restarts: () the number of restarts.
+    φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often.
     """
 
     kors: kors.State
@@ -91,6 +91,7 @@ class State(NamedTuple):
     inverse: Array
     a: Array
     restarts: Array
+    doubtful_rounds: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -101,6 +102,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((3, FIRST_ROOM)),
         restarts=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
     )
 
 
@@ -145,11 +147,10 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of the poster's algorithm on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ỹ, or NaN if the step loses the digits of later rounds.
+    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns
+    the prediction ỹ.
     """
-    n, C = int(s.kors.points.n[()]), params.clip
+    n = int(s.kors.points.n[()])
     phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
     z, k_tt, n2 = inspect(params, s, idx, val)
     joins = offer(params, s, k_tt)
@@ -157,15 +158,12 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     apply(s.inverse, False, 0, n, phi, 0, u, 0)
     xAx = panel_dot(phi, 0, u, 0, n)
-    along = 0.0  # ω changes by this multiple of A⁻¹φ̃
-    if abs(z) > C:
-        along = -(z - math.copysign(C, z)) / xAx
-        z = math.copysign(C, z)
+    y_hat = held(z, params.clip)
+    along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
-    slope = loss_slope(params.loss, z, y)
-    if loses_digits(slope * k_tt / params.alpha, C):
-        return math.nan
+    slope = loss_slope(params.loss, y_hat, y)
+    s.doubtful_rounds[()] += loses_digits(slope * xAx, params.clip)
     c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
     shrink = 1.0 / (1.0 + c2 * xAx)
     if not (joins and params.restart):  # a restart would discard the update
@@ -177,7 +175,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             add_point(s.kors.points, idx, val, n2, s.kors.t[()])
         else:
             kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    return z
+    return y_hat
 
 
 @inlined
