@@ -328,7 +328,6 @@ class Learner(Algorithm, Estimator):
                     stacklevel=4,
                 )
 
-
     def _warn_of_doubt(self) -> None:
         """Warn once if rounds are doubtful."""
         if not self._doubted and (doubtful := doubtful_rounds([self._state])):

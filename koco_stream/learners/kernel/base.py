@@ -12,7 +12,8 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
-from koco_stream.numerics.compiler import jit
+from koco_stream.losses import in_doubt
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
@@ -151,6 +152,23 @@ def held(z: float, clip: float) -> float:
     if math.isinf(z):
         return math.nan
     return math.copysign(clip, z) if abs(z) > clip else z
+
+
+@inlined
+def count_doubt(s: Any, k_tt: float, excess: float, most: float) -> None:
+    """Count a round for whose prediction double precision cannot vouch: the state's `longest_step`
+    reaches farther along the row than `most`, and `excess`, how far the prediction lies beyond
+    [−C, C], is less than the rounding of that.
+    """
+    s.doubtful_rounds[()] += in_doubt(s.longest_step[()] * math.sqrt(k_tt), excess, most)
+
+
+@inlined
+def note_step(s: Any, slope: float, k_tt: float, alpha: float) -> None:
+    """Keep the length |ℓ'|√k(x, x)/α of a step, as it is where nothing is known, if no step was
+    longer.
+    """
+    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(k_tt) / alpha)
 
 
 def capacity(n: int) -> int:

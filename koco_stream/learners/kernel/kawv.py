@@ -10,8 +10,10 @@ with q = k(x_t, x_t) − ‖v‖² (V2). The rows, T and the tiles are those of 
 see koco_stream.learners.kernel.newton_step. A row adds a row to T in O(t²), and a number to s.
 """
 
-from koco_stream.learners.kernel.base import held, kernel_of
+from koco_stream.learners.kernel.base import count_doubt, held, kernel_of, note_step
 from koco_stream.learners.kernel.newton_step import (
+    LEAST,
+    MOST_CLIPS,
     K,
     KernelNewtonStep,
     Params,
@@ -23,7 +25,6 @@ from koco_stream.learners.kernel.newton_step import (
     residual,
 )
 from koco_stream.learners.spec import ALPHA, KERNEL_SHAPE, SHARED, Public, loss_and_clip, real
-from koco_stream.losses import loses_digits
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import panel_dot
 from koco_stream.types import Array
@@ -36,7 +37,7 @@ def inspect(params: Params, s: State, tile: Array, r: int, k_tt: float) -> tuple
     for p in range(n):
         k[p] = tile[s.sketch.rows[p], r]
     apply_to_points(s.sketch, r, k, v)
-    return panel_dot(v, 0, s.a[S], 0, n), residual(n, v, k_tt, 0.0)
+    return panel_dot(v, 0, s.a[S], 0, n), residual(n, v, k_tt)
 
 
 @inlined
@@ -46,7 +47,7 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
     Does not learn.
     """
     f, q = inspect(params, s, tile, r, k_tt)
-    return f * (params.alpha / (params.alpha + q))
+    return f * (params.alpha / (params.alpha + max(q, 0.0)))
 
 
 @inlined
@@ -54,12 +55,17 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ."""
     t = s.t[()] + 1
     s.t[()] = t
-    s.included[()] = k_tt != 0.0
+    s.included[()] = False
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
     f, q = inspect(params, s, tile, r, k_tt)
-    s.doubtful_rounds[()] += loses_digits((y - f) * q / params.alpha, params.clip)
-    y_hat = f * (params.alpha / (params.alpha + q))
+    y_hat = f * (params.alpha / (params.alpha + max(q, 0.0)))
+    if not q > LEAST * k_tt:
+        s.doubtful_rounds[()] += 1
+        return held(y_hat, params.clip)
+    count_doubt(s, k_tt, abs(y_hat) - params.clip, MOST_CLIPS * params.clip)
+    note_step(s, y, k_tt, params.alpha)
+    s.included[()] = True
     n = int(s.sketch.n[()])
     pivot = add_sample(params, s.sketch, r, t, 1.0, s.a[V], q)
     s.a[S, n] = (y - f) / pivot

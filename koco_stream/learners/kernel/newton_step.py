@@ -32,14 +32,16 @@ from koco_stream.learners.kernel.base import (
     SPARE,
     USUAL_POINTS,
     capacity,
+    count_doubt,
     held,
     kernel_of,
+    note_step,
     sampling_of,
 )
 from koco_stream.learners.kernel.kors import add_row, estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loses_digits, loss_slope
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -52,8 +54,9 @@ from koco_stream.numerics.llvm.point_panels import (
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# The lower limit of α·φᵀÃ⁻¹φ as a share of k(x, x), since rounding can make it vanish.
+# Where α·φᵀÃ⁻¹φ is at most this share of k(x, x), it is rounding: nothing can be learnt.
 LEAST = 1e-15
+MOST_CLIPS = 1e8  # of steps that leave predictions six digits, as measured
 
 # Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v. Tables
 # of `ahead`: k, v, and Tᵀv.
@@ -107,15 +110,16 @@ class Samples(NamedTuple):
 class State(NamedTuple):
     """The state of KONS or Sketched-KONS.
 
-    t: () rounds. doubtful_rounds: () how often. seed: () of the coins. history: the rows. c (room
-    of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, over
-    even s and over odd s. sketch, kors: the dictionaries. a (3, room), b (2, room): scratch, see
-    above. Of the last round, () each: inclusion_probability, included, in_kors (whether KORS took
-    it), dictionary_size.
+    t: () rounds. doubtful_rounds: () how often. longest_step: () so far. seed: () of the coins.
+    history: the rows. c (room of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the
+    rows before the block, over even s and over odd s. sketch, kors: the dictionaries. a (3, room),
+    b (2, room): scratch, see above. Of the last round, () each: inclusion_probability, included,
+    in_kors (whether KORS took it), dictionary_size.
     """
 
     t: Array
     doubtful_rounds: Array
+    longest_step: Array
     seed: Array
     history: History
     c: Array
@@ -135,6 +139,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     return State(
         t=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
         seed=np.array(seed, np.uint64),
         history=no_rows(),
         c=np.zeros(0),
@@ -277,10 +282,14 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     kc = expansion(s, tile, r, block)
     y_breve = breve(params, s, tile, r, kc)
     y_hat = held(y_breve, params.clip)
-    q = residual(s.sketch.n[()], s.a[V], k_tt, LEAST * k_tt)
+    q = residual(s.sketch.n[()], s.a[V], k_tt)
+    if not q > LEAST * k_tt:
+        s.doubtful_rounds[()] += 1
+        return y_hat
+    count_doubt(s, k_tt, abs(y_breve) - params.clip, MOST_CLIPS * params.clip)
     projected = (y_breve - y_hat) * params.alpha / q  # h/(φᵀÃ⁻¹φ)
     slope = loss_slope(params.loss, y_hat, y)
-    s.doubtful_rounds[()] += loses_digits(slope * q / params.alpha, params.clip)
+    note_step(s, slope, k_tt, params.alpha)
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 
@@ -297,9 +306,9 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 
 @inlined
-def residual(n: int, v: Array, k_tt: float, least: float) -> float:
-    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ, but at least `least`, where v = Tk over n points."""
-    return max(k_tt - panel_dot(v, 0, v, 0, n), least)
+def residual(n: int, v: Array, k_tt: float) -> float:
+    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ, where v = Tk over n points."""
+    return k_tt - panel_dot(v, 0, v, 0, n)
 
 
 @inlined
@@ -313,7 +322,7 @@ def sampled(params: Params, s: State, r: int, t: int, g: float, k_tt: float) -> 
     for j in range(n):
         k[j] = s.a[K, s.kors.positions[j]]
     apply_to_points(s.kors, r, k, v)
-    q = residual(n, v, k_tt, 0.0)
+    q = max(residual(n, v, k_tt), 0.0)
     share = g * g * q / (params.alpha + g * g * q)
     p = min(params.beta * params.factor * share, 1.0)
     coin = uniform(s.seed[()], t)

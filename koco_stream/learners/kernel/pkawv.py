@@ -23,9 +23,11 @@ from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
+    count_doubt,
     dictionary_cost,
     held,
     joined,
+    note_step,
     past_rows_cost,
 )
 from koco_stream.learners.spec import (
@@ -39,7 +41,7 @@ from koco_stream.learners.spec import (
     loss_and_clip,
     real,
 )
-from koco_stream.losses import loses_digits
+from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -68,7 +70,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """kors: the dictionary's state. past: the rows so far. L, inverse (panels, room, 16): L by
     columns, and A⁻¹. a (5, room + 16): see above; a row to predict may need one more coordinate.
-    doubtful_rounds: () how often.
+    doubtful_rounds: () how often. longest_step: () so far.
     """
 
     kors: kors.State
@@ -77,6 +79,7 @@ class State(NamedTuple):
     inverse: Array
     a: Array
     doubtful_rounds: Array
+    longest_step: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -88,6 +91,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((5, FIRST_ROOM + BLOCK)),
         doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
     )
 
 
@@ -178,14 +182,16 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
-    s.doubtful_rounds[()] += loses_digits((y - row.f) * row.spread, params.clip)
+    y_hat = row.f / (1.0 + row.spread)
+    count_doubt(s, k_tt, abs(y_hat) - params.clip, MOST_CLIPS * params.clip)
+    note_step(s, y, k_tt, params.alpha)
     if joins:
         enter(params, s, row)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
     subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
     past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
-    return held(row.f / (1.0 + row.spread), params.clip)
+    return held(y_hat, params.clip) if s.kors.inclusion_probability[()] >= 0.0 else math.nan
 
 
 @inlined

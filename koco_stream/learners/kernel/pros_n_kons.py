@@ -9,8 +9,9 @@ Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with
 PROS-N-KONS and B-KONS restart from ω = 0, A = αI; CON-KONS keeps both, or keeps ω and resets A to
 αI.
 
-The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3). W is lower triangular, so a point that joins
-adds a coordinate and leaves the others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
+The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3), or where W would have too few digits the
+solution of Lφ̃ = k. W is lower triangular, so a point that joins adds a coordinate and leaves the
+others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
 0), A ← diag(A, α). A⁻¹ is stored, which takes one product and one rank-one update per round.
 """
 
@@ -29,7 +30,14 @@ from koco_stream.kernels.dictionary import (
 )
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, held, joined
+from koco_stream.learners.kernel.base import (
+    DictionaryLearner,
+    count_doubt,
+    dictionary_cost,
+    held,
+    joined,
+    note_step,
+)
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -44,7 +52,7 @@ from koco_stream.learners.spec import (
     newton_params,
     real,
 )
-from koco_stream.losses import curvature_at, loses_digits, loss_slope
+from koco_stream.losses import MOST_CLIPS, curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -53,11 +61,13 @@ from koco_stream.numerics.llvm.point_panels import (
     panel_dot,
     subtract_outer,
 )
+from koco_stream.numerics.triangular import append_row, substitute
 from koco_stream.types import Array
 
 PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
+THIN = 1e-4  # the share below which a pivot leaves W too few digits
 
 
 class Params(NamedTuple):
@@ -82,27 +92,34 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room):
-    φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often.
+    kors: the dictionary's state. L, W, inverse (panels, room, 16): L and W by columns, and A⁻¹. a
+    (3, room): φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far. thin: ()
+    whether a point was nearly in the span of those before it.
     """
 
     kors: kors.State
+    L: Array
     W: Array
     inverse: Array
     a: Array
     restarts: Array
     doubtful_rounds: Array
+    longest_step: Array
+    thin: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: an empty dictionary and ω = 0."""
     return State(
         kors=kors.init(params.kors, n_features, seed),
+        L=panels(FIRST_ROOM, FIRST_ROOM),
         W=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((3, FIRST_ROOM)),
         restarts=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
+        thin=np.zeros((), np.int64),
     )
 
 
@@ -112,6 +129,7 @@ def enlarge(params: Params, s: State, features: int) -> State:
     room = inner.a.shape[1]
     return s._replace(
         kors=inner,
+        L=enlarged(s.L, room, room),
         W=enlarged(s.W, room, room),
         inverse=enlarged(s.inverse, room, room),
         a=lengthened(s.a, room),
@@ -132,7 +150,10 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
-    apply(s.W, True, 0, n, k, 0, phi, 0)
+    if s.thin[()]:
+        substitute(s.L, n, k, phi)
+    else:
+        apply(s.W, True, 0, n, k, 0, phi, 0)
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
@@ -159,23 +180,27 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     apply(s.inverse, False, 0, n, phi, 0, u, 0)
     xAx = panel_dot(phi, 0, u, 0, n)
     y_hat = held(z, params.clip)
-    along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
+    count_doubt(s, k_tt, abs(z) - params.clip, MOST_CLIPS * params.clip)
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
-    slope = loss_slope(params.loss, y_hat, y)
-    s.doubtful_rounds[()] += loses_digits(slope * xAx, params.clip)
-    c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
-    shrink = 1.0 / (1.0 + c2 * xAx)
-    if not (joins and params.restart):  # a restart would discard the update
-        subtract_outer(s.inverse, n, c2 * shrink, u, 0)
-        add_scaled(along - slope * shrink, u, 0, omega, 0, n)
+    if xAx >= 0.0:
+        along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
+        slope = loss_slope(params.loss, y_hat, y)
+        note_step(s, slope, k_tt, params.alpha)
+        c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
+        shrink = 1.0 / (1.0 + c2 * xAx)
+        if not (joins and params.restart):  # a restart would discard the update
+            subtract_outer(s.inverse, n, c2 * shrink, u, 0)
+            add_scaled(along - slope * shrink, u, 0, omega, 0, n)
+    else:  # rounding is all that is left of Ã⁻¹ along φ̃: nothing can be learnt
+        s.doubtful_rounds[()] += 1
     if joins:
         enter(params, s, k_tt)
         if params.threshold > 0.0:
             add_point(s.kors.points, idx, val, n2, s.kors.t[()])
         else:
             kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    return y_hat
+    return y_hat if s.kors.inclusion_probability[()] >= 0.0 else math.nan
 
 
 @inlined
@@ -201,9 +226,14 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
         pivot = math.sqrt(pivot2)
+        s.thin[()] |= pivot2 <= THIN * k_tt
         kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot, phi, 0)
+        append_row(s.L, n, phi, pivot)
+    else:
+        s.L[n // BLOCK, n, n % BLOCK] = math.inf  # all have 0 there
     if params.restart:
         s.restarts[()] += 1
+        s.longest_step[()] = 0.0
         s.a[OMEGA, :n] = 0.0
     if params.forget:
         for i in range(n):
@@ -320,7 +350,7 @@ class PROSNKONS(DictionaryLearner):
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        return dictionary_cost(q, size, 3)
+        return dictionary_cost(q, size, 4)
 
     def features(self, X: Any) -> Array:
         """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary.
