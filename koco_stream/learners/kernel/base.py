@@ -23,6 +23,10 @@ PLANNED_POINTS = 2032
 USUAL_POINTS = 50  # of a dictionary whose growth is not known
 SPARE = 1.35  # the memory is planned for this multiple of the expected points
 NO_LIMIT = 1 << 40
+# Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
+LEAST = 1e-15
+# The clips of a step that leaves six digits, as measured: with T = L⁻¹, and in a dictionary's span.
+MOST_CLIPS, MOST_CLIPS_IN_SPAN = 1e8, 3e9
 EVERY_ROW = 1.0  # the least probability of a learner that takes all rows
 
 
@@ -155,20 +159,20 @@ def held(z: float, clip: float) -> float:
 
 
 @inlined
-def count_doubt(s: Any, k_tt: float, excess: float, most: float) -> None:
+def count_doubt(s: Any, square: float, excess: float, most: float) -> None:
     """Count a round for whose prediction double precision cannot vouch: the state's `longest_step`
     reaches farther along the row than `most`, and `excess`, how far the prediction lies beyond
-    [−C, C], is less than the rounding of that.
+    [−C, C], is less than the rounding of that. `square` is φᵀφ.
     """
-    s.doubtful_rounds[()] += in_doubt(s.longest_step[()] * math.sqrt(k_tt), excess, most)
+    s.doubtful_rounds[()] += in_doubt(s.longest_step[()] * math.sqrt(square), excess, most)
 
 
 @inlined
-def note_step(s: Any, slope: float, k_tt: float, alpha: float) -> None:
-    """Keep the length |ℓ'|√k(x, x)/α of a step, as it is where nothing is known, if no step was
+def note_step(s: Any, slope: float, square: float, alpha: float) -> None:
+    """Keep the length |ℓ'|√(φᵀφ)/α of a step, as it is where nothing is known, if no step was
     longer.
     """
-    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(k_tt) / alpha)
+    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(square) / alpha)
 
 
 def capacity(n: int) -> int:

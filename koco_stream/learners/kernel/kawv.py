@@ -10,10 +10,15 @@ with q = k(x_t, x_t) − ‖v‖² (V2). The rows, T and the tiles are those of 
 see koco_stream.learners.kernel.newton_step. A row adds a row to T in O(t²), and a number to s.
 """
 
-from koco_stream.learners.kernel.base import count_doubt, held, kernel_of, note_step
-from koco_stream.learners.kernel.newton_step import (
+from koco_stream.learners.kernel.base import (
     LEAST,
     MOST_CLIPS,
+    count_doubt,
+    held,
+    kernel_of,
+    note_step,
+)
+from koco_stream.learners.kernel.newton_step import (
     K,
     KernelNewtonStep,
     Params,

@@ -31,6 +31,7 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel.base import (
+    MOST_CLIPS,
     NO_LIMIT,
     DictionaryLearner,
     dictionary_cost,
@@ -76,12 +77,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of KORS.
 
-    t: () rounds. seed: () of the coins. points: the dictionary. roots (room,): 1/√p̃ of each point.
-    T (panels, room, 16), by columns. a (2, room): scratch. inclusion_probability, included: () p̃_t
-    and z_t of the last round.
+    t: () rounds. doubtful_rounds: () how often, for KORS by itself. seed: () of the coins. points:
+    the dictionary. roots (room,): 1/√p̃ of each point. T (panels, room, 16), by columns. a (2,
+    room): scratch. inclusion_probability, included: () p̃_t and z_t of the last round.
     """
 
     t: Array
+    doubtful_rounds: Array
     seed: Array
     points: Points
     roots: Array
@@ -95,6 +97,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: an empty dictionary."""
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
         seed=np.array(seed, np.uint64),
         points=no_points(n_features),
         roots=np.zeros(FIRST_ROOM),
@@ -205,6 +208,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns 0, or NaN if a kernel value overflowed.
     """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
+    s.doubtful_rounds[()] += k_tt > MOST_CLIPS * params.ridge
     if offer(params, s, k_tt):
         join(params, s, idx, val, k_tt, n2)
     return 0.0 * float(s.inclusion_probability[()])

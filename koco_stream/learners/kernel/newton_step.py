@@ -28,6 +28,8 @@ from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.base import (
     EVERY_ROW,
+    LEAST,
+    MOST_CLIPS,
     PLANNED_POINTS,
     SPARE,
     USUAL_POINTS,
@@ -53,10 +55,6 @@ from koco_stream.numerics.llvm.point_panels import (
 )
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
-
-# Where α·φᵀÃ⁻¹φ is at most this share of k(x, x), it is rounding: nothing can be learnt.
-LEAST = 1e-15
-MOST_CLIPS = 1e8  # of steps that leave predictions six digits, as measured
 
 # Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v. Tables
 # of `ahead`: k, v, and Tᵀv.

@@ -22,6 +22,7 @@ from koco_stream.kernels.past_rows import PastRows
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
+    MOST_CLIPS_IN_SPAN,
     DictionaryLearner,
     count_doubt,
     dictionary_cost,
@@ -41,7 +42,6 @@ from koco_stream.learners.spec import (
     loss_and_clip,
     real,
 )
-from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -183,7 +183,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
     y_hat = row.f / (1.0 + row.spread)
-    count_doubt(s, k_tt, abs(y_hat) - params.clip, MOST_CLIPS * params.clip)
+    count_doubt(s, k_tt, abs(y_hat) - params.clip, MOST_CLIPS_IN_SPAN * params.clip)
     note_step(s, y, k_tt, params.alpha)
     if joins:
         enter(params, s, row)

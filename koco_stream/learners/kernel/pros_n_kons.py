@@ -31,6 +31,8 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
+    LEAST,
+    MOST_CLIPS_IN_SPAN,
     DictionaryLearner,
     count_doubt,
     dictionary_cost,
@@ -52,7 +54,7 @@ from koco_stream.learners.spec import (
     newton_params,
     real,
 )
-from koco_stream.losses import MOST_CLIPS, curvature_at, loss_slope
+from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -93,8 +95,8 @@ class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
     kors: the dictionary's state. L, W, inverse (panels, room, 16): L and W by columns, and A⁻¹. a
-    (3, room): φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far. thin: ()
-    whether a point was nearly in the span of those before it.
+    (3, room): φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far. thin:
+    () whether a point was nearly in the span of those before it.
     """
 
     kors: kors.State
@@ -178,15 +180,15 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     apply(s.inverse, False, 0, n, phi, 0, u, 0)
-    xAx = panel_dot(phi, 0, u, 0, n)
+    xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
     y_hat = held(z, params.clip)
-    count_doubt(s, k_tt, abs(z) - params.clip, MOST_CLIPS * params.clip)
+    count_doubt(s, n2_phi, abs(z) - params.clip, MOST_CLIPS_IN_SPAN * params.clip)
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
-    if xAx >= 0.0:
+    if xAx >= LEAST * n2_phi / params.alpha:
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
-        note_step(s, slope, k_tt, params.alpha)
+        note_step(s, slope, n2_phi, params.alpha)
         c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
         shrink = 1.0 / (1.0 + c2 * xAx)
         if not (joins and params.restart):  # a restart would discard the update
