@@ -12,7 +12,7 @@ BENCH_INSTALLED = $(VENV)/.installed-bench
 # files in the order of tests/conftest.py: the longest first
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 # what the system tests use of Debian's packages
-PACKAGES = aardvark-dns catatonit chromium debootstrap iproute2 iptables munge netavark podman postgresql runc slurm-client slurmctld slurmd
+PACKAGES = aardvark-dns catatonit chromium debootstrap iproute2 iptables munge netavark podman runc slurm-client slurmctld slurmd
 
 .PHONY: install which sweep test test-python test-system test-packages soak check docs bench
 sweep: $(INSTALLED)

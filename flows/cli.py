@@ -12,7 +12,6 @@ import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.compare import compare
 from flows.commands.data import datasets, prepare, verify
-from flows.commands.explore import explore
 from flows.commands.housekeeping import compact, list_sweeps, remove
 from flows.commands.learners import learners
 from flows.commands.nightly import accept, nightly, serve
@@ -74,7 +73,7 @@ def koco() -> None:
 
 
 COMMANDS = {
-    "Run a sweep": (prepare, sweep, status, results, compare, report, explore),
+    "Run a sweep": (prepare, sweep, status, results, compare, report),
     "List": (datasets, learners, list_sweeps),
     "Reproduce papers": (reproduce,),
     "Repeat sweeps": (nightly, accept, serve),

@@ -25,6 +25,7 @@ from scipy.special import expit
 from koco_stream.errors import WrongInput
 from koco_stream.learners.spec import ALPHA
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, check_labels
+from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.streams.inputs import as_labels
 from koco_stream.types import Array
 
@@ -184,7 +185,7 @@ def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
         return -vectors @ ((vectors.T @ gradient) / np.maximum(values, 2.0 * alpha))
 
 
-class Batch:
+class Batch(OneAtATime):
     """The best function in hindsight in the features of a kernel learner, for the learner's loss.
 
     Parameters

@@ -1,6 +1,7 @@
 """A classifier that wraps a learner: of two classes, or of more, each against the rest."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -58,6 +59,7 @@ class Classifier(Estimator):
         As for a learner.
     """
 
+    changed_in_place = ("learners_",)
     classes_: Array
     learners_: list[Learner]
 
@@ -321,6 +323,14 @@ def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
     """
     if len(learners) == 1:
         return learners[0].progressive(X, signs[0])
+    with ExitStack() as locked:
+        for learner in learners:
+            locked.enter_context(learner._lock)
+        return _together(learners, X, signs).T
+
+
+def _together(learners: list[Learner], X: Any, signs: Array) -> Array:
+    """Learn from the rows of X (n, d) in one pass; returns the predictions (K, n)."""
     rows, _ = learners[0].begin(X, signs[0])
     for learner, y in zip(learners[1:], signs[1:], strict=True):
         learner.begin(rows, y)
@@ -345,4 +355,4 @@ def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
             learner._diverged = True
         k = done.index(min(done))
         raise learners[k].divergence(done[k], predictions[k, done[k]])
-    return predictions.T
+    return predictions

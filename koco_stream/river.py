@@ -16,14 +16,17 @@ from river import base
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.linear.ogd import OGD
+from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.streams.rows import Rows, sparse_rows
 from koco_stream.types import Array
 
 Features = dict[Hashable, Any]
 
 
-class _Adapter:
+class _Adapter(OneAtATime):
     """A learner that takes rows as dictionaries."""
+
+    changed_in_place = ("_learning", "_numbers")
 
     def __init__(self, learner: Learner, n_features: int = 128) -> None:
         self.learner = learner

@@ -12,18 +12,18 @@ scores in a tie.
 """
 
 import inspect
-import warnings
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, WrongType, nearest
+from koco_stream.errors import WrongInput, WrongType, nearest, warn
+from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.types import Array
 
 
-class Estimator:
+class Estimator(OneAtATime):
     """An estimator whose constructor's arguments are attributes of the same names.
 
     The constructor refuses an unknown argument with `WrongType`, which names the nearest.
@@ -118,17 +118,23 @@ def not_fitted(model: Any) -> Exception:
 
 def warn_of_column_vector() -> None:
     """Warn, with scikit-learn's warning if installed, that (n, 1) labels were read as (n,)."""
-    warnings.warn(
+    warn(
         "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
         " says the same",
         _of_scikit_learn("DataConversionWarning", UserWarning),
-        stacklevel=4,
     )
 
 
 def feature_names(X: Any) -> Array | None:
-    """The column names (d,) of a data frame; None for other inputs, or if not all are text."""
+    """The column names (d,) of a data frame or an Arrow table; None for other inputs, if not all
+    are texts, or if an Arrow column holds lists, as those of prepared rows do.
+    """
     names = list(getattr(X, "columns", ()))
+    if hasattr(X, "column_names"):
+        from pyarrow import types
+
+        kinds = [kind.value_type if types.is_dictionary(kind) else kind for kind in X.schema.types]
+        names = [] if any(map(types.is_nested, kinds)) else X.column_names
     return np.array(names, object) if names and all(isinstance(n, str) for n in names) else None
 
 
@@ -137,9 +143,7 @@ def check_feature_names(model: str, known: Array | None, X: Any) -> None:
     names = feature_names(X)
     if (names is None) != (known is None):
         has, fitted = ("does not have valid", "with") if names is None else ("has", "without")
-        warnings.warn(
-            f"X {has} feature names, but {model} was fitted {fitted} feature names", stacklevel=5
-        )
+        warn(f"X {has} feature names, but {model} was fitted {fitted} feature names")
     if names is None or known is None or (names.size == known.size and (names == known).all()):
         return
     unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))

@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from koco_stream.types import Array
-from storage.preparing.feature_table import original_features
 from storage.sources.source import Piece, dense_piece
 
 
@@ -21,13 +19,6 @@ class Dataset:
     def __init__(self, store: AnyPath, name: str) -> None:
         self.store = store_path(store)
         self.manifest: Manifest = load_manifest(self.store, name)
-
-    def original_features(self) -> Array:
-        """Number (d,) that each feature has without `--order-features`, counted from 0.
-
-        Raises `WrongInput` if the dataset's feature table is missing or damaged.
-        """
-        return original_features(self.store, self.manifest)
 
     def to_dask_array(self) -> Any:
         """Rows of the dataset as a lazy dask array (n, d), with one chunk per shard.

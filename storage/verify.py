@@ -10,7 +10,6 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
-from storage.preparing.feature_table import original_features
 from storage.preparing.shards import BLOCK, digests_of, identity_of
 from storage.results import KEYS, conformed, file_name, result_files, table_files
 from storage.sources.source import Piece, concatenated
@@ -55,11 +54,6 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
                 f"{path} is not the file that was prepared: it was altered or damaged; prepare the"
                 " dataset again"
             )
-    if manifest.feature_table is not None:
-        try:
-            original_features(store, manifest)
-        except WrongInput as error:
-            problems.append(str(error))
     if problems or manifest.format < IDENTITY_SINCE:
         return problems
     try:

@@ -38,6 +38,7 @@ LONGEST = (
     "tests/docs/test_docs.py",
     "tests/system/test_release.py",
     "tests/system/test_clusters.py",
+    "tests/flows/schedules/test_serving.py",
     "tests/system/test_slurm.py",
     "tests/system/test_any_learner.py",
     "tests/system/test_kill_anything.py",

@@ -10,6 +10,7 @@ from flows.commands.shared import JSON, STORE, example, show
 
 # copies of those in storage.sources, whose import is slow
 FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
+MOST_SAID = 400  # characters of a sentence on the columns
 MISSING = ("mean", "median", "indicator", "drop")
 
 
@@ -22,8 +23,9 @@ MISSING = ("mean", "median", "indicator", "drop")
     type=click.Path(path_type=Path),
     help=(
         "The source file: LIBSVM, CSV, space-separated or VW text (plain, .gz, .bz2, .xz or .zst)"
-        " or Parquet; may be repeated. Or a folder with the files of a dataset of the catalogue. Or"
-        " documents: a folder or .tar archive of GROUP/DOCUMENT files."
+        " or Parquet, or a folder of Parquet files; may be repeated. Or a folder with the files of"
+        " a dataset of the catalogue. Or documents: a folder or .tar archive of GROUP/DOCUMENT"
+        " files."
     ),
 )
 @click.option(
@@ -96,14 +98,6 @@ MISSING = ("mean", "median", "indicator", "drop")
     help="Hash the features into 2^B features, after scaling.",
 )
 @click.option(
-    "--order-features",
-    type=click.Choice(["frequency"]),
-    help=(
-        "Sparse rows: renumber the features by how many rows have them, most first, after"
-        " everything else. Learners of many features are then faster.  [default: as in the source]"
-    ),
-)
-@click.option(
     "--strip",
     metavar="PARTS",
     help="Documents: remove headers, footers, quotes (a list with commas).",
@@ -169,6 +163,8 @@ def prepare(
         f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest.classes)};"
         f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
+    for said in (*manifest.source.get("columns", ()), *manifest.transformations):
+        click.echo(f"  {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' …'}")
 
 
 @click.command()

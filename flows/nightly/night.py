@@ -26,6 +26,7 @@ from flows.nightly.regression import (
 )
 from flows.nightly.times import read_json
 from flows.runtime.processes import locked
+from flows.scores.means import known_of, means
 from flows.sweeping.file import Sweep
 from flows.sweeping.request import SweepRequest
 from flows.tables.tables import grouped
@@ -228,7 +229,7 @@ def numbers_columns(
         "learner": pair[1],
         "runs": len(rows),
         "digest": content_hash([row["digest"] for row in rows]),
-        "mean_loss": sum(losses) / len(losses) if losses else None,
+        "mean_loss": known_of(means([losses]))[0],
         "changed": sum(change.runs for change in other),
         "largest_change": max(
             (change.largest for change in other if change.largest is not None), default=None

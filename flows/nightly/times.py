@@ -16,7 +16,8 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 KEPT = 200  # planned times of a schedule in the record
 WINDOWS = (timedelta(hours=2), timedelta(days=2), timedelta(days=70), timedelta(days=1500))
-MOST = 500  # planned times that one call to Prefect returns
+MOST = 1000  # planned times that one call to Prefect returns, as many as it can
+AROUND = timedelta(hours=3)  # longer than what the clock skips or repeats
 RULE = ("cron", "timezone", "since")  # texts of a schedule's record
 AHEAD = timedelta(days=1)  # planned times that are further in the future do not count
 TRIES = 3  # a planned time is given up after so many interrupted runs
@@ -26,16 +27,19 @@ def planned_times(
     cron: str, timezone: str, start: datetime, end: datetime | None = None
 ) -> list[datetime]:
     """At most `MOST` times from `start` to `end` at which a cron expression is due, by Prefect's
-    rules; without an end, the first one. Must not be called in a thread with an event loop.
+    rules; without an end, at most the first one. Must not be called in a thread with an event loop.
 
     Raises `ValueError` if Prefect does not accept the expression, or if it names no time for years.
     """
     from prefect.server.schemas.schedules import CronSchedule
 
+    schedule = CronSchedule(cron=cron, timezone=timezone)
+    # Between times in or beside an hour that the clock skips or repeats, Prefect gives other ones.
     dates = asyncio.run(
-        CronSchedule(cron=cron, timezone=timezone).get_dates(MOST if end else 1, start, end)
+        schedule.get_dates(MOST if end else 1, start - AROUND, end and end + AROUND)
     )
-    return [datetime.fromtimestamp(date.timestamp(), UTC) for date in dates]
+    planned = (datetime.fromtimestamp(date.timestamp(), UTC) for date in dates)
+    return [time for time in planned if start <= time <= (end or time)]
 
 
 def last_planned(cron: str, timezone: str, now: datetime) -> datetime | None:

@@ -15,6 +15,7 @@ from storage.generated.generators import ABOUT, GENERATORS, parameters_of
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import check_name, prepare_file
 from storage.sources.compressed import OPENERS
+from storage.sources.reading import unfolded
 from storage.store import check_store, existing_store
 
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
@@ -43,8 +44,8 @@ def prepare_named(
     name : str
         Name of the dataset.
     sources : sequence of Path
-        Files; or one folder with the files of a catalogue dataset; or nothing, to download
-        them.
+        Files, or folders of Parquet files; or one folder with the files of a catalogue
+        dataset; or nothing, to download them.
     given : dict
         Options of `prepare_file`, which override those of the catalogue.
     workers : int
@@ -77,12 +78,14 @@ def prepare_named(
         manifest = _prepare_edition(store, entry, edition, paths, given, workers)
         record_edition(store, came)
         return manifest
+    if name not in CATALOGUE:
+        sources = unfolded(sources, given.get("format"))
     if given.get("format") == "documents" or not any(path.is_dir() for path in sources):
         return _prepare(store, name, list(sources), given, workers)
     if name not in CATALOGUE and len(sources) == 1:
         raise WrongInput(
-            f"{sources[0]} is a folder, and the catalogue does not have {name!r}; give the files,"
-            " or for a folder of documents add --format documents"
+            f"{sources[0]} is a folder without Parquet files, and the catalogue does not have"
+            f" {name!r}; give the files, or for a folder of documents add --format documents"
         )
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give only the folder")

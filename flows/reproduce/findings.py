@@ -1,6 +1,5 @@
 """What the benchmark says, in about ten sentences, from the comparisons of its parts."""
 
-import math
 from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 from flows.comparing.comparison import Comparison
 from flows.comparing.conclusion import is_better, listed
 from flows.reproduce.benchmark import PARTS
-from flows.tables.tables import CONSTANT, rows_of
+from flows.scores.constant import CONSTANT
+from flows.tables.tables import rows_of
 from flows.tables.text import number_text
 
 FIRST_ORDER = ("OGD", "AdaGrad", "NAG", "FTRLProximal", "NORMA", "FOGD", "NOGD", "DualSGD")
@@ -27,7 +27,6 @@ def findings(parts: Mapping[str, Comparison]) -> list[str]:
         f"{PARTS[part].title}: {_first_order(one)}" for part, one in parts.items() if part != TEXT
     ]
     found.append(f"Time a round: {'; '.join(_times(part, one) for part, one in parts.items())}.")
-    found.append(_beaten_by_constant(parts))
     return found
 
 
@@ -134,28 +133,6 @@ def _first(one: Comparison) -> str:
 
 def _microseconds(row: Row) -> float:
     return float(row["microseconds"])
-
-
-def _beaten_by_constant(parts: Mapping[str, Comparison]) -> str:
-    """How often the best of the learners is no better than `Constant`, and which learners are."""
-    nobody, often = list[str](), dict[str, int]()
-    blocks = [(part, rows) for part, one in parts.items() for rows in by_block(one)]
-    for part, rows in blocks:
-        scores = {
-            row["learner"]: math.inf if row["score"] is None else row["score"] for row in rows
-        }
-        limit = scores.pop(CONSTANT)
-        worse = [name for name, score in scores.items() if not score < limit]
-        often = {**often, **{name: often.get(name, 0) + 1 for name in worse}}
-        if len(worse) == len(scores):
-            nobody.append(f"{dataset_of(rows[0])} ({PARTS[part].title.lower()})")
-    ranked = sorted(often.items(), key=lambda one: (-one[1], one[0]))[:3]
-    most = listed([f"{name} on {count}" for name, count in ranked])
-    return (
-        f"No better than {CONSTANT}, which learns nothing of the features: of {len(blocks)}"
-        f" comparisons on a dataset, all learners on {len(nobody)}"
-        f"{f': {listed(nobody)}' if nobody else ''}{f'; most often {most}' if most else ''}."
-    )
 
 
 def _number(value: float | None) -> str:

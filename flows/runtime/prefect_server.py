@@ -3,6 +3,7 @@
 import atexit
 import fcntl
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 START_SECONDS = 120.0  # longest wait for the server's first answer
 END_SECONDS = 30.0  # longest wait for its end before it is killed
 WRITTEN_WITHIN = 60.0  # longest wait from the end of a flow run to the last event that is written
+ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the server that is used
 # What the server of a single flow run does not do: it would act on the runs of others that have the
 # same database. It does write the task runs, which come to it as events.
-NOT_SERVED = (
+SERVICES = (
     *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
     *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
 )
@@ -36,7 +38,8 @@ NOT_SERVED = (
 def configure_prefect() -> None:
     """Set Prefect's environment: home in the cache folder, no telemetry, quiet logs.
 
-    Must be called before prefect is imported. Variables that the user has set stay.
+    A server that this process or its children start has a random password, which they know by their
+    environment. Must be called before prefect is imported. Variables that the user has set stay.
     """
     settings = {
         "PREFECT_HOME": str(private_folder("prefect")),
@@ -45,16 +48,18 @@ def configure_prefect() -> None:
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
         "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+        "PREFECT_SERVER_API_AUTH_STRING": f"koco:{secrets.token_urlsafe()}",
+        "PREFECT_SERVER_CSRF_PROTECTION_ENABLED": "true",
     }
     for name, value in settings.items():
-        os.environ.setdefault(name, value)
+        os.environ[name] = os.environ.get(name) or value  # an empty variable says nothing
 
 
 class PrefectServer:
     """A Prefect server on the loopback interface that ends with this process.
 
-    It must be made before prefect is imported, which then uses it. If PREFECT_API_URL names another
-    server, or `koco serve` has one with the same database, none is started.
+    It must be made after `configure_prefect` and before prefect is imported, which then uses it. If
+    PREFECT_API_URL names another server, or `koco serve` has one, none is started.
 
     Parameters
     ----------
@@ -65,33 +70,39 @@ class PrefectServer:
 
     def __init__(self, port: int | None = None) -> None:
         self.process: subprocess.Popen[bytes] | None = None
+        self.socket: socket.socket | None = None
         self.log = private_folder("prefect") / "server.log"
-        other = os.environ.get("PREFECT_API_URL")  # an empty variable names no server
-        if not other and port is None:
-            other = served_address()
-        self.port = 0 if other else free_port(port or 0)
-        self.pages = f"http://127.0.0.1:{self.port}"
-        os.environ["PREFECT_API_URL"] = other or f"{self.pages}/api"
+        if port is None and not os.environ.get(ADDRESS):
+            os.environ.update(served())
+        if not os.environ.get(ADDRESS):  # an empty variable names no server
+            self.socket = listening(port or 0)
+            self.port = self.socket.getsockname()[1]
+            self.pages = f"http://127.0.0.1:{self.port}"
+            os.environ[ADDRESS] = f"{self.pages}/api"
+            os.environ[PASSWORD] = os.environ["PREFECT_SERVER_API_AUTH_STRING"]
 
     def start_for_one_flow(self) -> None:
         """Start the server for a flow run of this process: without pages and schedules."""
-        for service in NOT_SERVED:
-            os.environ.setdefault(f"PREFECT_SERVER_SERVICES_{service}_ENABLED", "false")
-        self.start("--no-ui")
+        for name in ("UI", *(f"SERVICES_{service}" for service in SERVICES)):
+            os.environ.setdefault(f"PREFECT_SERVER_{name}_ENABLED", "false")
+        self.start()
+        if self.socket:  # when the server is gone, requests fail at once
+            self.socket.close()
 
-    def start(self, *options: str) -> None:
-        """Start the server, with options of `prefect server start`.
+    def start(self) -> None:
+        """Start the server.
 
         Nothing happens if PREFECT_API_URL names another server. The server has its own session, so
         that signals from a terminal or batch system end the flow first, which can still report its
-        state.
+        state. This process keeps the port, so that nobody else can take the place of the server.
         """
-        if not self.port:
+        if self.socket is None:
             return
-        address = ("--host", "127.0.0.1", "--port", str(self.port))
+        number = self.socket.fileno()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "prefect", "server", "start", *address, *options],
+                [sys.executable, "-P", "-m", "flows.runtime.guarded", str(number)],
+                pass_fds=[number],
                 stdout=out,
                 stderr=out,
                 stdin=subprocess.DEVNULL,
@@ -153,15 +164,19 @@ class PrefectServer:
             self.process.wait()
 
     @contextmanager
-    def announced(self) -> Iterator[None]:
-        """Context in which other processes of this user find this server (`served_address`)."""
-        with _served_file().open("a+") as file:
-            with suppress(BlockingIOError):  # another one is announced
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                file.truncate(0)
-                file.write(os.environ["PREFECT_API_URL"])
-                file.flush()
-            yield
+    def announced(self) -> Iterator[Path]:
+        """Context in which other processes of this user find this server (`served`).
+
+        Yields the file with its address and password, which this user alone can read.
+        """
+        file = _folder_of_served() / str(self.port)
+        file.touch(0o600)
+        with file.open("r+") as note:
+            fcntl.flock(note, fcntl.LOCK_EX)
+            note.truncate(0)
+            note.writelines(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD))
+            note.flush()
+            yield file
 
     def check(self) -> None:
         """Raise `RuntimeError` if the server has ended."""
@@ -169,31 +184,30 @@ class PrefectServer:
             raise RuntimeError(f"Prefect's server has ended; see its log, {self.log}")
 
 
-def free_port(wished: int) -> int:
-    """The port `wished` if it is free, else another free port."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", wished))
-        except OSError:
-            return free_port(0)
-        return int(probe.getsockname()[1])
+def listening(wished: int) -> socket.socket:
+    """A socket that listens on the loopback interface, at the port `wished` if it is free."""
+    try:
+        return socket.create_server(("127.0.0.1", wished))
+    except OSError:
+        return socket.create_server(("127.0.0.1", 0))
 
 
-def _served_file() -> Path:
-    return Path(os.environ["PREFECT_HOME"], "served")
+def _folder_of_served() -> Path:
+    return private_folder("prefect", "servers", socket.gethostname())
 
 
-def served_address() -> str | None:
-    """Address of the API of the server that `koco serve` has; None if there is none.
+def served() -> dict[str, str]:
+    """Address and password of the server that `koco serve` has, as Prefect's environment variables.
 
-    While there is one, its process holds a lock on the file with the address.
+    Empty if there is none. While there is one, its process holds a lock on the file with them.
     """
-    with suppress(FileNotFoundError), _served_file().open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return file.read()
-    return None
+    for path in sorted(_folder_of_served().iterdir()):
+        with path.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return dict(line.split("=", 1) for line in file.read().splitlines())
+    return {}
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

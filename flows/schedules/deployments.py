@@ -63,19 +63,22 @@ async def serve(
                 f" {schedule.store}"
             )
         running = asyncio.create_task(runner.start())
+        making_up = asyncio.create_task(_make_up_all(client, schedules, deployments))
         try:
-            await _make_up_all(client, schedules, deployments, check, running)
+            while not (running.done() or making_up.done()):
+                check()  # beside them, because a server that has ended leaves requests unanswered
+                await asyncio.wait((running, making_up), timeout=CHECK_SECONDS)
+            if running.done():
+                raise RuntimeError(f"Prefect's runner has ended: {running.exception()}")
+            making_up.result()
         finally:
             running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            making_up.cancel()
+            await asyncio.gather(running, making_up, return_exceptions=True)
 
 
 async def _make_up_all(
-    client: PrefectClient,
-    schedules: list[Schedule],
-    deployments: dict[str, UUID],
-    check: Callable[[], None],
-    running: asyncio.Task[None],
+    client: PrefectClient, schedules: list[Schedule], deployments: dict[str, UUID]
 ) -> None:
     """Create the missing runs of planned times that are due, every `CHECK_SECONDS`.
 
@@ -83,9 +86,6 @@ async def _make_up_all(
     """
     grace = timedelta()
     while True:
-        check()
-        if running.done():
-            raise RuntimeError(f"Prefect's runner has ended: {running.exception()}")
         for schedule in schedules:
             try:
                 await make_up(client, schedule, deployments[schedule.name], grace)

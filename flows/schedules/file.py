@@ -91,7 +91,10 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
     with file.blaming("schedule", number, "cluster"):
         cluster_named(schedule.cluster, schedule.workers, 0, schedule.certificates)
     with file.blaming("schedule", number, "cron"):
+        fields = schedule.cron.split()
         try:
+            if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
+                raise ValueError
             planned_times(schedule.cron, schedule.timezone, datetime.now(UTC))
         except ValueError:  # raised too for a time that never comes, such as the 30th of February
             raise WrongInput(

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from flows.runtime.console import say
-from flows.runtime.prefect_server import PrefectServer, configure_prefect
+from flows.runtime.prefect_server import PASSWORD, PrefectServer, configure_prefect
 from flows.runtime.processes import SERVER, interrupt, locked
 from flows.schedules.file import read_schedules
 from storage.store import open_store
@@ -41,8 +41,9 @@ def serve_schedules(file: Path, store: str) -> None:
         server.start()
         server.wait()
         if server.process:
-            stack.enter_context(server.announced())
+            file = stack.enter_context(server.announced())
             say(f"Prefect's web interface: {server.pages}")
+            say(f"it asks for the password, {PASSWORD} in {file}")
         signal.signal(signal.SIGTERM, interrupt)
         # imported here, because prefect reads its settings when it is imported
         from flows.schedules.deployments import serve

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from flows.scores.means import difference
 from flows.tables.tables import STREAM, grouped
 
 Row = dict[str, Any]
@@ -130,7 +131,7 @@ def _beside(a: Row, b: Row, but: Sequence[str]) -> Row:
             row |= {name: a.get(name), f"{name}_other": b.get(name)}
         if name == "mean_loss_mean":
             mine, other = a.get(name), b.get(name)
-            row["difference"] = None if mine is None or other is None else other - mine
+            row["difference"] = None if mine is None or other is None else difference(other, mine)
     return row
 
 

@@ -1,7 +1,7 @@
 """A file or folder in a store, and how one on this machine is read and written."""
 
 import shutil
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
@@ -60,18 +60,6 @@ class StorePath:
     def files(self, ending: str) -> list[Self]:
         """The files directly in this folder whose names end with `ending`, sorted by name."""
         return [self / name for name in self.names() if name.endswith(ending)]
-
-    def versions(self) -> list[tuple[str, int, int]]:
-        """Name, bytes and time of the last change (ns) of each file directly in this folder.
-
-        They are sorted by name. Another version of a file differs in one of them.
-        """
-        found = []
-        for name in self.names():
-            with suppress(FileNotFoundError):  # removed meanwhile
-                about = (self.path / name).stat()
-                found.append((name, about.st_size, about.st_mtime_ns))
-        return found
 
     def read_bytes(self) -> bytes:
         """The file's content as bytes."""

@@ -88,15 +88,6 @@ class ObjectPath(StorePath):
                 return []
         return sorted({info.base_name for info in found})
 
-    def versions(self) -> list[tuple[str, int, int]]:
-        """Name, bytes and time of the last change (ns) of each object directly below this path."""
-        with self._explained_failures():
-            below = pyarrow.fs.FileSelector(self.key, allow_not_found=True)
-            found = self.filesystem.get_file_info(below)
-        return sorted(
-            (info.base_name, info.size, info.mtime_ns or 0) for info in found if info.is_file
-        )
-
     def read_table(
         self, columns: list[str] | None = None, only: pc.Expression | None = None
     ) -> pa.Table:

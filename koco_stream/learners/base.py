@@ -1,13 +1,12 @@
 """The base class of all learners, with their common Python interface."""
 
 import math
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, warn
 from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
     load_into,
@@ -196,11 +195,14 @@ class Learner(Algorithm, Estimator):
     def __getstate__(self) -> dict[str, Any]:
         # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
         # nothing that can be recomputed.
-        kept = {n: value for n, value in vars(self).items() if n not in ("_state", "_params")}
-        if self.__sklearn_is_fitted__():
-            kept["_arrays"] = state_arrays(self._state)
-            kept["_draws_since"] = self.draws_since
-        return kept
+        with self._lock:
+            kept = super().__getstate__()
+            if self.__sklearn_is_fitted__():
+                del kept["_params"]
+                arrays = state_arrays(kept.pop("_state"))
+                kept["_arrays"] = {name: array.copy() for name, array in arrays.items()}
+                kept["_draws_since"] = self.draws_since
+            return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
@@ -321,22 +323,20 @@ class Learner(Algorithm, Estimator):
         if not self._warned and labels.size and max(labels.max(), -labels.min()) > self.clip:
             self._warned = True
             if "clip" not in self.irrelevant(self._public()):
-                warnings.warn(
+                warn(
                     f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
                     " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
-                    " the labels or raise clip",
-                    stacklevel=4,
+                    " the labels or raise clip"
                 )
 
     def _warn_of_doubt(self) -> None:
         """Warn once if rounds are doubtful."""
         if not self._doubted and (doubtful := doubtful_rounds([self._state])):
             self._doubted = True
-            warnings.warn(
+            warn(
                 f"double precision cannot vouch for six digits of the predictions of {doubtful} of"
                 f" {self.rounds_} rounds, because steps are so large; scale the features (koco"
-                " prepare --scale), or take a larger alpha",
-                stacklevel=4,
+                " prepare --scale), or take a larger alpha"
             )
 
 

@@ -2,13 +2,14 @@
 
 Every compiled function of the project goes through `jit`, without fastmath and parallel loops, so
 that sums have a fixed order and results are reproducible. Compiled code is cached in the cache
-folder (see `koco_stream.io.cache`), in a subfolder named by a hash of this package's source and of
-the versions of numba and Python. Outdated code is therefore never reused after a change to a helper
-function, which numba's own cache would not detect. Code of a user's file is in a subfolder of that,
-named by a hash of the file and of what it imports beside it.
+folder (see `koco_stream.io.cache`), in a subfolder named by a hash of the function's file, of all
+that it imports, and of the versions of numba and Python. Outdated code is therefore never reused
+after a change to a helper function, which numba's own cache would not detect, and no other change
+compiles anything anew.
 """
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -21,15 +22,55 @@ import numba
 from numba.core import config
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.fingerprint import source_hash
+from koco_stream.io.fingerprint import PACKAGE, source_hash
 from koco_stream.io.source_files import hash_of, source_files
+
+# An import of a module of ours, but for what reads and writes files: nothing is compiled there.
+IMPORT = re.compile(r"^ *from (koco_stream(?!\.io\b)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+
+
+def versioned(text: str) -> str:
+    """A hash (16 hexadecimal digits) of a text and of the compiler's versions."""
+    text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{text}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
 def code_hash() -> str:
     """A hash (16 hexadecimal digits) of `koco_stream`'s source and of the compiler's versions."""
-    text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{source_hash()}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return versioned(source_hash())
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of ours, a package's `__init__.py`; None if there is none."""
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return file if file.is_file() else None
+
+
+@cache
+def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
+    """The text of a module of ours, and which modules of ours it imports itself.
+
+    A package is one of them only if a name is imported from its own file.
+    """
+    file = file_of(module)
+    text, imports = file.read_text(encoding="utf-8") if file else "", set[str]()
+    for base, names in IMPORT.findall(text):
+        for name in (words.split()[0] for words in names.strip("()").split(",") if words.strip()):
+            imports.add(f"{base}.{name}" if file_of(f"{base}.{name}") else base)
+    return text, frozenset(imports)
+
+
+@cache
+def closure_hash(modules: frozenset[str]) -> str:
+    """A hash of the text of these modules of ours, of all that they import, and of the versions."""
+    texts, waiting = dict[str, str](), set(modules)
+    while waiting:
+        module = waiting.pop()
+        texts[module], imports = text_and_imports(module)
+        waiting |= imports - texts.keys()
+    return versioned("".join(f"{module}\0{texts[module]}\0" for module in sorted(texts)))
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,11 +83,11 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def jit(
-    function: Callable[..., Any], inline: str = "never", of: Callable[..., Any] | None = None
+    function: Callable[..., Any], inline: str = "never", bound: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
     """Compile `function` with the project's flags.
 
-    `of` is the function by whose source it is cached, `function` itself if None. With
+    It is cached by its source and by that of the functions that are `bound` to its names. With
     `NUMBA_DISABLE_JIT=1` it stays a Python function.
     """
     if config.DISABLE_JIT:
@@ -55,15 +96,14 @@ def jit(
     # to its array arguments; and without an entry for C, which nothing calls.
     options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
     compiled = numba.njit(inline=inline, **options)(function)
-    source = of or function
-    if is_ours(source):
-        folders: tuple[str, ...] = ()
-    elif Path(source.__code__.co_filename).is_file():
-        folders = (hash_of(source_files(Path(source.__code__.co_filename))),)
-    else:
+    sources = [getattr(one, "py_func", one) for one in (function, *bound)]
+    users = {Path(one.__code__.co_filename) for one in sources if not is_ours(one)}
+    if not all(path.is_file() for path in users):
         return compiled  # typed in a notebook: compiled anew in each process
+    ours = frozenset(one.__module__ for one in sources if is_ours(one))
+    folders = (closure_hash(ours), *(hash_of(source_files(path)) for path in sorted(users)))
     previous = config.CACHE_DIR
-    config.CACHE_DIR = str(private_folder("compiled", code_hash(), *folders))
+    config.CACHE_DIR = str(private_folder("compiled", *folders))
     try:
         compiled.enable_caching()
     finally:
@@ -86,10 +126,9 @@ def jit_with(
     not do for closures. `inline` is that of `jit`.
     """
     assert isinstance(function, FunctionType)
-    bound = FunctionType(
+    copy = FunctionType(
         function.__code__, {**function.__globals__, **names}, name, function.__defaults__
     )
-    bound.__qualname__ = name
-    bound.__module__ = function.__module__
-    sources = [getattr(bound_to, "py_func", bound_to) for bound_to in names.values()]
-    return jit(bound, inline, of=next((one for one in sources if not is_ours(one)), None))
+    copy.__qualname__ = name
+    copy.__module__ = function.__module__
+    return jit(copy, inline, tuple(names.values()))

@@ -2,12 +2,13 @@
 (koco_stream.streams.rows), or refused with what is wrong and where.
 """
 
+import re
 from typing import Any
 
 import numpy as np
 
 from koco_stream.errors import WrongInput, WrongType
-from koco_stream.scikit_learn import warn_of_column_vector
+from koco_stream.scikit_learn import feature_names, warn_of_column_vector
 from koco_stream.streams.rows import Rows, canonical, dense_rows, frozen, sparse_rows
 from koco_stream.types import Array
 
@@ -20,8 +21,8 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
     Parameters
     ----------
     X : array-like, (n, d)
-        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table of
-        prepared rows, or `Rows`.
+        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table with a
+        column for each feature or of prepared rows, or `Rows`.
     n_features : int, optional
         The number of features that X must have.
     model : str
@@ -84,14 +85,17 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def _from_table(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table with columns `indices` and `values`, or `values` only.
+    """Canonical rows of an Arrow table with a column of numbers for each feature, or with the
+    columns `indices` and `values` of prepared rows, or `values` only.
 
     Also whether the values are known to be finite.
     """
     from scipy.sparse import csr_matrix
 
     if not hasattr(table, "column_names"):
-        raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table of prepared rows")
+        raise WrongType(f"X is a pyarrow {type(table).__name__}; give a table")
+    if feature_names(table) is not None or not table.column_names:
+        return _from_columns(table)
     sizes, values = _lists(table, "values")
     n = sizes.size
     if "indices" not in table.column_names:
@@ -121,6 +125,41 @@ def _from_table(table: Any) -> tuple[Rows, bool]:
     return _from_sparse(csr_matrix((_numeric(values, "column 'values'"), numbers, indptr), (n, d)))
 
 
+def _from_columns(table: Any) -> tuple[Rows, bool]:
+    """Canonical rows of an Arrow table with a column of numbers for each feature.
+
+    Raises `WrongInput` for nulls, other types, and the index of a data frame, which is no feature.
+    """
+    stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    columns = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in stored or re.fullmatch(r"__index_level_\d+__", name):
+            raise WrongInput(
+                f"column {name!r} is the index of a data frame and no feature; leave it out:"
+                f" table.drop_columns({name!r})"
+            )
+        if column.null_count:
+            row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise WrongInput(f"column {name!r} holds nulls, first in row {row}; remove such rows")
+        raw = _decoded(column).to_numpy(zero_copy_only=False)
+        if raw.dtype.kind == "O":
+            raise WrongType(f"column {name!r} is {column.type}; turn it into numbers first")
+        columns.append(_numeric(raw, f"column {name!r}"))
+    return _from_array(np.column_stack(columns) if columns else np.zeros((table.num_rows, 0)))
+
+
+def _decoded(column: Any) -> Any:
+    """An Arrow array with the values of a dictionary, and decimal fractions as float64."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_decimal(column.type):
+        # conversion via text rounds correctly; a direct cast to float64 does not
+        column = column.cast(pa.string()).cast(pa.float64())
+    return column
+
+
 def _lists(table: Any, name: str) -> tuple[Array, Array]:
     """Lengths (n,) and items of a list column of an Arrow table.
 
@@ -131,8 +170,8 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
 
     if table.column_names.count(name) != 1:
         raise WrongInput(
-            f"an Arrow table of prepared rows needs one column {name!r}; it has"
-            f" {', '.join(table.column_names)}"
+            f"an Arrow table with lists needs one column {name!r}, as prepared rows have; it has"
+            f" {', '.join(table.column_names)}. Otherwise give a column of numbers a feature"
         )
     column = table.column(name)
     try:
@@ -140,17 +179,11 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
         column = pa.chunked_array(
             column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         )
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = _decoded(column)
         missing = column.is_null().to_numpy()
         sizes = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
-        items = pc.list_flatten(column)
-        if pa.types.is_dictionary(items.type):
-            items = items.cast(items.type.value_type)
-        if pa.types.is_decimal(items.type):
-            # conversion via text rounds correctly; a direct cast to float64 does not
-            items = items.cast(pa.string()).cast(pa.float64())
-        elif pa.types.is_null(items.type):
+        items = _decoded(pc.list_flatten(column))
+        if pa.types.is_null(items.type):
             items = items.cast(pa.float64())
         raw = items.to_numpy()
     except pa.ArrowException as error:

@@ -33,17 +33,6 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class FeatureTable:
-    """The Parquet file with the original numbers of renumbered features.
-
-    `path` is relative to the dataset's folder.
-    """
-
-    path: str
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Manifest:
     """The description of a prepared dataset.
 
@@ -52,8 +41,7 @@ class Manifest:
     are the distinct labels of a classification dataset. `statistics` summarises labels and rows;
     `transformations` lists in order what was done to the source's values. `changes` are the rounds
     of a generated stream after which another concept labels the rows, if they are read as stored;
-    it is empty for other datasets. `feature_table` is None unless features were renumbered;
-    `feature_names` are then in their new order.
+    it is empty for other datasets.
     """
 
     name: str
@@ -72,12 +60,6 @@ class Manifest:
     format: int = FORMAT
     feature_names: list[str] = field(default_factory=list)
     changes: tuple[int, ...] = ()
-    feature_table: FeatureTable | None = None
-
-    @property
-    def files(self) -> list[Shard | FeatureTable]:
-        """The files of the dataset: its shards in order, and its feature table if it has one."""
-        return [*self.shards, *([self.feature_table] if self.feature_table else [])]
 
     def to_json(self) -> str:
         """The text of the manifest file.
@@ -149,8 +131,6 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
         content["changes"] = tuple(content.get("changes", ()))  # earlier manifests have none
-        if content.get("feature_table") is not None:
-            content["feature_table"] = FeatureTable(**content["feature_table"])
         manifest = Manifest(**content)
         check_types(manifest)
     except WrongInput:
@@ -162,7 +142,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
             f"{path} is the manifest of dataset {manifest.name!r}; a dataset cannot be renamed:"
             " prepare it under the new name"
         )
-    for file in manifest.files:
+    for file in manifest.shards:
         if {"\\", "\0"} & {*file.path} or {"", ".", ".."} & {*file.path.split("/")}:
             raise WrongInput(
                 f"{path}: the file {file.path!r} is not in the dataset's folder; prepare the"
@@ -178,7 +158,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
 
 def check_types(manifest: Manifest) -> None:
     """Raise `ValueError` for a value that a manifest cannot have. All other code trusts them."""
-    for one in (manifest, *manifest.files):
+    for one in (manifest, *manifest.shards):
         for name, value in vars(one).items():
             if not POSSIBLE[name](value):
                 raise ValueError(f"{name} is {str(value)[:50]!r}")
@@ -207,7 +187,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-# By name of an attribute of `Manifest`, `Shard` or `FeatureTable`: whether it can have a value.
+# By name of an attribute of `Manifest` or `Shard`: whether it can have a value.
 POSSIBLE: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("n_rows", "n_features", "n_values", "format"), _is_count),
     **dict.fromkeys(("name", "path"), _is_text),
@@ -219,7 +199,6 @@ POSSIBLE: dict[str, Callable[[Any], bool]] = {
     "classes": _all(list, _is_number),
     "changes": _all(tuple, _is_count),
     "shards": _all(list, lambda value: isinstance(value, Shard)),
-    "feature_table": lambda value: value is None or isinstance(value, FeatureTable),
     "source": lambda value: isinstance(value, dict),
     "statistics": lambda value: (
         isinstance(value, dict) and all(_is_number(one) for one in value.values())

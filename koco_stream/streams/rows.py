@@ -13,6 +13,8 @@ import numpy as np
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.types import Array
 
+ROWS_AT_ONCE = 64  # whose feature numbers fit into the processor's nearest cache
+
 
 class Rows(NamedTuple):
     """A block of n rows in canonical sparse form, or dense without zeros. All arrays are read-only.
@@ -54,7 +56,7 @@ def canonical(rows: Rows) -> bool:
 
 
 @jit
-def extremes(bits: Array, mask: int) -> tuple[int, int]:
+def extremes(bits: Array, mask: Any) -> tuple[Any, Any]:
     """The least and the largest of the integers, of which `mask` is kept.
 
     The compiler may compare several at once, as it may not with real numbers.
@@ -69,17 +71,19 @@ def extremes(bits: Array, mask: int) -> tuple[int, int]:
 @jit
 def increasing(rows: Rows) -> bool:
     """Whether the feature numbers of each sparse row exist and increase."""
-    begin, falls = rows.indptr[0], np.int64(0)
-    numbers = rows.indices[begin : rows.indptr[-1]]
-    for i in range(1, numbers.size):
-        falls += numbers[i] <= numbers[i - 1]
-    for t in range(rows.indptr.size - 1):
-        lo, hi = rows.indptr[t] - begin, rows.indptr[t + 1] - begin
-        if lo < hi:
-            if numbers[lo] < 0 or numbers[hi - 1] >= rows.n_features:
-                return False
-            falls -= lo > 0 and numbers[lo] <= numbers[lo - 1]  # from one row to the next
-    return bool(falls == 0)
+    n, wrong = rows.indptr.size - 1, np.int64(0)
+    for first in range(0, n, ROWS_AT_ONCE):
+        last = min(first + ROWS_AT_ONCE, n)
+        begin = rows.indptr[first]
+        numbers = rows.indices[begin : rows.indptr[last]]
+        for i in range(1, numbers.size):
+            wrong += numbers[i] <= numbers[i - 1]
+        for t in range(first, last):
+            lo, hi = rows.indptr[t] - begin, rows.indptr[t + 1] - begin
+            if lo < hi:
+                wrong += (numbers[lo] < 0) + (numbers[hi - 1] >= rows.n_features)
+                wrong -= lo > 0 and numbers[lo] <= numbers[lo - 1]  # these are of two rows
+    return bool(wrong == 0)
 
 
 def frozen(array: Any, dtype: Any) -> Array:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice, pairwise, tee
+from itertools import count, pairwise, tee
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,6 @@ from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts
-from storage.preparing.feature_order import in_order
-from storage.preparing.feature_table import write_feature_table
 from storage.preparing.missing import without_missing
 from storage.preparing.publish import publish
 from storage.preparing.shards import (
@@ -40,14 +38,12 @@ from storage.preparing.shards import (
     write_shard,
 )
 from storage.preparing.transform import Shape, Transformation, check_choices
-from storage.sources.problems import MOST_TOLD, Malformed, Problems
 from storage.sources.reading import source_of
 from storage.sources.source import ParallelMap, Reading, Source
 from storage.store import check_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
-SEARCHED = 16  # pieces that are searched for problems, 128 MB of text
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
 Progress = Callable[[str, int, int, int], None]
@@ -69,8 +65,6 @@ class Preparing:
         Scaling of the values, one of `transform.SCALES`.
     hash_bits : int, optional
         Features are hashed to 2^hash_bits; None does not hash them.
-    order_features : {"frequency"}, optional
-        Features are renumbered in this order, after everything else; None keeps their numbers.
     scale_rows : int, optional
         Number of first rows from which the scale, and what is filled in for missing values, are
         computed, so that nothing looks ahead; None takes all.
@@ -88,7 +82,6 @@ class Preparing:
     scale: str = "none"
     scale_rows: int | None = None
     hash_bits: int | None = None
-    order_features: str | None = None
     task: str | None = None
     values_per_shard: int = VALUES_PER_SHARD
     parallel_map: ParallelMap = map
@@ -107,7 +100,6 @@ def prepare_file(
     scale: str = "none",
     scale_rows: int | None = None,
     hash_bits: int | None = None,
-    order_features: str | None = None,
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
     parallel_map: ParallelMap = map,
@@ -124,8 +116,7 @@ def prepare_file(
         Name of the dataset; an existing dataset of that name is replaced.
     source : Path or sequence of Path
         The file or files.
-    layout, scale, scale_rows, hash_bits, order_features, task, values_per_shard, parallel_map,
-    progress
+    layout, scale, scale_rows, hash_bits, task, values_per_shard, parallel_map, progress
         As in `Preparing`.
     **reading
         Fields of `Reading`.
@@ -142,7 +133,6 @@ def prepare_file(
         scale=scale,
         scale_rows=scale_rows,
         hash_bits=hash_bits,
-        order_features=order_features,
         task=task,
         values_per_shard=values_per_shard,
         parallel_map=parallel_map,
@@ -175,7 +165,6 @@ def prepare_source(
         bits=how.hash_bits,
         scale_rows=how.scale_rows,
         missing=source.missing,
-        order=how.order_features,
     )
     check(source.layout)
     root = store_path(store)
@@ -185,15 +174,11 @@ def prepare_source(
             scratch, shards = staging / "scratch", staging / "shards"
             scratch.mkdir()
             shards.mkdir()
-            try:
-                surveyed = source.surveyed(how.parallel_map, scratch)
-                check(surveyed.layout)
-                chunks = Chunks(read_chunks(surveyed, scratch, how))
-            except Malformed as first:
-                refuse_all(source, first, scratch / "searched", how)
-                raise
+            source = source.surveyed(how.parallel_map, scratch)
+            check(source.layout)
+            chunks = Chunks(read_chunks(source, scratch, how))
             source, chunks = without_missing(
-                surveyed, chunks, known_rows(chunks, how), how.parallel_map, scratch
+                source, chunks, known_rows(chunks, how), how.parallel_map, scratch
             )
             manifest = write_shards(name, source, chunks, how, shards)
             return publish(root, shards, manifest, how.parallel_map)
@@ -206,38 +191,6 @@ def prepare_source(
             " needs 12 bytes per value in addition to the dataset; free some space there, or"
             " choose another --store",
         ) from None
-
-
-def refuse_all(source: Source, first: Malformed, scratch: Path, how: Preparing) -> None:
-    """Search a malformed source, not surveyed yet, for problems of other kinds than the `first`.
-
-    Raises `Malformed` with all kinds that were found. The search ends after `SEARCHED` pieces, or
-    with more problems than can be told.
-    """
-    scratch.mkdir()
-    problems, done = Problems(), 0
-    pieces = islice(problems.until_fault(source.pieces(scratch)), SEARCHED)
-    for error, n_bytes in how.parallel_map(partial(fault_of, source), pieces):
-        if error:
-            problems.extend(error)
-        done += n_bytes
-        how.progress("looking for other problems", done, source.n_bytes, 0)
-        if len(problems.met) > MOST_TOLD:
-            break
-    share = f"the first {100 * done // source.n_bytes} % of the source was searched for problems"
-    problems.refuse(share if done < source.n_bytes else "")
-    raise first
-
-
-def fault_of(source: Source, piece: Any) -> tuple[WrongInput | None, int]:
-    """Error of a piece, and the bytes that it adds to the progress."""
-    try:
-        source.check(piece)
-    except WrongInput as error:
-        return error, source.piece_bytes(piece)
-    finally:
-        source.release(piece)
-    return None, source.piece_bytes(piece)
 
 
 def known_rows(chunks: Chunks, how: Preparing) -> list[tuple[int, int]]:
@@ -293,12 +246,6 @@ def write_shards(
         how.parallel_map,
         folder.parent / "facts.npy",
     )
-    transformation, original = in_order(
-        transformation,
-        (chunks.cover(*rows) for rows in ranges),
-        how.parallel_map,
-        folder.parent / "numbers.npy",
-    )
     check = partial(is_narrow, transformation=transformation)
     covers = (chunks.cover(*rows) for rows in ranges)
     single = all(chunk.single for chunk in chunks.chunks)
@@ -307,11 +254,6 @@ def write_shards(
         single = check(next(covers)) and all(how.parallel_map(check, covers))
     write = partial(write_shard, folder=folder, transformation=transformation, single=single)
     written = list(written_shards(write, chunks, ranges, how))
-    names = source.feature_names if transformation.bits is None else []
-    table = None
-    if original is not None:
-        names = [names[j] for j in original.tolist()] if names else []
-        table = write_feature_table(original, folder)
     sums = np.vstack([one.sums for one in written])
     value_type = "float32" if single else "float64"
     n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
@@ -336,9 +278,8 @@ def write_shards(
             "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
             "empty_rows": sum(one.empty_rows for one in written),
         },
-        feature_names=names,
+        feature_names=source.feature_names if transformation.bits is None else [],
         changes=tuple(source.changes),
-        feature_table=table,
     )
 
 
@@ -373,9 +314,7 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         label_min=min(chunk.label_min for chunk in every),
         label_max=max(chunk.label_max for chunk in every),
     )
-    return Transformation(
-        shape, how.layout, how.scale, how.hash_bits, task, how.scale_rows, order=how.order_features
-    )
+    return Transformation(shape, how.layout, how.scale, how.hash_bits, task, how.scale_rows)
 
 
 def written_shards(

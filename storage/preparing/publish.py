@@ -23,10 +23,7 @@ def publish(
     with (root / LOCK).locked():
         target = put_files(written, folder, manifest, parallel_map)
         shards = [replace(shard, path=f"{target}/{shard.path}") for shard in manifest.shards]
-        table = manifest.feature_table
-        if table is not None:
-            table = replace(table, path=f"{target}/{table.path}")
-        manifest = replace(manifest, shards=shards, feature_table=table)
+        manifest = replace(manifest, shards=shards)
         (folder / "manifest.json").write_text(manifest.to_json())
         for name in folder.names():
             if name not in (target, "manifest.json"):
@@ -46,10 +43,10 @@ def put_files(
     """
     name, number = manifest.dataset_hash[:16], 1
     target = folder / name
-    names = sorted(file.path for file in manifest.files)
+    names = sorted(shard.path for shard in manifest.shards)
     while there := target.names():
         if there == names and all(
-            (target / file.path).sha256() == file.sha256 for file in manifest.files
+            (target / shard.path).sha256() == shard.sha256 for shard in manifest.shards
         ):
             return target.name
         number += 1

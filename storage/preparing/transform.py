@@ -17,7 +17,6 @@ LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "standard", "unit-rows", "unit-mean-square", "tf-idf")
 BY_FEATURE = ("minmax", "standard", "tf-idf")  # scales with statistics of each feature
 BY_ROW = ("none", "unit-rows")  # scales without statistics of other rows
-ORDERS = ("frequency",)
 MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
@@ -33,7 +32,6 @@ def check_choices(
     bits: int | None,
     scale_rows: int | None = None,
     missing: str | None = None,
-    order: str | None = None,
 ) -> None:
     """Raise `WrongInput` for options that apply to no source of this layout, before it is read."""
     kept = layout or source_layout
@@ -57,15 +55,6 @@ def check_choices(
             (
                 bits is not None and kept == "dense",
                 "--hash-bits is for sparse rows; add --layout sparse",
-            ),
-            (
-                order not in (None, *ORDERS),
-                f"--order-features {order} is not one of {', '.join(ORDERS)}",
-            ),
-            (
-                order is not None and kept == "dense",
-                "--order-features is for sparse rows: a dense row has a value for every feature, so"
-                " no order of them saves anything; leave it out, or add --layout sparse",
             ),
             (
                 scale_rows is not None and scale_rows < 1,
@@ -93,7 +82,7 @@ class Shape:
     label_max: float
 
 
-@lru_cache(maxsize=2)  # facts and numbers
+@lru_cache(maxsize=1)
 def _mapped(file: Path) -> Array:
     return np.load(file, mmap_mode="r")
 
@@ -102,14 +91,12 @@ def _mapped(file: Path) -> Array:
 class Transformation:
     """Transformation of every row of a source with this shape.
 
-    `layout` None keeps that of the source, `bits` None does not hash, and `order` None keeps the
-    features' numbers; for "regression", minmax and standard also scale the labels. What a scale
-    needs to know of the source is computed from the
-    first `scale_rows` rows, or from all if it is None, and added by `with_facts`: `root` is the
+    `layout` None keeps that of the source, and `bits` None does not hash; for "regression", minmax
+    and standard also scale the labels. What a scale needs to know of the source is computed from
+    the first `scale_rows` rows, or from all if it is None, and added by `with_facts`: `root` is the
     root mean square norm of rows multiplied by 2^-exponent, and `facts` an array file (3, d + 1) of
-    the features and the target, with `range_facts` or `standard_facts`. It is memory-mapped because
-    it may be large, and so is `numbers`, an array file (d,) with the new number of each feature,
-    which `in_order` adds. Raises `WrongInput` for options that do not fit the source.
+    the features and the target, with `range_facts` or `standard_facts`, memory-mapped because it
+    may be large. Raises `WrongInput` for options that do not fit the source.
     """
 
     shape: Shape
@@ -121,8 +108,6 @@ class Transformation:
     exponent: int = 0
     root: float = 1.0
     facts: Path | None = None
-    order: str | None = None
-    numbers: Path | None = None
 
     def __post_init__(self) -> None:
         n, d = self.shape.n_rows, self.shape.n_features
@@ -146,12 +131,6 @@ class Transformation:
                     f"--scale {self.scale} holds numbers for every feature in memory, so it takes"
                     f" at most {MOST_KNOWN_FEATURES:,} features, and there are {d:,}; use --scale"
                     " unit-rows",
-                ),
-                (
-                    self.order is not None and self.n_features > MOST_KNOWN_FEATURES,
-                    f"--order-features {self.order} holds numbers for every feature in memory, so"
-                    f" it takes at most {MOST_KNOWN_FEATURES:,} features, and there are"
-                    f" {self.n_features:,}; leave it out, or add --hash-bits 24",
                 ),
                 (
                     densified and n * d > most_values,
@@ -221,7 +200,7 @@ class Transformation:
         if self.bits is not None:
             indptr, indices, values = hashed(rows.indices, rows.values, rows.indptr, self.bits)
             rows = Piece(rows.labels, indptr, indices, values)
-        return rows if self.numbers is None else renumbered(rows, _mapped(self.numbers))
+        return rows
 
     @property
     def done(self) -> list[str]:
@@ -255,10 +234,6 @@ class Transformation:
             (
                 self.bits is not None,
                 f"features hashed to 2^{self.bits}: murmur3 of the feature's number, with signs",
-            ),
-            (
-                self.order == "frequency",
-                "features renumbered by the number of rows with a non-zero value, most first",
             ),
         ]
         return [words for was_done, words in all_said if was_done]
@@ -318,13 +293,6 @@ def without_zeros(rows: Piece) -> Piece:
     sizes = np.bincount(row_numbers(rows)[kept], minlength=rows.n_rows)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     return Piece(rows.labels, indptr, rows.indices[kept], rows.values[kept])
-
-
-def renumbered(rows: Piece, numbers: Array) -> Piece:
-    """Sparse rows whose feature j is now `numbers[j]`, again sorted by feature."""
-    indices = numbers[rows.indices]
-    order = np.lexsort((indices, row_numbers(rows)))
-    return replace(rows, indices=indices[order], values=rows.values[order])
 
 
 def to_unit(values: Array, low: Array, high: Array) -> Array:

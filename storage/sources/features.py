@@ -1,9 +1,12 @@
 """Tables as sources: the target and feature columns of a table, and one-hot encoding."""
 
+import re
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +14,8 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
-from storage.sources.numbers import LabelRule
+from storage.sources.numbers import LabelRule, is_number
+from storage.sources.problems import MOST_TOLD, Malformed
 from storage.sources.source import (
     UNDECIDED,
     ParallelMap,
@@ -24,14 +28,20 @@ from storage.sources.source import (
 
 # limit on the distinct texts of one column: each becomes a feature, named in the manifest
 MOST_TEXTS = 1_000_000
+# names that pandas gives to an index, of which the last may also be a feature's
+STORED, INDEX = (
+    re.compile(r"__index_level_\d+__"),
+    re.compile(r"|Unnamed: 0(\.\d+)?|index|level_\d+"),
+)
 
 
 @dataclass(frozen=True)
 class Choice:
     """Roles of the columns of a table, counted from 0 here and from 1 in messages.
 
-    `names` is empty for a table without names. The features `texts` hold texts. With `one_hot`,
-    they are one-hot encoded. `separator` stands between the columns of a CSV file.
+    `names` is empty for a table without names. The columns `index` number the rows, and are left
+    out as the `dropped` ones are. The features `texts` hold texts. With `one_hot`, they are one-hot
+    encoded. `separator` stands between the columns of a CSV file. `notes` say what is doubtful.
     """
 
     width: int
@@ -41,11 +51,18 @@ class Choice:
     dropped: tuple[int, ...]
     texts: tuple[int, ...]
     one_hot: bool
+    index: tuple[int, ...] = ()
     separator: str = ","
+    notes: tuple[str, ...] = ()
 
     def called(self, column: int) -> str:
         """Description of a column in messages: its name, or its number counted from 1."""
         return f"column {self.names[column]!r}" if self.names else f"column {column + 1}"
+
+    def few(self, columns: Sequence[int]) -> str:
+        """Description of columns by their number and the first names."""
+        more = f" and {len(columns) - MOST_TOLD:,} more" if len(columns) > MOST_TOLD else ""
+        return ", ".join(map(self.called, columns[:MOST_TOLD])) + more
 
 
 @dataclass(frozen=True)
@@ -88,9 +105,7 @@ class ColumnSource(Source):
         if not choice.one_hot:
             return source
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
-        survey = replace(self, choice=replace(choice, features=choice.texts))
-        pieces = survey.pieces(scratch) if met else ()
-        for texts in parallel_map(survey.texts_of, pieces):
+        for texts in parallel_map(self.texts_of, self.pieces(scratch) if met else ()):
             for k in choice.texts:
                 met[k].update(dict.fromkeys(texts[k]))
                 if len(met[k]) > MOST_TEXTS:
@@ -106,7 +121,7 @@ class ColumnSource(Source):
         for k in choice.features:
             name = choice.names[k] if choice.names else choice.called(k)
             names += [f"{name}={text}" for text in known[k]] if k in known else [name]
-        said = ", ".join(f"{choice.called(k)} ({len(known[k])})" for k in choice.texts)
+        said = ", ".join(f"{choice.called(k)} ({len(known[k]):,})" for k in choice.texts)
         what = f"one-hot, values in sorted order: {said}" if said else "one-hot: no column of texts"
         return replace(
             source,
@@ -117,13 +132,14 @@ class ColumnSource(Source):
             done=(*self.done, what),
         )
 
-    def check(self, piece: Any) -> None:
-        """Read the rows of a piece for their problems alone, before texts are surveyed."""
-        self.rows(piece)
-
     def texts_of(self, piece: Any) -> dict[int, list[str]]:
         """Distinct texts of the text columns in a piece, by column."""
-        texts = self.rows(piece).texts
+        choice = replace(self.choice, features=self.choice.texts)
+        try:
+            texts = replace(self, choice=choice).rows(piece).texts
+        except Malformed:
+            self.rows(piece)  # raises the problems of all columns
+            raise
         self.release(piece)
         return texts
 
@@ -177,7 +193,14 @@ def column_fields(
 ) -> dict[str, Any]:
     """Fields of a `ColumnSource` that follow from the roles of its columns."""
     rule = LabelRule(reading.labels)
-    dropped = ", ".join(map(choice.called, choice.dropped))
+    numeric = [k for k in choice.features if k not in choice.texts]
+    said = [
+        f"target: {choice.called(choice.target)}",
+        f"numeric: {len(numeric):,}" + (f" ({choice.few(numeric)})" if numeric else ""),
+        *choice.notes,
+    ]
+    without = ((choice.dropped, ""), (choice.index, " (an index)"))
+    left_out = ", ".join(choice.few(columns) + why for columns, why in without if columns)
     return {
         "format": form,
         "paths": tuple(paths),
@@ -186,34 +209,74 @@ def column_fields(
         "feature_names": [choice.names[k] for k in choice.features]
         if choice.names and not choice.one_hot
         else [],
-        "done": (*rule.done, *([f"left out: {dropped}"] if dropped else [])),
-        "origin": {**reading.given(), "format": form},
+        "done": (*rule.done, *([f"left out: {left_out}"] if left_out else [])),
+        "origin": {**reading.given(), "format": form, "columns": said},
         "rule": rule,
         "choice": choice,
         "missing": reading.missing,
     }
 
 
-def chosen_columns(path: Path, names: Sequence[str], width: int, reading: Reading) -> Choice:
+def chosen_columns(
+    path: Path,
+    names: Sequence[str],
+    width: int,
+    reading: Reading,
+    column: Callable[[int], Sequence[str]],
+    stored: Collection[str] = (),
+) -> Choice:
     """Select the target and the features among the `width` columns of a table.
 
-    Without a `target`, the last column is the target. `names` is empty if the columns have none.
-    Which columns hold texts is left open. Raises `WrongInput` if a named column does not exist, a
-    name is repeated, or no feature is left.
+    A column that holds the index of a data frame is left out, by its name and its first values,
+    which `column` gives as texts; so are the columns `stored` as an index. Without a `target`, the
+    last other column is the target. `names` is empty if the columns have none. Which columns hold
+    texts is left open. Raises `WrongInput` if a named column does not exist, a name is repeated, or
+    no feature is left.
     """
-    repeated = next((name for k, name in enumerate(names) if name in names[:k]), None)
-    if repeated is not None:
-        raise WrongInput(f"{path}: two columns are called {repeated!r}; rename one of them")
-    target = width - 1
-    if reading.target is not None:
-        target = _column(path, names, width, "--target", reading.target)
-    dropped = tuple(_column(path, names, width, "--drop", name) for name in reading.drop)
-    features = tuple(k for k in range(width) if k != target and k not in dropped)
+    repeated = [*(Counter(names) - Counter({*names}))]
+    twice = f"{path}: two columns are called {''.join(repeated[:1])!r}; rename one of them"
+    refuse_first([(bool(repeated), twice)])
+    named_one = partial(_column, path, names, width)
+    target = None if reading.target is None else named_one("--target", reading.target)
+    dropped = tuple(named_one("--drop", name) for name in reading.drop)
+    named = [k for k, name in enumerate(names) if INDEX.fullmatch(name) and (name or k == 0)]
+    index = {k for k, name in enumerate(names) if name in stored or STORED.fullmatch(name)}
+    index |= {k for k in named if labels_rows(column(k))}
+    index -= {target, *dropped}
+    if target is None:
+        target = max({*range(width)} - index, default=width - 1)
+    left_out = {target, *dropped, *index}
+    features = tuple(k for k in range(width) if k not in left_out)
     choice = Choice(width, tuple(names), target, features, dropped, (), reading.one_hot)
     own = f"{path}: --drop names the target column, {choice.called(target)}; name another --target"
-    none = f"{path}: no column is left as a feature; keep at least one besides the target"
+    rename = f", or rename {choice.few(sorted(index))} if it is no index" if index else ""
+    none = f"{path}: no column is left as a feature; keep at least one besides the target{rename}"
     refuse_first([(target in dropped, own), (not features, none)])
-    return choice
+    notes = [
+        f"{choice.called(k)} may only number the rows; if so, leave it out with --drop"
+        f" {(names[k] or repr('')) if names else k + 1}"
+        for k in features
+        if k in named or counts_rows(column(k))
+    ]
+    return replace(choice, index=tuple(sorted(index)), notes=tuple(notes[:MOST_TOLD]))
+
+
+def labels_rows(column: Sequence[str]) -> bool:
+    """Whether the first values of a column may label rows: all differ, and none is a fraction."""
+    fractions = (is_number(text) and not float(text).is_integer() for text in column)
+    return len({*column}) == len(column) and not any(fractions)
+
+
+def counts_rows(column: Sequence[str]) -> bool:
+    """Whether the first values of a column are 0, 1, 2, … or 1, 2, 3, …; at least three."""
+    first = column[0] if len(column) > 2 and is_number(column[0]) else ""
+    return (
+        bool(first)
+        and float(first) in (0, 1)
+        and all(
+            is_number(text) and float(text) == float(first) + k for k, text in enumerate(column)
+        )
+    )
 
 
 def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: str) -> int:

@@ -9,7 +9,19 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 
-NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\Z")
+NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
+SIGN, MONEY = r"[+\-−–]?", r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
+# digits with a decimal point; with a decimal comma; in groups of thousands, or of Indian hundreds
+DIGITS = (
+    r"(?:\d+\.?\d*|\.\d+|\d*,\d+|\d+(?:_\d+)+(?:\.\d+)?|\d{1,2}(?:,\d\d)*,\d{3}(?:\.\d+)?"
+    r"|\d{1,3}(?P<by>[,.'’ \u00a0\u2009\u202f])\d{3}(?:(?P=by)\d{3})*(?:[.,]\d+)?)"
+    r"(?:[eE][+-]?\d+)?"
+)
+OTHER_NOTATION = re.compile(
+    rf"{SIGN}\s?\(?(?:{MONEY}\s?{SIGN}\s?)?{DIGITS}\s?(?:{MONEY}|[%‰])?\)?"
+    rf"|{SIGN}0[xXoObB][\da-fA-F_]+|{SIGN}\d*\.\d*[dD][+-]?\d+"
+)
+REWRITE = "write it with digits and a decimal point only, such as -1234.5"
 CHOOSE = (
     "fill the value in, or say what to do with missing values: --missing mean, median, indicator or"
     " drop"
@@ -18,6 +30,7 @@ DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such
 EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 NOT_FINITE = ("inf", "infinity")
+MOST_DIGITS = 60  # characters of a number in another notation
 FILL_IN = "remove the row or fill the value in"
 
 
@@ -34,6 +47,25 @@ def is_missing(text: str) -> bool:
 def is_infinite(text: str) -> bool:
     """Whether a field says infinity, such as `-inf`, which is neither a number nor a text."""
     return text.strip().lower().lstrip("+-") in NOT_FINITE
+
+
+def is_number(text: str) -> bool:
+    """Whether a field is a decimal number as all readers take it, such as `-1.5e3`."""
+    return NUMBER.match(text.encode()) is not None
+
+
+def is_other_number(text: str) -> bool:
+    """Whether a field is a number in a notation that is not read, such as `3,14`, `1 234` or `12%`.
+
+    It is no text either: as a category it would hide that numbers are meant.
+    """
+    short = len(text) <= MOST_DIGITS and any(map(str.isdigit, text))
+    return short and not is_number(text) and OTHER_NOTATION.fullmatch(text) is not None
+
+
+def is_numeric(text: str) -> bool:
+    """Whether a field is a number in any notation."""
+    return is_number(text) or is_other_number(text)
 
 
 def number_of(
@@ -59,6 +91,8 @@ def number_of(
         remedy = if_missing
     elif is_infinite(shown):
         remedy = FILL_IN
+    elif is_other_number(shown):
+        remedy = f"{REWRITE}, or {EXAMPLE}" if remedy == EXAMPLE else REWRITE
     raise WrongInput(
         f"{at(path, line, column)}: {what} is {shown!r}, not a finite number; {remedy}"
     )

@@ -7,6 +7,7 @@ from typing import TypeVar
 from koco_stream.errors import WrongInput
 
 MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
+MOST_MET = 1000  # faults after which reading ends
 
 T = TypeVar("T")
 
@@ -15,7 +16,6 @@ T = TypeVar("T")
 class Problem:
     """A kind of fault: the message on its first occurrence, how often and in which columns."""
 
-    kind: str
     message: str
     times: int = 1
     columns: tuple[str, ...] = ()
@@ -55,32 +55,27 @@ class Problems:
 
     def __init__(self) -> None:
         self.met: dict[str, Problem] = {}
+        self.n_met = 0
 
-    def add(self, problem: Problem) -> None:
-        """Count a fault; of each kind, the first message is kept."""
-        known = self.met.get(problem.kind)
-        if known:
-            problem = replace(
-                known,
-                times=known.times + problem.times,
-                columns=tuple(dict.fromkeys((*known.columns, *problem.columns))),
-            )
-        self.met[problem.kind] = problem
+    def add(self, error: WrongInput, kind: str = "", column: str = "") -> None:
+        """Count a fault; of each kind, the first message is kept.
 
-    def extend(self, error: WrongInput, kind: str = "", column: str = "") -> None:
-        """Count the faults of an error; `kind` and `column` are those of an error with only one."""
-        if isinstance(error, Malformed):
-            for problem in error.problems:
-                self.add(problem)
-        else:
-            self.add(Problem(kind or str(error), str(error), 1, (column,) if column else ()))
+        Raises `Malformed` once there are as many as are enough.
+        """
+        kind = kind or str(error)
+        known = self.met.get(kind, Problem(str(error), 0))
+        columns = dict.fromkeys((*known.columns, *([column] if column else [])))
+        self.met[kind] = replace(known, times=known.times + 1, columns=tuple(columns))
+        self.n_met += 1
+        if self.n_met == MOST_MET:
+            self.refuse(f"reading ended at {MOST_MET:,} problems")
 
     def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
         """Return what `read` does, or `instead` if it raises `WrongInput`, which is counted."""
         try:
             return read()
         except WrongInput as error:
-            self.extend(error, kind, column)
+            self.add(error, kind, column)
             return instead
 
     def until_fault(self, items: Iterable[T]) -> Iterator[T]:
@@ -88,7 +83,7 @@ class Problems:
         try:
             yield from items
         except WrongInput as error:
-            self.extend(error)
+            self.add(error)
 
     def refuse(self, note: str = "") -> None:
         """Raise `Malformed` if a fault was met."""

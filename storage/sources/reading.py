@@ -1,23 +1,21 @@
 """Opening of source files of any format: text (plain or compressed), Parquet, and documents."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import OPENERS
 from storage.sources.documents.source import documents_source
-from storage.sources.numbers import NUMBER, at
+from storage.sources.numbers import at
 from storage.sources.parquet.source import parquet_source
 from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
 from storage.sources.text.columns import column_source
-from storage.sources.text.source import lines_of
 from storage.sources.text.sparse import sparse_source
+from storage.sources.text.top import format_of, top_of
 
 TEXTS = ("libsvm", "vw", "csv", "space")
 FORMATS = (*TEXTS, "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
-NAMED = {".csv": "csv", ".tsv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
 
 AS_SEEN = Reading()
 COLUMNS = ("target", "drop", "one_hot", "missing")
@@ -41,10 +39,11 @@ def source_of(
 ) -> Source:
     """Open files of one format as one source, not surveyed yet; their rows follow in order.
 
-    `block_bytes` is the approximate size of the text that is parsed at once. Raises `WrongInput` if
-    a file is missing or given twice, if formats differ, if the first lines are malformed, or if an
-    option does not apply to the format.
+    A folder of Parquet files stands for these. `block_bytes` is the approximate size of the text
+    that is parsed at once. Raises `WrongInput` if a file is missing or given twice, if formats
+    differ, if the first lines are malformed, or if an option does not apply to the format.
     """
+    paths = unfolded(paths, reading.format)
     for number, path in enumerate(paths):
         if not (path.is_file() or (path.is_dir() and reading.format == "documents")):
             raise WrongInput(f"{path}: no such file; give the source with --from FILE")
@@ -90,6 +89,28 @@ def source_of(
     return read(paths, form, reading, block_bytes)
 
 
+def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:
+    """Files, with those of each folder of Parquet files, sorted by name, instead of the folder.
+
+    Files and folders whose names begin with "." or "_" are none. Raises `WrongInput` for a folder
+    with folders of Parquet files.
+    """
+    found = []
+    for path in paths:
+        is_folder = path.is_dir() and form in (None, "parquet")
+        deeper = path.glob("[!._]*/**/[!._]*.parquet") if is_folder else ()
+        refuse_first(
+            (
+                True,
+                f"{file}: a folder within {path} may hold a column in its name, which is not read;"
+                " write whole rows to files of one folder",
+            )
+            for file in deeper
+        )
+        found += sorted(path.glob("[!._]*.parquet") if is_folder else []) or [path]
+    return found
+
+
 def guess_format(path: Path) -> str:
     """Format of a file, guessed from its name, first bytes or first line, or `WrongInput`."""
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
@@ -98,29 +119,12 @@ def guess_format(path: Path) -> str:
         # also by name, so that a damaged Parquet file is reported as damaged
         if handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet":
             return "parquet"
-    bare = path.with_suffix("") if path.suffix in OPENERS else path
-    named = NAMED.get(bare.suffix.lower())
-    for number, line in lines_of(path):
-        text = line.strip()
-        if not text or text.startswith(b"#"):
-            continue
-        if named:
-            return named
-        if b"|" in text:
-            return "vw"
-        if b"," in text or b";" in text:
-            return "csv"
-        if re.match(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z", text) or NUMBER.match(
-            text.partition(b"#")[0].strip()
-        ):
-            return "libsvm"
-        if all(NUMBER.match(token) for token in text.split()):
-            return "space"
-        if b"\t" in text:
-            return "csv"
-        shown = text[:60].decode("utf-8", "replace")
+    _, number, line = top_of(path)
+    form = format_of(path, line)
+    if form is None:
+        shown = line.strip()[:60].decode("utf-8", "replace")
         raise WrongInput(
             f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format"
             f" {', '.join(FORMATS)}"
         )
-    raise WrongInput(f"{path}: the file holds no rows")
+    return form

@@ -205,15 +205,9 @@ class Source(ABC):
     def read(self, piece: Any) -> Piece:
         """Read the rows of one piece of the source.
 
-        Raises `WrongInput` with the file, line, column, offending text and remedy.
+        Raises `WrongInput` with the file, line, column, offending text and remedy; `Malformed` if
+        there are several problems.
         """
-
-    def check(self, piece: Any) -> None:
-        """Read a piece before the survey, for its problems alone.
-
-        Raises `WrongInput` as `read` does; `Malformed` if there are several problems.
-        """
-        self.read(piece)
 
     def piece_bytes(self, piece: Any) -> int:
         """Bytes that a piece adds to the progress; the sum over all pieces is `n_bytes`."""

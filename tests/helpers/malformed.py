@@ -87,11 +87,11 @@ SVM = {
     ),
     "underscore": (
         b"1 1:1_000\n",
-        "line 1, column 5: the value of feature 1 is '1_000'.*; correct it",
+        "line 1, column 5: the value of feature 1 is '1_000'.*; write it with digits",
     ),
     "hexadecimal value": (
         b"1 1:1\n1 4:0x1f\n",
-        "line 2, column 5: the value of feature 4 is '0x1f'.*; correct it",
+        "line 2, column 5: the value of feature 4 is '0x1f'.*; write it with digits",
     ),
     "hexadecimal index": (
         b"1 0x10:1\n",
@@ -121,7 +121,7 @@ SVM = {
     ),
     "comma for a point": (
         b"1 1:2,5\n",
-        "line 1, column 5: the value of feature 1 is '2,5'.*; correct it",
+        "line 1, column 5: the value of feature 1 is '2,5'.*; write it with digits",
     ),
     "exponent without digits": (
         b"1 1:2e\n",
@@ -237,8 +237,8 @@ CSV = {
         "line 2: column 1 is '-inf'.*; remove the row or fill the value in",
     ),
     "csv overflow": (b"1,2\n1e400,3\n", "line 2: column 1 is '1e400'.*; correct it"),
-    "csv underscore": (b"1,2\n1_0,3\n", "line 2: column 1 is '1_0'.*; correct it"),
-    "csv hexadecimal": (b"1,2\n0x10,3\n", "line 2: column 1 is '0x10'.*; correct it"),
+    "csv underscore": (b"1,2\n1_0,3\n", "line 2: column 1 is '1_0'.*; write it with digits"),
+    "csv hexadecimal": (b"1,2\n0x10,3\n", "line 2: column 1 is '0x10'.*; write it with digits"),
     "csv space in a number": (b"1,2\n1 0,3\n", "line 2: column 1 is '1 0'.*; correct it"),
     "csv missing": (b"1,2\n,3\n", "line 2: column 1 is ''.*; fill the value in"),
     "csv missing label": (b"1,2\n3,\n", "line 2: column 2 is ''.*; fill the value in"),
@@ -264,7 +264,29 @@ CSV = {
         b"1,2\n3,4\r5,6\n",
         "line 2, column 4: a carriage return within the line; save",
     ),
-    "row after a comment's mark": (b"#1,2,3\n4,5,6\n", "line 1: column 1 is '#1'.*; correct it"),
+    "row after a comment's mark": (b"#a,2,3\n4,5,6\n", "line 1: numbers and the text '#a'"),
+    "only comments": (b"# a,b\n", r"a\.csv: the file holds no rows"),
+    "row or column numbers": (b"0,1\n0.5,2\n", "line 1: 0, 1, … may be .*--header or --no-header"),
+    "row or more column numbers": (
+        b"0,1,2\n?,4,5\n",
+        "line 1: 0, 1, … may be",
+        {"missing": "mean"},
+    ),
+    "empty field or column numbers": (
+        b",0,1\n5,2,1\n",
+        "line 1: 0, 1, … may be .*--header or --no-header",
+        {"missing": "mean"},
+    ),
+    "csv empty field in the first line": (
+        b"1,2,3\n".replace(b"2", b""),
+        "line 1: column 2 is ''.*--missing mean",
+    ),
+    "other notation among texts": (
+        b'a,y\nred,1\n"1,234",2\n',
+        "line 3: column 'a' is '1,234', not a finite number; write it with digits",
+        {"one_hot": True},
+    ),
+    "other notation of a label": (b"1;3,14\n", "line 1: column 2 is '3,14'.*digits.*--labels"),
     "names or a row": (
         b"a,b,g\nc,d,b\n",
         "line 1: neither this line nor the next row has a number; add --header if this line holds"
@@ -281,7 +303,7 @@ CSV = {
     ),
     "csv missing in the first line": (
         b"1,2,NA\n3,4,5\n",
-        "line 1: numbers and the text 'NA': .*add --header.*fill the value in",
+        "line 1: column 3 is 'NA'.*; fill the value in or remove the row",
     ),
     "csv text feature": (
         b"1,2\nred,3\n",
@@ -320,6 +342,15 @@ TXT = {
         b"1 2 3\r4 5 6\r",
         "line 1, column 6: a carriage return within the line; save",
     ),
+    "empty field between tabs": (
+        b"1\t2\t3\n4\t\t6\n",
+        "line 2: column 2 is ''.*fill the value in, or say .*--missing",
+    ),
+    "thousands between tabs": (
+        b"1 234\t5\n",
+        "line 1: column 1 is '1 234'.*; write it with digits",
+    ),
+    "matrix": (b"%%MatrixMarket x\n1 1 1\n1 1 1\n", "line 1: no table of rows; .* as LIBSVM"),
     "no format": (
         b"the quick brown fox\n",
         "line 1: neither LIBSVM, VW nor CSV.*name it with --format",
@@ -329,6 +360,14 @@ VW = {
     "vw namespaces": (
         b"1 |a 1:2 |b 3:1\n",
         "line 1, column 10: more than one namespace; merge them into one",
+    ),
+    "vw namespaces of two rows": (
+        b"1 |\n1 |a 1:2\n1 |b 1:1\n",
+        "line 3, column 4: namespace 'b', and 'a' in the first rows; .* number them in one",
+    ),
+    "vw tag for a label": (
+        b"1 |a 1:2\n1|a 1:1\n",
+        r"line 2, column 1: '1' right before '\|' is a tag, .*put a space before",
     ),
     "vw importance": (
         b"1 2.0 |a 1:2\n",

@@ -153,7 +153,9 @@ def test_tables__every_kind_of_number_and_target(tmp_path):
     assert found == [(-1, dict(enumerate(first))), (1, dict(enumerate(second)))]
     assert source.done == ("labels by the rule spam=1,ham=-1",)
     files = [{"file": "a.parquet", "sha256": file_hash(path)}]
-    assert source.origin == {"format": "parquet", "labels": "spam=1,ham=-1", "files": files}
+    said = ["target: column 'y'", f"numeric: 8 ({', '.join(f'column {c!r}' for c in 'iuhfbden')})"]
+    expected = {"format": "parquet", "labels": "spam=1,ham=-1", "files": files, "columns": said}
+    assert source.origin == expected
     options = {"target": "5", "labels": "1=2,0=-1", "drop": ("y", "1")}
     numbered, found = read([path], tmp_path / "s", **options)
     assert [label for label, _ in found] == [2, -1]
@@ -400,10 +402,15 @@ WRONG = {
         {},
         "two columns are called 'a'",
     ),
-    "index of a frame": (
+    "nothing but an index": (
         pa.table({"a": [1, 2], "i": [5, 6]}, metadata={"pandas": '{"index_columns": ["i"]}'}),
         {},
-        "column 'i' is the index of a data frame; leave it out with --drop i",
+        "no column is left as a feature; .* or rename column 'i' if it is no index",
+    ),
+    "other notation": (
+        {"a": ["x", "12%"], "y": [1, 2]},
+        {"one_hot": True},
+        "row group 2, row 2: column 'a' is '12%'; write it with digits",
     ),
     "d of a table": (
         {"a": [1, 2], "y": [1, 2]},
@@ -447,7 +454,8 @@ KINDS = {
     "prepared": GOOD,
     "dense": dense_of([1.0]),
     "wider": dense_of([1.0, 2.0]),
-    "other": {"b": [1], "y": [1]},
+    "fewer": {"y": [1]},
+    "more": {"a": [1], "y": [1], "b": [1]},
     "text": {"a": [1], "y": ["1"]},
 }
 
@@ -458,7 +466,8 @@ KINDS = {
         ("table", "prepared", "lists 'values' in one file and not in another"),
         ("prepared", "dense", "dense rows in one file and sparse rows in another"),
         ("dense", "wider", "n_features is 2, and 1 in"),
-        ("table", "other", "the columns differ from those of"),
+        ("table", "fewer", "no column 'a', which .*table.parquet has"),
+        ("table", "more", "column 'b' is not in .*table.parquet"),
         ("table", "text", "column 'y' is string, but int64 in the first file"),
     ],
 )

@@ -54,7 +54,7 @@ def tree(folder):
         (("c.csv", "e.csv"), "the columns differ from those of"),
         (("c.csv", "c.csv"), "given twice"),
         (("c.csv", "a.svm"), "is libsvm and .* is csv"),
-        (("",), "is a folder, and the catalogue does not have 'z'.*--format documents"),
+        (("",), "is a folder without Parquet .* does not have 'z'.*--format documents"),
     ],
 )
 def test_files_that_are_no_source__are_refused(sources, message, tmp_path):
@@ -104,23 +104,6 @@ UNKNOWN = "the number of features is unknown; give it with --n-features"
         ("1 1:1\nx\n", {"layout": "dense", "hash_bits": 3}, "--hash-bits is for sparse rows"),
         ("1 1:1\nx\n", {"hash_bits": 31}, r"--hash-bits 31: give 1 to 30; .* to 2\^bits"),
         ("1 1:1\nx\n", {"hash_bits": 0}, "--hash-bits 0: give 1 to 30"),
-        ("1 1:1\nx\n", {"order_features": "size"}, "--order-features size is not one of freq"),
-        (
-            "1 1:1\nx\n",
-            {"layout": "dense", "order_features": "frequency"},
-            "--order-features is for sparse rows: .* leave it out, or add --layout sparse",
-        ),
-        (PRIZES, {"order_features": "frequency"}, "is for sparse rows"),
-        (
-            "1 2147483647:1\n-1 1:1\n",
-            {"order_features": "frequency"},
-            "--order-features frequency holds .* 16,777,216 .* there are 2,147,483,647; .* add",
-        ),
-        (
-            "1 1:1\n",
-            {"order_features": "frequency", "hash_bits": 25},
-            "there are 33,554,432; leave it out, or add --hash-bits 24",
-        ),
         (PRIZES, {"target": "²"}, "--target ²: no such column"),
         (PRIZES, {"target": "9" * 5000}, "no such column"),
         (PRIZES, {"target": "price"}, "did you mean 'prize'"),

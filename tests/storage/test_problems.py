@@ -2,11 +2,13 @@
 columns of texts are seen from the file.
 """
 
+from functools import partial
+
 import pytest
 
 from koco_stream import WrongInput
 from storage.preparing.prepare import prepare_file
-from storage.sources.problems import MOST_TOLD, Malformed
+from storage.sources.problems import MOST_MET, MOST_TOLD, Malformed
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.storage.test_missing import rows_of
@@ -38,18 +40,24 @@ def test_all_problems_of_a_table__are_told_at_once(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("block_bytes", [1, 100, 1 << 20])
-def test_problems_of_all_pieces__are_told(block_bytes, tmp_path, monkeypatch):
-    monkeypatch.setattr("storage.sources.reading.PIECE_BYTES", block_bytes)
-    message = refused(tmp_path, "a.svm", "1 1:1\n2 1:x\n1 1:1\n1 2:1 1:1\n1 3:y\n\0\n1 z\n")
+def test_problems_of_the_first_faulty_piece__are_told(tmp_path, monkeypatch):
+    text = "1 1:1\n2 1:x\n1 1:1\n1 2:1 1:1\n1 3:y\n\0\n1 z\n"
+    message = refused(tmp_path, "a.svm", text)
     assert message.startswith("3 problems:\n  a.svm, line 2, column 5: the value of feature 1")
     assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 1 comes" in message
-    assert "a.svm, line 6, column 1: a NUL byte" in message
+    assert message.splitlines()[-1].startswith("  a.svm, line 6, column 1: a NUL byte")
+    source_of_the_file = partial(source_of, block_bytes=9)
+    monkeypatch.setattr("storage.preparing.prepare.source_of", source_of_the_file)
+    assert refused(tmp_path, "a.svm", text) == (
+        "a.svm, line 2, column 5: the value of feature 1 is 'x', not a finite number; correct it\n"
+        "other parts of the source may have other problems"
+    )
 
 
 def test_more_problems_than_can_be_told__are_counted(tmp_path):
-    text = "1 1:1\n" + "".join(f"1 {'a' * k}\n" for k in range(1, 9))
-    assert "(and 7 more of this kind)" in refused(tmp_path, "a.svm", text)
+    text = "1 1:1\n" + "".join(f"1 {'a' * k}\n" for k in range(1, 2 * MOST_MET))
+    message = refused(tmp_path, "a.svm", text)
+    assert message.endswith("(and 999 more of this kind)\nreading ended at 1,000 problems")
     width = MOST_TOLD + 5
     rows = [",".join(["1"] * width), ",".join(["a"] * width)]
     message = refused(tmp_path, "a.csv", "\n".join(rows) + "\n", target="1")
@@ -92,8 +100,11 @@ def test_refused_table__needs_one_more_attempt(tmp_path):
         ("a.tsv", "1\t2\t3\n4\t5\t6\n", "csv"),
         ("a.csv", 'x\t"a,b;c,d"\ty\n1\t2\t3\n4\t5\t6\n', "csv"),
         ("a.txt", "x\tz\ty\n1\t2\t3\n4\t5\t6\n", "csv"),
-        ("a.txt", "1\t2\t3\n4\t5\t6\n", "space"),
+        ("a.txt", "1\t2\t3\n4\t5\t6\n", "csv"),
+        ("a.txt", "1 2\t3\n4 5\t6\n", "space"),
         ("a.csv", '"x, one";"z, two";y\n1;2;3\n4;5;6\n', "csv"),
+        ("a.tsv", "1,2,3\n4,5,6\n", "csv"),
+        ("a.tsv", "x, x, x\tz\ty\n1\t2\t3\n4\t5\t6\n", "csv"),
     ],
 )
 def test_separator__is_seen_from_the_first_line(name, text, form, tmp_path):

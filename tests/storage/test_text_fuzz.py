@@ -23,7 +23,7 @@ TEXT = {
         b"+1 1:0.5 3:-2e-3 12:1e5\n-1 2:1 7:.25\n1\n# note\n2.5 1:1 10:3.\n-1 7:0 8:1.75 # why\n1"
         b" 1:-0.1 2:22 3:333 4:4e44\n"
     ),
-    "vw": b"1 |f 0:0.5 2:2 30:1e-7\n-1 |f 3 1:2 1:1\n1 |f\n1 'tag |f 4:1 5:.5\n-2.5 | 1:1 2:2\n",
+    "vw": b"1 |f 0:0.5 2:2 30:1e-7\n-1 |f 3 1:2 1:1\n1 |f\n1 'tag |f 4:1 5:.5\n-2.5 |f 1:1 2:2\n",
     "csv": b'1,2,3.5\n4, "5",-6\n\n7,8e-1,"-9"\n0,+.5,1.\n1,22,333\n1e5,2,4\n',
     "space": b"-1 5\t 6\n 1  7 8.5 \n\n1 0 -0\n+2 .5 1e5\n10 200 3000\n",
 }
@@ -79,7 +79,6 @@ def as_python_reads(text, source):
     ]
     if source.format in ("csv", "space"):
         head = sum(file.line - 1 for file in source.files)
-        lines[0] = lines[0].lstrip("# ") if lines[0].startswith("#") else lines[0]
         rows = (
             [line.split() for line in lines[head:]]
             if source.format == "space"

@@ -78,6 +78,8 @@ def test_arrow_tables__of_any_types_are_the_plain_rows(data):
     dense = pa.array(matrix.ravel().astype(np.int16))
     fixed = pa.FixedSizeListArray.from_arrays(dense, D)
     same(as_rows(pa.table({"values": arranged(fixed, how)})), matrix)
+    columns = {f"x{j}": pa.array(matrix[:, j]).cast(value_type) for j in range(D)}
+    same(as_rows(pa.table({name: arranged(one, how) for name, one in columns.items()})), matrix)
 
 
 def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
@@ -92,13 +94,20 @@ def test_dictionary_encoded_items_and_fixed_lists_with_features__are_read():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"indices": [[0]]}, "needs one column 'values'; it has indices"),
-        ({"values": [1.0]}, "column 'values' is double, not a list of numbers"),
+        ({"indices": [[0]]}, "needs one column 'values', as .* has indices"),
+        ({"values": [1.0], "indices": [[0]]}, "column 'values' is double, not a list of numbers"),
         ({"values": [["a"]]}, "column 'values' is list<.*string>, not a list of numbers"),
         ({"values": [[1.0], None], "indices": [[0], [1]]}, "'values' holds nulls, first in row 1"),
         ({"values": [[1.0], [2, None]], "indices": [[0], [1, 2]]}, "nulls, first in row 1"),
         ({"values": [[None]], "indices": [[0]]}, "column 'values' holds nulls, first in row 0"),
         ({"values": [None], "indices": [[0]]}, "'values' is null, not a list|holds nulls"),
+        ({"a": [1.0, None]}, "column 'a' holds nulls, first in row 1; remove such rows"),
+        ({"a": ["1.0"]}, "column 'a' is string; turn it into numbers first"),
+        (
+            {"a": [1.0], "__index_level_0__": [3]},
+            r"no feature; .*drop_columns\('__index_level_0__'",
+        ),
+        ({}, "0 feature"),
         ({"values": [[1.0]], "indices": [[0.5]]}, "'indices' holds float64; feature numbers"),
         ({"values": [[1.0]], "indices": [[True]]}, "column 'indices' holds bool; feature numbers"),
         ({"values": [[1.0]], "indices": [[-1]]}, "row 0 names feature -1; features are numbered"),

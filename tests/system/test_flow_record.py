@@ -118,9 +118,8 @@ def test_server_that_does_not_answer__is_named_and_the_sweep_is_done(small_store
     assert line.startswith("Prefect has not recorded") or "does not answer" in line
 
 
-def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path, monkeypatch):
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    home = {"PREFECT_HOME": str(tmp_path / "prefect")}
+def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path):
+    home = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
     sweep = sweeping(tmp_path, small_store, "alone", SHORT, home)
     assert ended(sweep) == 0, sweep.said()
     with prefect_server(tmp_path) as address:  # the next one has what the first has written

@@ -233,7 +233,7 @@ def in_the_bucket(store):
 
 def names_of(manifest):
     """The names of all objects of a store with this dataset only."""
-    files = [f"datasets/x/{file.path}" for file in manifest.files]
+    files = [f"datasets/x/{file.path}" for file in manifest.shards]
     return sorted(["koco-store.json", "datasets/x/manifest.json", *files])
 
 
@@ -243,7 +243,7 @@ def assert_whole(store):
 
 def test_prepare__into_an_object_store_makes_what_a_folder_would_hold(s3_store, tmp_path):
     source, folder = random_source(tmp_path / "a.svm", 1), tmp_path / "folder"
-    how = {"scale": "unit-mean-square", "order_features": "frequency"}
+    how = {"scale": "unit-mean-square"}
     options = {**how, "values_per_shard": 500}
     with local_cluster(1) as client:
         there = prepare_file(

@@ -7,13 +7,13 @@ width, KORS's factor, parkinsons' target, the order of the rows, and what CON-KO
 import json
 import math
 from collections import defaultdict
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from flows.report.papers.poster_published import TABLES, Published
 from flows.report.rows import READ
+from flows.scores.means import deviations, exact_means, mean
 from flows.tables.tables import grouped
 
 NEWTON = ("PROSNKONS", "CONKONS", "BKONS")
@@ -94,10 +94,10 @@ def _averaged(rows: list[dict[str, Any]]) -> Ours:
     sizes = [row["dictionary_size"] for row in rows]
     return Ours(
         json.loads(rows[0]["params"]),
-        fmean(values),
-        stdev(values) if len(values) > 1 else 0.0,
-        None if None in sizes else fmean(sizes),
-        1e6 * fmean(row["seconds"] / row["rounds"] for row in rows),
+        mean(values),
+        float(deviations([values], exact_means([values]))[0]) if len(values) > 1 else 0.0,
+        None if None in sizes else mean(sizes),
+        1e6 * mean(row["seconds"] / row["rounds"] for row in rows),
         len(rows),
         rows[0],
     )

@@ -1,7 +1,6 @@
 """What the kernel learners share: the kernel, the dictionary of points, and their costs."""
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import in_doubt
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK
-from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
 # The maximum number of points, for the planner and the run, of a dictionary without a limit.
@@ -43,26 +41,6 @@ class DictionaryLearner(Learner):
     def dictionary_(self) -> Array:
         """Row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
         return joined(self._state) - 1
-
-
-class FourierLearner(Learner):
-    """A learner with random Fourier features, which are drawn when a feature occurs.
-
-    Rows to predict have features too. One prediction is made at a time, so that no thread reads
-    entries that another one is drawing.
-    """
-
-    _one_at_a_time = threading.Lock()
-
-    @classmethod
-    def expect(cls, params: Any, state: Any, rows: Rows) -> Array:
-        """The prediction (n,) for each row, as if it came in the next round."""
-        with FourierLearner._one_at_a_time:
-            return super().expect(params, state, rows)
-
-    def _embedded(self, X: Any, n_features: int) -> Array:
-        with FourierLearner._one_at_a_time:
-            return super()._embedded(X, n_features)
 
 
 def kernel_of(q: Public) -> Kernel:

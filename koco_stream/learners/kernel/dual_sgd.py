@@ -39,7 +39,7 @@ from koco_stream.kernels.random_features import (
     frequencies,
     too_far,
 )
-from koco_stream.learners.kernel.base import DictionaryLearner, FourierLearner, fourier_cost, held
+from koco_stream.learners.kernel.base import DictionaryLearner, fourier_cost, held
 from koco_stream.learners.spec import (
     BANDWIDTH,
     BUDGET,
@@ -189,7 +189,7 @@ def least(s: State, n: int) -> int:
     return best
 
 
-class DualSGD(FourierLearner, DictionaryLearner):
+class DualSGD(DictionaryLearner):
     """Regularised kernel gradient descent with a budget of points.
 
     Removed points are approximated in random Fourier features.

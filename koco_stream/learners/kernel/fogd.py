@@ -19,7 +19,8 @@ from koco_stream.kernels.random_features import (
     frequencies,
     too_far,
 )
-from koco_stream.learners.kernel.base import FourierLearner, fourier_cost
+from koco_stream.learners.base import Learner
+from koco_stream.learners.kernel.base import fourier_cost
 from koco_stream.learners.spec import (
     BANDWIDTH,
     N_FREQUENCIES,
@@ -127,7 +128,7 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
         out[D + p] = s.a[COSINES + 1, p] / root
 
 
-class FOGD(FourierLearner):
+class FOGD(Learner):
     """Online gradient descent on random Fourier features of the Gaussian kernel.
 
     Predictions are not truncated.

@@ -1,5 +1,6 @@
 """Source of Parquet tables with one column per feature and one label column."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,10 +9,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import types
 
-from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.features import ColumnSource, Parsed, chosen_columns, column_fields
+from storage.sources.features import (
+    INDEX,
+    STORED,
+    ColumnSource,
+    Parsed,
+    chosen_columns,
+    column_fields,
+)
 from storage.sources.numbers import CHOOSE, DROP_ROWS
 from storage.sources.parquet.numbers import (
     encoded,
@@ -21,9 +29,11 @@ from storage.sources.parquet.numbers import (
     labels,
     numbers,
 )
-from storage.sources.parquet.slices import ParquetRows, Slice
+from storage.sources.parquet.slices import ParquetRows, Slice, batches_of, opened
 from storage.sources.problems import Problems
 from storage.sources.source import Reading, refuse_first
+
+MOST_ROWS, MOST_VALUES = 1000, 4_000_000  # that are looked at
 
 
 def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading) -> "FlatTable":
@@ -34,25 +44,36 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     an unsuitable type.
     """
     names, kinds = schemas[0].names, schemas[0].types
-    choice = chosen_columns(paths[0], names, len(names), reading)
-    columns = (*choice.features, choice.target)
-    may_be_index = [names[k] for k in (columns if reading.target is None else choice.features)]
-    refuse_first(
-        (
-            name in may_be_index,
-            f"{paths[0]}: column {name!r} is the index of a data frame; leave it out with --drop"
-            f" {name}",
-        )
-        for name in _index_columns(schemas[0])
+    first = _first_values(paths[0], schemas[0])
+    choice = chosen_columns(
+        paths[0],
+        names,
+        len(names),
+        reading,
+        lambda k: first.get(names[k], []),
+        _index_columns(schemas[0]),
     )
+    columns = (*choice.features, choice.target)
+    used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
-        if schema.names != names:
-            raise WrongInput(
-                f"{path}: the columns differ from those of {paths[0]}; give files with the same"
-                " columns"
-            )
+        found = Counter(name for name in schema.names if not STORED.fullmatch(name))
+        missing, more = list(used - found), list(found - Counter(names))
+        refuse_first(
+            [
+                (
+                    bool(missing),
+                    f"{path}: no column {''.join(missing[:1])!r}, which {paths[0]} has; give files"
+                    " with the same columns",
+                ),
+                (
+                    bool(more),
+                    f"{path}: column {''.join(more[:1])!r} is not in {paths[0]}; give files with"
+                    " the same columns",
+                ),
+            ]
+        )
         for k in columns:
-            _check(path, schema.field(k), kinds[k], choice.one_hot or k == choice.target)
+            _check(path, schema.field(names[k]), kinds[k], choice.one_hot or k == choice.target)
     texts = tuple(k for k in columns if is_text(kinds[k]))
     choice = replace(choice, texts=tuple(k for k in texts if k != choice.target))
     fields = column_fields(paths, "parquet", choice, reading)
@@ -109,8 +130,26 @@ class FlatTable(ParquetRows, ColumnSource):
         """Numbers of column k in a slice, and the texts that they stand for, if it has texts."""
         what, may_miss = self.choice.called(k), self.missing is not None
         if k in self.choice.texts:
-            return encoded(column, piece.at, what, may_miss, CHOOSE)
+            return encoded(column, piece.at, what, may_miss, CHOOSE, no_numbers=True)
         return numbers(column, piece.at, what, may_miss, CHOOSE), []
+
+
+def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
+    """First values, as texts, of the columns of a table that may number its rows."""
+    few = [
+        field.name
+        for field in schema
+        if types.is_integer(field.type)
+        or (INDEX.fullmatch(field.name) and (is_numeric(field.type) or is_text(field.type)))
+    ]
+    at_once = max(3, min(MOST_ROWS, MOST_VALUES // (len(few) + 1)))
+    with opened(path) as file:
+        groups = (batches_of(file, k, few, at_once) for k in range(file.num_row_groups))
+        batch = next(batch for batches in groups for batch in batches if batch.num_rows)
+    return {
+        name: [str(value) for value in column.to_pylist()]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:

@@ -9,7 +9,7 @@ from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.numbers import EXAMPLE, FILL_IN, LabelRule
+from storage.sources.numbers import EXAMPLE, FILL_IN, REWRITE, LabelRule, is_other_number
 
 Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
 
@@ -106,11 +106,17 @@ def _inexact(raw: Array) -> Array:
 
 
 def encoded(
-    column: pa.Array, locate: Locate, what: str, may_miss: bool = False, remedy: str = FILL_IN
+    column: pa.Array,
+    locate: Locate,
+    what: str,
+    may_miss: bool = False,
+    remedy: str = FILL_IN,
+    no_numbers: bool = False,
 ) -> tuple[Array, list[str]]:
     """Encode a text column as (code of each row, (n,); distinct texts).
 
-    A null is an empty text if it `may_miss`; otherwise this raises `WrongInput` for it.
+    A null is an empty text if it `may_miss`; otherwise this raises `WrongInput` for it, and if
+    there are to be `no_numbers` among the texts, for a number in another notation.
     """
     # anew, because a stored dictionary may hold texts that no row has
     texts = column.cast(pa.large_string())
@@ -118,7 +124,11 @@ def encoded(
         texts = texts.fill_null("")
     refuse_nulls(texts, locate, what, remedy)
     coded = texts.dictionary_encode()
-    return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+    codes, known = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+    if no_numbers:
+        others = np.array([is_other_number(text.strip()) for text in known], bool)
+        refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")
+    return codes, known
 
 
 def labels(
@@ -148,6 +158,7 @@ def labels(
     if None in known:
         code = known.index(None)
         correct = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
+        correct = f"{REWRITE}, or {correct}" if is_other_number(texts[code].strip()) else correct
         raise WrongInput(
             f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {correct}"
         )

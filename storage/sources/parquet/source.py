@@ -14,17 +14,19 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     """Open Parquet files as one source; the rows of several files are concatenated in order.
 
     Files with a list column `values` hold prepared rows (`prepared_rows`); others are tables
-    (`flat_table`). Raises `WrongInput` if a file is damaged, empty or of neither kind, if files do
-    not match, or if an option does not apply.
+    (`flat_table`). A file without rows adds none. Raises `WrongInput` if a file is damaged or of
+    neither kind, if files do not match, if none has rows, or if an option does not apply.
     """
-    schemas, n_bytes = [], 0
+    schemas, n_bytes = {}, 0
     for path in paths:
         with opened(path) as file:
-            schemas.append(file.schema_arrow)
-            n_bytes += file.metadata.num_rows * ROW_BYTES
-            if not file.metadata.num_rows:
-                raise WrongInput(f"{path}: the file holds no rows")
-    prepared = is_prepared(schemas[0])
+            if file.metadata.num_rows:
+                schemas[path] = file.schema_arrow
+                n_bytes += file.metadata.num_rows * ROW_BYTES
+    if not schemas:
+        raise WrongInput(f"{paths[0]}: the file holds no rows")
+    paths = list(schemas)
+    prepared = is_prepared(schemas[paths[0]])
     what, wrong = "a table, whose columns are its features", ["n_features"]
     if prepared:
         what = "prepared rows, whose columns are label, indices and values"
@@ -37,7 +39,7 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
                     f"{path}: lists 'values' in one file and not in another; prepare them as two"
                     " datasets",
                 )
-                for path, schema in zip(paths, schemas, strict=True)
+                for path, schema in schemas.items()
             ),
             *(
                 (
@@ -49,6 +51,6 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
             ),
         ]
     )
-    source = (prepared_rows if prepared else flat_table)(paths, schemas, reading)
+    source = (prepared_rows if prepared else flat_table)(paths, list(schemas.values()), reading)
     source.n_bytes = n_bytes
     return source

@@ -16,12 +16,18 @@ import pyarrow as pa
 
 from koco_stream.types import Array
 from storage.sources.features import ColumnSource, Parsed, column_fields
-from storage.sources.numbers import MISSING, LabelRule, is_missing
+from storage.sources.numbers import MISSING, LabelRule, is_missing, is_other_number
 from storage.sources.source import Reading
-from storage.sources.text.columns_lines import column_lines, inspect
-from storage.sources.text.source import BYTE_ORDER_MARK, TextSource, read_csv, with_unix_ends
+from storage.sources.text.columns_lines import between, column_lines
+from storage.sources.text.columns_top import inspect
+from storage.sources.text.source import (
+    BYTE_ORDER_MARK,
+    MOST_FIELD,
+    TextSource,
+    read_csv,
+    with_unix_ends,
+)
 
-LARGEST_TEXT = 2**31 - 2  # the reader counts bytes in 32 bits
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE = b'\n"'
@@ -54,7 +60,7 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         else:
             plain, delimiter = single_spaced(plain), " "
         # the reader would drop a byte order mark at the beginning
-        if not plain or plain.startswith(BYTE_ORDER_MARK) or len(plain) >= LARGEST_TEXT:
+        if not plain or plain.startswith(BYTE_ORDER_MARK) or len(plain) > MOST_FIELD:
             return None
         if self.missing and OTHER_NAN.search(plain):
             return None
@@ -75,6 +81,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         for position, k in enumerate(choice.features):
             if k in choice.texts:
                 values[:, position], texts[k] = _encode_texts(table.column(str(k)))
+                if any(map(is_other_number, texts[k])):
+                    return None
             else:
                 values[:, position] = table.column(str(k)).to_numpy()
         labels = _apply_rule(table.column(str(choice.target)), self.rule, self.missing == "drop")
@@ -104,7 +112,12 @@ def column_source(
     choice, first = inspect(paths[0], form, reading, None)
     files = [first, *(inspect(path, form, reading, choice)[1] for path in paths[1:])]
     fields = column_fields(paths, form, choice, reading)
-    return ColumnText(**fields, files=tuple(files), block_bytes=block_bytes)
+    return ColumnText(
+        **fields,
+        files=tuple(files),
+        block_bytes=block_bytes,
+        between=between(form, choice.separator),
+    )
 
 
 def without_quotes(text: bytes, separator: str) -> bytes | None:

@@ -7,6 +7,7 @@ ranges of it. A compressed file is decompressed into small files, one per block.
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -16,9 +17,11 @@ from pyarrow import csv
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import LabelRule, at
+from storage.sources.problems import Malformed
 from storage.sources.source import Source
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MOST_LINE, MOST_FIELD = 100_000_000, 10_000_000  # bytes
 
 Rows = TypeVar("Rows")
 
@@ -27,13 +30,14 @@ Rows = TypeVar("Rows")
 class TextFile:
     """A source file of text: its rows begin after `begin` bytes of text, in line `line` (from 1).
 
-    `n_bytes` is its size on disk.
+    `n_bytes` is its size on disk, and `n_comments` lines before the rows are comments.
     """
 
     path: Path
     begin: int
     line: int
     n_bytes: int
+    n_comments: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,15 +61,19 @@ class TextSource(Source, Generic[Rows]):
     """Base class of the text sources; `Rows` is the type of a block's parsed rows.
 
     `slow` defines the result and reports errors. `fast` may decline any block by returning None;
-    where it returns rows, they equal those of `slow`.
+    where it returns rows, they equal those of `slow`. Fields stand `between` such bytes.
     """
 
     files: tuple[TextFile, ...]
     rule: LabelRule
     block_bytes: int
+    between: tuple[bytes, ...] = (b" ", b"\t")
 
     def __post_init__(self) -> None:
         self.n_bytes = sum(file.n_bytes for file in self.files)
+        if n_comments := sum(file.n_comments for file in self.files):
+            said = f"left out: {n_comments} line(s) of comments at the top"
+            self.done = tuple(dict.fromkeys((*self.done, said)))
 
     @abstractmethod
     def fast(self, text: bytes) -> Rows | None:
@@ -81,10 +89,16 @@ class TextSource(Source, Generic[Rows]):
     def rows(self, piece: Block) -> Rows:
         """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(piece)
+        refuse_long(piece.path, piece.line, text, "field", MOST_FIELD, self.between)
         rows = self.fast(text)
         if rows is not None:
             return rows
-        return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
+        try:
+            return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
+        except Malformed as error:
+            if piece.n_bytes < self.n_bytes and not error.note:
+                error.note = "other parts of the source may have other problems"
+            raise
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.
@@ -101,24 +115,49 @@ class TextSource(Source, Generic[Rows]):
 
 
 def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
-    """Blocks of a file; the names of files with decompressed text begin with `prefix`."""
+    """Blocks of a file; the names of files with decompressed text begin with `prefix`.
+
+    Raises `WrongInput` for a line that is too long.
+    """
     line, start, told = file.line, file.begin, 0
     with opened(file.path) as (raw, text):
         text.read(start)
         more = True
         while more:
             try:
-                lines = text.read(block_bytes) + text.readline()
+                lines = text.read(block_bytes) + text.readline(MOST_LINE + 1)
+                refuse_long(file.path, line, lines, "line", MOST_LINE)
                 more = bool(text.peek(1))
             except DAMAGE as error:
                 refuse_damage(file.path, f"line {line - 1}", error)
-            now = raw.tell() if more else file.n_bytes
-            unpacked, begin = file.path, start
-            if file.path.suffix in OPENERS:
-                unpacked, begin = Path(f"{prefix}-{line:015d}.txt"), 0
-                unpacked.write_bytes(lines)
-            yield Block(file.path, unpacked, begin, begin + len(lines), line, now - told)
-            line, start, told = line + lines.count(b"\n"), start + len(lines), now
+            if not more or lines.strip(b" \r\n"):
+                now = raw.tell() if more else file.n_bytes
+                unpacked, begin = file.path, start
+                if file.path.suffix in OPENERS:
+                    unpacked, begin = Path(f"{prefix}-{line:015d}.txt"), 0
+                    unpacked.write_bytes(lines)
+                yield Block(file.path, unpacked, begin, begin + len(lines), line, now - told)
+                told = now
+            line, start = line + lines.count(b"\n"), start + len(lines)
+
+
+def refuse_long(
+    path: Path, line: int, text: bytes, what: str, most: int, between: tuple[bytes, ...] = ()
+) -> None:
+    """Raise `WrongInput` for `what`, a line or a field, of more than `most` bytes.
+
+    `text` begins with the line `line` of the file, and `between` separates its fields.
+    """
+    begin = 0
+    while begin + most < len(text):
+        end = max(text.rfind(one, begin, begin + most + 1) for one in (b"\n", *between))
+        if end < begin:
+            number = line + text.count(b"\n", 0, begin)
+            raise WrongInput(
+                f"{at(path, number)}: a {what} of more than {most:,} bytes; this is no table as"
+                " text, or it has no line ends: write one row a line"
+            )
+        begin = end + 1
 
 
 def text_of(block: Block) -> bytes:
@@ -176,10 +215,10 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
 
     Raises `WrongInput` for a truncated or damaged file, or a malformed line (`checked_lines`).
     """
-    number = 0
+    number, most = 0, MOST_LINE + 1
     with opened(path) as (_, text):
         try:
-            for number, line in checked_lines(path, text, 1):
+            for number, line in checked_lines(path, iter(partial(text.readline, most), b""), 1):
                 yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         except DAMAGE as error:
             refuse_damage(path, f"line {number}", error)
@@ -188,10 +227,11 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
 def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
     """Number lines from `first` and remove their ends.
 
-    Raises `WrongInput` for a NUL byte, and for a carriage return within a line, which some programs
-    take for a line end.
+    Raises `WrongInput` for a line that is too long, for a NUL byte, and for a carriage return
+    within a line, which some programs take for a line end.
     """
     for number, line in enumerate(lines, first):
+        refuse_long(path, number, line, "line", MOST_LINE)
         if b"\0" in line:
             raise WrongInput(
                 f"{at(path, number, line.index(0) + 1)}: a NUL byte; this is not text, or it is"

@@ -9,6 +9,7 @@ reads differently, is detected here and left to `sparse_lines`.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +26,12 @@ from storage.sources.text.source import (
     read_csv,
     with_unix_ends,
 )
-from storage.sources.text.sparse_lines import LARGEST_INDEX, is_row, sparse_lines
+from storage.sources.text.sparse_lines import LARGEST_INDEX, namespace_of, sparse_lines
+from storage.sources.text.top import begin_of, top_of
 
+MOST_ROWS = 1000  # of which one has a feature, and so a namespace
 CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor cache and are slower
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
-# the label of a line, and the text between it and the features
-VW_HEAD = re.compile(rb"\n([^\s|]+)[ \t]\|[A-Za-z]*(?=\s|\Z)")
 
 
 @dataclass(kw_only=True)
@@ -38,6 +39,7 @@ class SparseText(TextSource[Piece]):
     """Source of LIBSVM or VW files, concatenated in order; rows are sparse."""
 
     first: int  # number of the first feature in the files, 0 or 1
+    namespace: bytes = b""  # of all features of a VW file
 
     def fast(self, text: bytes) -> Piece | None:
         """Parse LIBSVM or VW lines with pyarrow's CSV reader; None if a line is not plain."""
@@ -48,7 +50,8 @@ class SparseText(TextSource[Piece]):
         plain = b"\n" + plain[:-1]
         heads = lines
         if self.format == "vw":
-            plain, heads = VW_HEAD.subn(rb"\n\1", plain)
+            head = rb"\n([^\s|]+)[ \t]\|" + re.escape(self.namespace) + rb"(?=\s|\Z)"
+            plain, heads = re.subn(head, rb"\n\1", plain)
         # the reader would accept hexadecimal numbers
         if heads != lines or b"|" in plain or b"x" in plain or b"X" in plain:
             return None
@@ -83,7 +86,9 @@ class SparseText(TextSource[Piece]):
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Piece:
         """Parse LIBSVM or VW lines one by one. Raises `Malformed` with every kind of fault."""
-        return sparse_lines(lines, self.format, path, self.rule, self.first, self.n_features)
+        return sparse_lines(
+            lines, self.format, path, self.rule, self.first, self.n_features, self.namespace
+        )
 
     def read(self, piece: Block) -> Piece:
         """Read and parse a block of text. Raises `WrongInput` for a malformed line."""
@@ -98,9 +103,7 @@ def sparse_source(
     Features are counted from 0 or 1 as `reading.zero_based` says, by default from 1 for LIBSVM and
     from 0 for VW. Raises `WrongInput` if a file has no rows.
     """
-    for path in paths:
-        if not any(is_row(line, form) for _, line in lines_of(path)):
-            raise WrongInput(f"{path}: the file holds no rows")
+    files = [_file(path) for path in paths]
     rule = LabelRule(reading.labels)
     zero_based = form == "vw" if reading.zero_based is None else reading.zero_based
     return SparseText(
@@ -110,8 +113,24 @@ def sparse_source(
         n_features=reading.n_features,
         done=rule.done,
         origin={**reading.given(), "format": form},
-        files=tuple(TextFile(path, 0, 1, path.stat().st_size) for path in paths),
+        files=tuple(files),
         rule=rule,
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
+        namespace=_namespace(paths[0]) if form == "vw" else b"",
     )
+
+
+def _file(path: Path) -> TextFile:
+    """A LIBSVM or VW file and where its rows begin; raises `WrongInput` if it has none."""
+    comments, number, line = top_of(path)
+    if not line:
+        raise WrongInput(f"{path}: the file holds no rows")
+    return TextFile(path, begin_of(path, number), number, path.stat().st_size, len(comments))
+
+
+def _namespace(path: Path) -> bytes:
+    """The namespace of a VW file: that of the first of its first rows that has features."""
+    bodies = (line.partition(b"|")[2] for _, line in islice(lines_of(path), MOST_ROWS))
+    found = next((namespace_of(body).partition(b":")[0] for body in bodies if body.strip()), b"")
+    return b"" if found.isdigit() else found

@@ -6,7 +6,8 @@ It is slow and defines what `SparseText.fast` must return.
 import math
 import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from storage.sources.numbers import LabelRule, at, number_of
 from storage.sources.problems import Problems
-from storage.sources.source import Piece
+from storage.sources.source import Piece, refuse_first
 
 LARGEST_INDEX = 2**31 - 2
 TOKEN = re.compile(rb"\S+")
@@ -29,11 +30,13 @@ def sparse_lines(
     rule: LabelRule,
     first: int,
     n_features: int | None,
+    namespace: bytes = b"",
 ) -> Piece:
     """Parse the rows of a LIBSVM or VW file from (number, line) pairs.
 
-    `form` is "libsvm" or "vw"; `first` is the number of the first feature. Raises `Malformed` with
-    every kind of fault: malformed lines, and features beyond `n_features`.
+    `form` is "libsvm" or "vw"; `first` is the number of the first feature, and `namespace` that of
+    all features. Raises `Malformed` with every kind of fault: malformed lines, and features beyond
+    `n_features`.
     """
     labels, indptr, indices, values = array("d"), array("q", [0]), array("i"), array("d")
     problems = Problems()
@@ -41,12 +44,12 @@ def sparse_lines(
         if not is_row(line, form):
             continue
         try:
-            label, row = sparse_row(line, form, path, number, first, rule)
+            label, row = sparse_row(line, form, path, number, first, rule, namespace)
             _check_bound(row, line, path, number, first, n_features)
         except WrongInput as error:
             # the message without its position and what is quoted there
             kind = VARYING.sub("", str(error).removeprefix(str(path)))
-            problems.extend(error, kind)
+            problems.add(error, kind)
             continue
         labels.append(label)
         for index, value in row:
@@ -84,7 +87,13 @@ def is_row(line: bytes, form: str) -> bool:
 
 
 def sparse_row(
-    line: bytes, form: str, path: Path, number: int, first: int, rule: LabelRule
+    line: bytes,
+    form: str,
+    path: Path,
+    number: int,
+    first: int,
+    rule: LabelRule,
+    namespace: bytes = b"",
 ) -> tuple[float, list[tuple[int, float]]]:
     """Parse a row to (label, (feature from 0, value) pairs in the order of the features).
 
@@ -93,12 +102,15 @@ def sparse_row(
     and the values of a repeated feature are added. Raises `WrongInput` for another syntax.
     """
     is_vw = form == "vw"
-    tokens = _vw_tokens(line, path, number) if is_vw else _tokens(line.split(b"#", 1)[0])
-    (text, column), *features = tokens
+    if is_vw:
+        tokens = _vw_tokens(line, path, number, namespace)
+    else:
+        tokens = _tokens(line.split(b"#", 1)[0])
+    text, column = next(tokens)
     label = rule(text, path, number, "the label", column)
     row: dict[int, float] = {}
     last = -1
-    for token, column in features:
+    for token, column in tokens:
         name, colon, value = token.partition(b":")
         if not name.isdigit() or not (colon or is_vw):
             wrong = f"{_shown(token)} is not a feature; a feature is written index:value"
@@ -132,42 +144,64 @@ def sparse_row(
     return label, sorted(row.items())
 
 
-def _vw_tokens(text: bytes, path: Path, number: int) -> list[Token]:
+def namespace_of(body: bytes) -> bytes:
+    """The namespace that the text after '|' begins with; empty if it has none."""
+    return b"" if body[:1].isspace() else body.split(None, 1)[0]
+
+
+def _vw_tokens(text: bytes, path: Path, number: int, namespace: bytes) -> Iterator[Token]:
     """The label of a VW line and its features. Raises `WrongInput` if it has anything else."""
     head, bar, body = text.partition(b"|")
-    begin = len(head) + 1
-    if not bar:
-        raise WrongInput(
-            f"{at(path, number)}: no '|' between the label and the features in {_shown(text)};"
-            " write label | index:value …"
-        )
-    fields = _tokens(head)
-    if len(fields) not in (1, 2) or (len(fields) == 2 and not fields[1][0].startswith(b"'")):
-        raise WrongInput(
-            f"{at(path, number, 1)}: {_shown(head)} before '|' is not one label; importance weights"
-            " and bases are not supported"
-        )
-    if b"|" in body:
-        raise WrongInput(
-            f"{at(path, number, begin + body.index(b'|') + 1)}: more than one namespace; merge"
-            " them into one, with different feature numbers"
-        )
+    begin, fields = len(head) + 1, list(_tokens(head))
+    tagged = len(fields) == 2 and fields[1][0].startswith(b"'")
+    refuse_first(
+        [
+            (
+                not bar,
+                f"{at(path, number)}: no '|' between the label and the features in {_shown(text)};"
+                " write label | index:value …",
+            ),
+            (
+                len(fields) != 1 and not tagged,
+                f"{at(path, number, 1)}: {_shown(head)} before '|' is not one label; importance"
+                " weights and bases are not supported",
+            ),
+            (
+                not tagged and not head[-1:].isspace(),
+                f"{at(path, number, 1)}: {_shown(head)} right before '|' is a tag, and there is no"
+                " label; put a space before '|' if it is one",
+            ),
+            (
+                b"|" in body,
+                f"{at(path, number, begin + body.find(b'|') + 1)}: more than one namespace; merge"
+                " them into one, with different feature numbers",
+            ),
+        ]
+    )
     tokens = _tokens(body, begin)
-    if body[:1].isspace() or not tokens:
-        return [fields[0], *tokens]
-    name, column = tokens[0]
-    if b":" in name or name.isdigit():
-        raise WrongInput(
-            f"{at(path, number, column)}: {_shown(name)} right after '|' is a namespace, and"
-            " weights of namespaces (after ':') are not supported; put a space after '|' if it"
-            " is a feature"
-        )
-    return [fields[0], *tokens[1:]]
+    nameless = (b"", begin + 1)
+    name, column = nameless if body[:1].isspace() else next(tokens, nameless)
+    refuse_first(
+        [
+            (
+                b":" in name or name.isdigit(),
+                f"{at(path, number, column)}: {_shown(name)} right after '|' is a namespace, and"
+                " weights of namespaces (after ':') are not supported; put a space after '|' if it"
+                " is a feature",
+            ),
+            (
+                name != namespace and bool(body[len(name) :].strip()),
+                f"{at(path, number, column)}: namespace {_shown(name)}, and {_shown(namespace)} in"
+                " the first rows; their features are different ones: number them in one namespace",
+            ),
+        ]
+    )
+    return chain(fields[:1], tokens)
 
 
-def _tokens(text: bytes, before: int = 0) -> list[Token]:
+def _tokens(text: bytes, before: int = 0) -> Iterator[Token]:
     """Tokens of a text that follows after `before` bytes of its line."""
-    return [(match[0], before + match.start() + 1) for match in TOKEN.finditer(text)]
+    return ((match[0], before + match.start() + 1) for match in TOKEN.finditer(text))
 
 
 def _index(name: bytes, path: Path, number: int, first: int, column: int) -> int:

@@ -218,6 +218,18 @@ def test_several_sweeps__are_taken_together_and_runs_count_once(store):
     assert only.n_blocks == 5
 
 
+def test_what_is_not_computed_yet__is_counted_and_named(store):
+    note = json.loads((store / "sweeps" / "small.json").read_text())
+    more = {"run_ids": [*note["run_ids"], "x", "y"], "datasets": {**note["datasets"], "h": "zoo"}}
+    (store / "sweeps" / "unfinished.json").write_text(json.dumps({**note, **more}))
+    gone = "zoo is left out: it has no runs of the learners"
+    found, planned = compare(store, ["unfinished"]), len(note["run_ids"]) + 2
+    assert found.left_out == [gone]
+    assert found.notes == [gone, f"2 of {planned} runs of unfinished are not computed yet"]
+    assert f"{gone}" in report_of(store, "unfinished")["comparison"].flags[0].words
+    (store / "sweeps" / "unfinished.json").unlink()
+
+
 def test_result_from_python__is_that_of_the_command(store, koco):
     result = flows.results(store, "small").compare(alpha=0.1)
     done = koco("compare", "small", "--alpha", 0.1, "--store", store, "--json", status=0)

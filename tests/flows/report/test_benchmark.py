@@ -92,7 +92,7 @@ def test_page__has_ranks_and_scores_of_the_kept_table(kept, page):
         learners_shown, scores_shown = page[PARTS[part].title][:2]
         means = {
             title.split(",")[0].split(":")[0]: {
-                name: np.mean(row["scores"]) for name, row in rows.items()
+                name: float(f"{np.mean(row['scores']):.11e}") for name, row in rows.items()
             }
             for title, rows in blocks.items()
         }
@@ -138,14 +138,12 @@ def is_allowed(chosen, value):
 
 
 def test_sentences__say_what_the_table_has(kept):
-    """On how many datasets first-order learners are best, and where nothing beats `Constant`."""
+    """On how many datasets first-order learners are best."""
     said = findings({part: comparison_of_part(one) for part, one in parts_of(kept_table()).items()})
-    nobody = 0
     for part, blocks in kept.items():
         means = [
             {name: np.mean(row["scores"]) for name, row in rows.items()} for rows in blocks.values()
         ]
-        nobody += sum(min(one.values()) == one["Constant"] for one in means)
         least = [{name for name in one if one[name] == min(one.values())} for one in means]
         if any(len(one) > 1 for one in least):
             continue  # a tie goes to the learner with the least mean rank
@@ -155,9 +153,7 @@ def test_sentences__say_what_the_table_has(kept):
             assert found == []
         else:
             assert f"first-order learners are best on {won} of {len(blocks)} datasets" in found[0]
-    total = sum(len(blocks) for blocks in kept.values())
-    assert f"of {total} comparisons on a dataset, all learners on {nobody}" in said[-1]
-    assert len(said) <= 11
+    assert len(said) <= 10
 
 
 def test_kept_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():

@@ -16,8 +16,6 @@ from flows.report.document import report_of, write_report
 from flows.report.pages import cell, markdown_of
 from flows.report.rows import kernel_matrix
 from flows.report.sections.bounds import newton_bound, son_bound, why_not
-from flows.report.sections.edges import edges_of
-from flows.report.sections.lines import READ, results_of
 from flows.tables.sweep_runs import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
@@ -122,7 +120,8 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
     assert len(rows) == 1 + 2 * (6 + 1)  # Constant too
     plain = runs_of(store, "small").filter(pc.field("dataset") == "plain")
     shown_losses = [float(row[6]) for row in rows[1:] if row[0] == "plain"]
-    assert min(shown_losses) == min(plain.column("mean_loss").to_pylist())
+    least = min(plain.column("mean_loss").to_pylist())
+    assert min(shown_losses) == pytest.approx(least, rel=1e-11)
 
 
 @pytest.mark.system
@@ -161,9 +160,9 @@ def test_report__best_parameters_are_those_of_the_parquet_tables(page, store):
             and (size is None or f"sketch_size={size}" in r["parameters"])
         ]
         assert mine["runs"] == str(len(best))
-        for name, rel in ((measure, 1e-14), ("mean_loss", 1e-14), ("seconds", 1e-12)):
+        for name in (measure, "mean_loss", "seconds"):
             mean = np.mean([row[name] for row in best])
-            assert float(mine[name.replace("_", " ")]) == pytest.approx(mean, rel=rel), name
+            assert float(mine[name.replace("_", " ")]) == pytest.approx(mean, rel=1e-11), name
 
 
 def test_report__curves_and_steps_are_those_of_the_parquet_tables(page, store):
@@ -178,31 +177,26 @@ def test_report__curves_and_steps_are_those_of_the_parquet_tables(page, store):
         for point in read_curves(store).to_pylist()
         if point["run_id"] == best["run_id"] and point["t"] >= 10
     }
-    assert {int(row["t"]): float(row["AdaGrad"]) for row in tables[f"{anchor}-1"]} == expected
+    shown = {int(row["t"]): float(row["AdaGrad"]) for row in tables[f"{anchor}-1"]}
+    assert shown == pytest.approx(expected, rel=1e-11)
     steps = [row for row in tables[f"{anchor}-2"] if row["line"] == "AdaGrad"]
-    assert {float(row["value"]): float(row["mean loss"]) for row in steps} == {
-        row["step_size"]: row["mean_loss"] for row in adagrad
-    }
+    shown = {float(row["value"]): float(row["mean loss"]) for row in steps}
+    assert shown == pytest.approx(
+        {row["step_size"]: row["mean_loss"] for row in adagrad}, rel=1e-11
+    )
     assert read_curves(store, []).num_rows == 0
 
 
-def test_report__says_what_was_run_and_flags_an_optimum_on_the_edge(page, store):
+def test_report__says_what_was_run_and_which_grid_to_widen(page, store):
     both = (load_manifest(store, "plain").dataset_hash[:12], "powers_of_two = [-3, 3]", "numpy")
     in_words = (
-        "AdaGrad: the best step_size, 0.004, is the largest tried (0.001 to 0.004): the"
-        " optimum may lie outside",
+        "AdaGrad step_size 0.004 (next: 0.008)",
         "Theorem 2 of Luo et al. (NIPS 2016)",
         "AdaGrad: it is not an online Newton step",
     )
     text, words = page.read_text(), page.with_suffix(".md").read_text()
     assert [said for said in both if said not in text] == []
     assert [said for said in (*both, *in_words) if said not in words] == []
-    (edge,) = [
-        row["on the edge"]
-        for row in tables_of(page)["small-best"]
-        if (row["learner"], row["dataset"]) == ("AdaGrad", "plain")
-    ]
-    assert edge == "step_size (largest)"
 
 
 def test_report__markdown_has_tables_of_equal_rows_and_nothing_that_looks_like_html(page):
@@ -270,26 +264,6 @@ class Ring:
 
     def __init__(self):
         self.itself = self
-
-
-@pytest.mark.parametrize(
-    ("columns", "edges"),
-    [
-        ({}, {"step_size": "largest"}),
-        # a value inside is as good
-        ({"mean_loss": [0.5, 0.5, 0.5]}, {}),
-        # the middle value is the best that ended well, and the one beyond it was tried
-        ({"status": ["ok", "ok", "diverged"]}, {}),
-    ],
-    ids=["largest", "level", "diverged beyond"],
-)
-def test_edges__are_where_the_optimum_may_lie_beyond(columns, edges, store):
-    runs = runs_of(store, "small", READ)
-    runs = runs.filter((pc.field("learner") == "AdaGrad") & (pc.field("dataset") == "plain"))
-    for name, values in columns.items():
-        runs = runs.set_column(runs.column_names.index(name), name, pa.array(values))
-    (line,) = results_of(runs).streams[0].lines
-    assert (edges_of(line), line.best.planned) == (edges, 1)
 
 
 SIGMA = curvature_of("squared", 1.0)

@@ -2,30 +2,24 @@
 killed.
 """
 
-import asyncio
 import os
 import signal
-import subprocess
-import time
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import pairwise
 
 import psutil
 import pytest
 
 from flows.nightly.times import KEPT, Times, last_planned
-from flows.runtime.processes import locked
+from flows.runtime.prefect_server import ADDRESS, PASSWORD, served
 from flows.schedules.file import read_schedules
 from koco_stream import WrongInput
 from storage.nights import read_nights
-from storage.store import open_store
-from tests.helpers.disturbed import prefect_server
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.lookups import beyond_loopback, logging_lookups
-from tests.helpers.postgres import postgres
-from tests.helpers.project import ROOT, command, environment, wait_until
+from tests.helpers.pages import browser
+from tests.helpers.project import ROOT, begun, wait_until
+from tests.helpers.swept import koco
 
 SPEC = (
     'name = "small"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 500\n[[learner]]\nname ='
@@ -73,6 +67,10 @@ def file(tmp_path):
         ("* * * * *", "61 * * * *", NO_CRON),
         ("* * * * *", "0 0 30 2 *", NO_CRON),
         ("* * * * *", "every night", NO_CRON),
+        ("* * * * *", "0 0 2 * * *", NO_CRON),
+        ("* * * * *", "0 0 2 * * * 2026", NO_CRON),
+        ("* * * * *", "@daily", NO_CRON),
+        ("* * * * *", "R(0-30) 2 * * *", NO_CRON),
     ],
 )
 def test_schedules_file__what_is_wrong_is_named(file, old, new, said):
@@ -117,17 +115,38 @@ def test_last_planned__is_the_last_time_of_the_cron(cron, zone, now, expected):
     assert last_planned(cron, zone, now) == expected
 
 
+@pytest.mark.parametrize(
+    ("zone", "change", "moved"),
+    [
+        ("Europe/Paris", "2026-03-29T01:00:00+00:00", 1),
+        ("Europe/Paris", "2026-10-25T01:00:00+00:00", -1),
+        ("America/Havana", "2026-03-08T05:00:00+00:00", 1),  # at midnight
+        ("Australia/Lord_Howe", "2026-10-03T15:30:00+00:00", 0.5),
+        ("Australia/Lord_Howe", "2026-04-04T15:00:00+00:00", -0.5),
+        ("Pacific/Apia", "2011-12-30T10:00:00+00:00", 24),  # a day is left out
+    ],
+)
+@pytest.mark.parametrize(("cron", "hours"), [("*/20 * * * *", 1 / 3), ("30 2 * * *", 24)])
+def test_last_planned__around_a_change_of_the_clock__is_each_once(zone, change, moved, cron, hours):
+    nows = [datetime.fromisoformat(change) + k * timedelta(hours=0.25) for k in range(-40, 120, 5)]
+    found = [last_planned(cron, zone, now) for now in nows]
+    assert found == sorted(found)
+    longest = timedelta(hours=hours + abs(moved))
+    assert all(now - longest <= one <= now for one, now in zip(found, nows, strict=True))
+    assert hours < 24 or len(set(found)) <= 3
+
+
 def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path):
     times, minute, second = Times(tmp_path, "minute"), timedelta(minutes=1), timedelta(seconds=1)
     assert times.begin("* * * * *", "UTC", NOON + second) == NOON + second
     assert times.due(NOON + 30 * second) is None  # planned before the schedule was there
     planned, now = NOON + 5 * minute, NOON + 5 * minute + 3 * second
     # what was begun and did not end was cut
-    for begun in (1, 2):
+    for count in (1, 2):
         assert times.due(now) == planned
         assert times.why_not(planned, now) is None
         assert "is due too" in times.why_not(planned - minute, now)
-        assert times.note_begun(planned, now) == begun
+        assert times.note_begun(planned, now) == count
     assert "has begun already" in times.why_not(planned - minute, planned - 0.5 * minute)
     times.note_ended(planned, now, "Same numbers")
     assert times.due(now) is None
@@ -175,166 +194,58 @@ def test_times__in_a_damaged_file__are_refused_with_the_file(text, tmp_path):
             work(NOON)
 
 
-def test_alone__a_second_one_is_refused_until_the_first_lets_go(tmp_path):
-    serving = partial(locked, tmp_path, "serve", None)
-    for _ in range(2):
-        with serving(), locked(tmp_path, "nightly", None):
-            with pytest.raises(BlockingIOError), serving():
-                pass
+def ended(store):
+    """The planned times that have ended."""
+    done = Times(store, "minute").done().items()
+    return sorted(datetime.fromisoformat(planned) for planned, one in done if "ended" in one)
+
+
+def struck(process, blow):
+    """What `koco serve` has said, when it is ended so and nothing of it is left."""
+    everyone = family(process.pid)
+    process.send_signal(blow)
+    said = process.communicate(timeout=60.0)[1]
+    wait_until(lambda: not any(map(psutil.pid_exists, everyone)), "processes are left", 30.0)
+    assert served() == {}
+    assert "Traceback" not in said
+    return said
 
 
 @pytest.mark.system
-def test_made_up__once_for_the_last_time_that_passed__and_what_was_cut_again(file, tmp_path):
-    """Against a server of Prefect's, without its scheduler's and the runner's minutes."""
-    from prefect import get_client
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-    from prefect.states import Completed, Pending, Scheduled
-
-    from flows.schedules.deployments import (
-        StateType,
-        clear_up,
-        deployment_of,
-        make_up,
-        runs_of_deployment,
-    )
-
+def test_serve__each_minute_once__with_pages_for_who_has_the_password(file, tmp_path):
+    hook, lookups = logging_lookups(tmp_path / "hook")
+    more = {"PREFECT_HOME": str(tmp_path / "prefect"), ADDRESS: "", "KOCO_NO_PREFECT": ""}
+    more["PYTHONPATH"] = os.pathsep.join([str(hook), str(ROOT)])
     store = tmp_path / "store"
-    (schedule,) = read_schedules(file, str(open_store(store)))
-    times, now = Times(store, "minute"), datetime.now(UTC)
-    times.begin("0 0 1 1 *", "UTC", now - timedelta(days=800))  # due since January
-    due, grace = times.due(now), timedelta()
-
-    async def tried():
-        async with get_client() as client:
-            await clear_up(client, schedule)  # nothing was ever registered
-            deployment = await (await deployment_of(schedule)).aapply()
-            await make_up(client, schedule, deployment, timedelta(days=800))
-            flow_runs = partial(runs_of_deployment, client, deployment, *StateType)
-            assert await flow_runs() == []  # Prefect may still be about to
-            await make_up(client, schedule, deployment, grace)
-            await make_up(client, schedule, deployment, grace)
-            (run,) = await flow_runs()
-            assert datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC) == due
-            assert datetime.fromisoformat(run.parameters["planned"]) == due
-            await client.set_flow_run_state(run.id, Pending(), force=True)  # then all is killed
-            await client.create_flow_run_from_deployment(
-                deployment, state=Scheduled(scheduled_time=due - timedelta(days=1))
-            )
-            await clear_up(client, schedule)
-            await make_up(client, schedule, deployment, grace)
-            states = sorted(str(run.state.name) for run in await flow_runs())
-            assert states == ["Crashed", "Scheduled", "Scheduled"]  # the one by hand stays too
-            for run in await flow_runs():
-                if run.state.is_scheduled():
-                    await client.set_flow_run_state(run.id, Completed(), force=True)
-            times.note_ended(due, now, "First")
-            await make_up(client, schedule, deployment, grace)
-            assert len(await flow_runs()) == 3
-
-    with prefect_server(tmp_path) as address, temporary_settings({PREFECT_API_URL: address}):
-        asyncio.run(tried())
-
-
-class Serving:
-    """`koco serve` in a session of its own."""
-
-    def __init__(self, folder, file, store, environment):
-        self.store = store
-        self.log = folder / f"serve-{time.monotonic_ns()}.txt"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                command("serve", "--schedules", file, "--store", store),
-                env=environment,
-                cwd=folder,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                # it hears Ctrl-C, also where the tests run in the background
-                preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-            )
-
-    def said(self):
-        return self.log.read_text()
-
-    def times(self):
-        return Times(self.store, "minute").done()
-
-    def ended(self):
-        """The planned times that have ended."""
-        return sorted(
-            datetime.fromisoformat(planned)
-            for planned, noted in self.times().items()
-            if "ended" in noted
-        )
-
-    def wait_for(self, count, patience):
-        """Until so many planned times have ended."""
-        wait_until(
-            lambda: self.process.poll() is not None or len(self.ended()) >= count,
-            f"no {count} nights: {self.said()}",
-            patience,
-        )
-        assert self.process.poll() is None, self.said()
-
-    def kill(self, blow):
-        """End it so; then nothing of it is left."""
-        everyone = family(self.process.pid)
-        os.kill(self.process.pid, blow)
-        self.process.wait(60)
-        wait_until(
-            lambda: not any(psutil.pid_exists(pid) for pid in everyone), "processes are left", 30.0
-        )
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
-def test_serve__each_minute_once__also_when_it_is_killed(database, file, tmp_path):
-    with ExitStack() as stack:
-        hook, lookups = logging_lookups(tmp_path / "hook")
-        more = environment(
-            PYTHONPATH=os.pathsep.join([str(hook), str(ROOT)]), KOCO_CACHE=str(tmp_path / "cache")
-        )
-        if database == "PostgreSQL":
-            more["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres())
-        store = tmp_path / "store"
-
-        def served():
-            begun = Serving(tmp_path, file, store, more)
-            stack.callback(begun.process.kill)
-            return begun
-
-        first = served()
-        first.wait_for(2, 260)
-        addresses = listeners(family(first.process.pid))
-        assert addresses
-        assert all(loopback(address) for address, _ in addresses), addresses
-        for planned, noted in first.times().items():
-            late = datetime.fromisoformat(noted["begun"][0]) - datetime.fromisoformat(planned)
-            print(f"\n  {database}: planned for {planned}, begun {late} later", end="")
-            assert timedelta(0) <= late < timedelta(seconds=10)
-        other = served()
-        assert other.process.wait(120) == 1
-        assert "another koco serve" in other.said()
-        seen = len(first.times())
-        first.kill(signal.SIGKILL)
-        assert len(first.times()) <= seen + 1
-        before = first.ended()
-        # two times at least pass
-        enough = before[-1] + timedelta(seconds=135)
-        wait_until(lambda: datetime.now(UTC) > enough, "time passes", 200.0)
-        second = served()
-        second.wait_for(len(before) + 2, 260)
-        second.kill(signal.SIGINT)
-        assert second.process.returncode == 1, second.said()
-        assert "Traceback" not in first.said() + second.said(), second.said()
-        done = second.ended()
-        restarted = [planned for planned in done if planned > before[-1]]
-        # of those that passed meanwhile only the last
-        assert restarted[0] - before[-1] > timedelta(minutes=1)
-        assert all(b - a == timedelta(minutes=1) for a, b in pairwise(restarted)), restarted
-        nights = read_nights(store, "small").to_pylist()
-        assert [night["planned"] for night in nights] == done  # each once
-        same = ["same numbers"] * (len(nights) - 1)
-        assert [night["result"] for night in nights] == ["first", *same]
-        assert beyond_loopback(lookups) == []
-        assert "connect" in lookups.read_text()
+    words = ("serve", "--schedules", file, "--store", store)
+    wait = partial(wait_until, what="koco serve does nothing", patience=150.0)
+    with begun(*words, **more) as serving, browser() as started:
+        given = wait(served)
+        koco("sweep", file.parent / "small.toml", "--store", "other", cwd=tmp_path, **more)
+        pages = given[ADDRESS].removesuffix("/api")
+        for address in (pages, pages.replace("127.0.0.1", "localhost")):
+            page = started.new_page()
+            page.goto(f"{address}/deployments")
+            page.locator("input[type=password]").fill(given[PASSWORD])
+            page.keyboard.press("Enter")
+            page.get_by_text("minute-").first.wait_for()
+            page.goto(f"{address}/runs")
+            page.get_by_text("small", exact=True).first.wait_for()  # the sweep
+        assert "another koco serve" in koco(*words, cwd=tmp_path, status=1, **more).stderr
+        wait(lambda: ended(store))
+        assert {loopback(address) for address, _ in listeners(family(serving.pid))} == {True}
+        struck(serving, signal.SIGKILL)
+    before = ended(store)[-1]
+    enough = before + timedelta(seconds=125)  # two times pass
+    wait(lambda: datetime.now(UTC) > enough)
+    with begun(*words, **more) as serving:
+        wait(lambda: ended(store)[-1] > before)
+        assert given[PASSWORD] not in struck(serving, signal.SIGINT)
+    nights = read_nights(store, "small").to_pylist()
+    done = [night["planned"] for night in nights]
+    assert done == ended(store)  # each once, and of those that passed only the last
+    assert done[done.index(before) + 1] - before > timedelta(minutes=1)
+    same = ["same numbers"] * (len(nights) - 1)
+    assert [night["result"] for night in nights] == ["first", *same]
+    assert beyond_loopback(lookups) == []
+    assert "connect" in lookups.read_text()

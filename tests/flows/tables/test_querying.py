@@ -159,7 +159,8 @@ def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
     beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
     assert sorted(row["learner"] for row in beside) == ["AdaGrad", "OjaSON"]
     assert all(
-        row["difference"] == row["mean_loss_mean_other"] - row["mean_loss_mean"] for row in beside
+        row["difference"] == pytest.approx(row["mean_loss_mean_other"] - row["mean_loss_mean"])
+        for row in beside
     )
 
 

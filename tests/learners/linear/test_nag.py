@@ -100,8 +100,8 @@ def test_empty_rows__are_no_rounds():
 
 @pytest.mark.parametrize(
     ("given_", "label"),
-    [({"step_size": 1e9}, 1.0), ({"step_size": 1.7e308}, 1.0), ({}, 1e200)],
-    ids=["steps of too many clips", "infinite weights", "a slope whose square is infinite"],
+    [({"step_size": 1.7e308}, 1.0), ({}, 1e200)],
+    ids=["infinite weights", "a slope whose square is infinite"],
 )
 def test_lost_digits__end_the_run(given_, label):
     X = np.array([[1.0, 1.0], [1.0, -1.0]] * 4)

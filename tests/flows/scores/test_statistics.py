@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from flows.comparing import statistics as our
+from flows.scores import statistics as our
 from tests.helpers import demsar
 from tests.oracles import comparing as literal
 

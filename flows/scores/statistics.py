@@ -1,8 +1,9 @@
 """Statistics of learners over blocks, as functions on arrays.
 
 Everywhere `scores` (n_blocks, k) has a row for each block and a column for each learner; lower is
-better, equal scores are ties, and infinity is a learner that failed. Sources: Demšar, JMLR 7, 2006;
-Friedman 1937, 1940; Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
+better, equal scores are ties, and infinity is a learner that failed. Ranks and wins are those of
+rounded means (`flows.scores.means`), differences those of exact ones. Sources: Demšar, JMLR 7,
+2006; Friedman 1937, 1940; Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
 """
 
 import itertools
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flows.scores.means import KNOWN, exact_means, known_of, means, rounded
 from koco_stream.types import Array
 
 RESAMPLES = 2000  # of the bootstrap
@@ -90,7 +92,9 @@ def wilcoxon(differences: Array) -> float:
     sign. Differences of 0 are ranked too, and count half for each side, as in Demšar's paper.
     Infinite differences are larger than all others.
     """
-    given = _without_rounding(differences[~np.isnan(differences)])
+    known = differences[~np.isnan(differences)]
+    coarse = rounded(known, np.abs(known[np.isfinite(known)]).max(initial=0.0))  # so ties are equal
+    given = np.where(coarse == 0.0, known, coarse)
     doubled = np.rint(2.0 * ranks_of(np.abs(given))).astype(int)
     signed = doubled[given != 0.0]
     if not signed.size:
@@ -104,12 +108,6 @@ def wilcoxon(differences: Array) -> float:
         shares = (shares + shifted) / 2.0
     tail = shares[: min(positive, total - positive) + 1].sum()
     return float(min(1.0, 2.0 * tail))
-
-
-def _without_rounding(values: Array) -> Array:
-    """Values in units of their largest, to twelve digits: equal differences are ties again."""
-    finite = np.abs(values[np.isfinite(values)])
-    return np.round(values / finite.max(), 12) if finite.any() else values
 
 
 def least_p(n: int) -> float:
@@ -157,25 +155,27 @@ def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]
 
 
 def differences(scores: Array, best: Array, relative: bool) -> Array:
-    """Differences of scores (..., k) to those of one learner (...,).
+    """Differences of exact means (..., k) to those of one learner (...,).
 
     Relative ones are differences over the mean of the two, so between −2 and 2, and 0 if both are
-    0. A difference of two failed learners is 0, and that to one of them is infinite.
+    0. A difference of two scores that are equal when they are rounded, or of two failed learners,
+    is 0, and that to one failed learner is infinite.
     """
     other = np.asarray(best)[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = scores - other
+        found, sizes = scores - other, np.maximum(np.abs(scores), np.abs(other))
         if relative:
-            found = 2.0 * found / (np.abs(scores) + np.abs(other))
+            found, sizes = 2.0 * found / (np.abs(scores) + np.abs(other)), np.ones_like(sizes)
+        found = rounded(found, sizes, digits=KNOWN)
     failed = np.where(np.isinf(scores), np.inf, -np.inf)
     found = np.where(np.isinf(scores) | np.isinf(other), failed, found)
-    return np.where(scores == other, 0.0, found)
+    return np.where(rounded(scores) == rounded(other), 0.0, found)
 
 
 def mean_difference(values: Array) -> float | None:
     """Mean of the finite ones of differences (n,), or None."""
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if finite.size else None
+    [found] = known_of(means([values[np.isfinite(values)]]))
+    return found
 
 
 def bootstrap(
@@ -198,8 +198,8 @@ def bootstrap(
         One minus the interval's level.
     """
     draw, n, k = np.random.default_rng(SEED), len(repeats), repeats[0].shape[1]
-    means = np.array([block.mean(axis=0) for block in repeats])
-    exact = differences(means, means[:, best], relative)
+    whole = np.array([exact_means(block.T) for block in repeats])
+    exact = differences(whole, whole[:, best], relative)
     if n < 2 and len(repeats[0]) < 2:
         return [Difference(mean_difference(exact[:, one]), None, None) for one in range(k)]
     chosen = draw.integers(n, size=(RESAMPLES, n))
@@ -219,11 +219,12 @@ def _interval(resampled: Array, alpha: float) -> tuple[float | None, float | Non
     """Percentile interval of the means of resampled differences (n_resamples, n_blocks)."""
     finite = np.isfinite(resampled)
     counts = finite.sum(axis=1)
-    sums = np.where(finite, resampled, 0.0).sum(axis=1)
-    means = sums[counts > 0] / counts[counts > 0]
-    if not means.size:
+    every = np.where(finite, resampled, 0.0)
+    sums = rounded(every.sum(axis=1), np.abs(every).sum(axis=1))
+    drawn = sums[counts > 0] / counts[counts > 0]
+    if not drawn.size:
         return None, None
-    low, high = np.quantile(means, [alpha / 2.0, 1.0 - alpha / 2.0])
+    low, high = np.quantile(drawn, [alpha / 2.0, 1.0 - alpha / 2.0])
     return float(low), float(high)
 
 

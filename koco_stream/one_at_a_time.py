@@ -1,0 +1,80 @@
+"""Objects whose methods run one at a time, whichever threads call them."""
+
+import os
+from collections.abc import Callable
+from copy import deepcopy
+from functools import wraps
+from threading import RLock
+from types import FunctionType
+from typing import Any, ClassVar
+
+LEARNING = "progressive", "partial_fit", "fit", "record", "learn_one"
+APART = "get_params", "set_params"  # read nothing that is learnt; who prints need not wait
+_forks = 0  # that have led to this process
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+class OneAtATime:
+    """An object with a lock, which is held by its properties and its public methods: functions of
+    the class whose first argument is `self`.
+
+    Methods that call each other take the lock again. Of a class that is not the library's, only
+    methods that learn and properties hold it: others may start threads that need it. A method that
+    needs the locks of other objects takes its own first.
+
+    Each process has a lock of its own: one that another thread held when the process was forked
+    would never be free. A lock is not pickled, nor copied. What is: the attributes as they are
+    between two calls; those in `changed_in_place` are copied, since later calls change them.
+    """
+
+    changed_in_place: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        is_ours = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+        for name, found in list(vars(cls).items()):
+            if isinstance(found, property) and found.fget is not None:
+                setattr(cls, name, found.getter(_alone(found.fget)))
+            elif isinstance(found, FunctionType) and found.__code__.co_varnames[:1] == ("self",):
+                if name in LEARNING or (is_ours and not name.startswith(("_", *APART))):
+                    setattr(cls, name, _alone(found))
+
+    @property
+    def _lock(self) -> Any:
+        # `setdefault` takes what is set first if threads come at once.
+        own = vars(self)
+        locks = own.get("_locks") or own.setdefault("_locks", _Locks())
+        return locks.get(_forks) or locks.setdefault(_forks, RLock())
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {
+                name: deepcopy(value) if name in self.changed_in_place else value
+                for name, value in vars(self).items()
+                if name != "_locks"
+            }
+
+
+class _Locks(dict[int, Any]):
+    """An object's locks by `_forks`; without any where a subclass pickles or copies it."""
+
+    def __reduce__(self) -> tuple[type["_Locks"], tuple[()]]:
+        return _Locks, ()
+
+
+def _alone(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, holding its object's lock."""
+
+    @wraps(method)
+    def alone(self: Any, *given: Any, **named: Any) -> Any:
+        with self._lock:
+            return method(self, *given, **named)
+
+    return alone
