@@ -137,6 +137,14 @@ def held(z: float, clip: float) -> float:
 
 
 @inlined
+def append_row(L: Array, n: int, row: Array, factor: float, pivot: float) -> None:
+    """Append factor·`row` (n,) and the diagonal entry `pivot`, of which the reciprocal is kept."""
+    for j in range(n):
+        L[n // BLOCK, j, n % BLOCK] = factor * row[j]
+    L[n // BLOCK, n, n % BLOCK] = 1.0 / pivot
+
+
+@inlined
 def count_doubt(s: Any, square: float, excess: float, most: float) -> None:
     """Count a round for whose prediction double precision cannot vouch: the state's `longest_step`
     reaches farther along the row than `most`, and `excess`, how far the prediction lies beyond

@@ -5,9 +5,9 @@ problems (NeurIPS 2019). In round t the prediction is f(x_t) of the f with the l
 − y_s)² + f(x_t)² + α‖f‖²: ŷ = k_tᵀ(K_t + αI)⁻¹(y_1, …, y_{t−1}, 0), with K_t over the rows up to
 x_t. Labels like V1 refer to docs/errata.md.
 
-With LLᵀ = K + αI over the rows before x_t, T = L⁻¹, v = Tk and s = Ty, this is ŷ = vᵀs·α/(α + q)
-with q = k(x_t, x_t) − ‖v‖² (V2). The rows, T and the tiles are those of KONS, whose D is I here:
-see koco_stream.learners.kernel.newton_step. A row adds a row to T in O(t²), and a number to s.
+With LLᵀ = K + αI over the rows before x_t, Lv = k and Ls = y, this is ŷ = vᵀs·α/(α + q) with q =
+k(x_t, x_t) − ‖v‖² (V2). The rows, L and the tiles are those of KONS, whose D is I here: see
+koco_stream.learners.kernel.newton_step. A row adds a row to L, and a number to s.
 """
 
 from koco_stream.learners.kernel.base import (
@@ -26,8 +26,8 @@ from koco_stream.learners.kernel.newton_step import (
     State,
     V,
     add_sample,
-    apply_to_points,
     residual,
+    solve,
 )
 from koco_stream.learners.spec import ALPHA, KERNEL_SHAPE, SHARED, Public, loss_and_clip, real
 from koco_stream.numerics.compiler import inlined
@@ -37,11 +37,9 @@ from koco_stream.types import Array
 
 @inlined
 def inspect(params: Params, s: State, tile: Array, r: int, k_tt: float) -> tuple[float, float]:
-    """vᵀs and q for row r of the tile. Leaves k and v in the scratch."""
-    n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
-    for p in range(n):
-        k[p] = tile[s.sketch.rows[p], r]
-    apply_to_points(s.sketch, r, k, v)
+    """vᵀs and q for row r of the tile. Leaves v in the scratch."""
+    n, v = int(s.sketch.n[()]), s.a[V]
+    solve(s.sketch, tile, r, s.a[K], v)
     return panel_dot(v, 0, s.a[S], 0, n), residual(n, v, k_tt)
 
 
@@ -72,7 +70,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     note_step(s, y, k_tt, params.alpha)
     s.included[()] = True
     n = int(s.sketch.n[()])
-    pivot = add_sample(params, s.sketch, r, t, 1.0, s.a[V], q)
+    pivot = add_sample(params, s.sketch, t, 1.0, s.a[V], q)
     s.a[S, n] = (y - f) / pivot
     s.dictionary_size[()] = n + 1
     return held(y_hat, params.clip)

@@ -6,15 +6,13 @@ Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Labels like K4 ref
 docs/errata.md. KONS is the special case in which the sketch contains all points.
 
 The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D
-= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, T = L⁻¹D (stored by columns), v = Tk and s
-= L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point
-that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and has a factor of its
-own.
+= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, Lv = Dk and Ls = q, q_i = ġ_i√η_i Σ_s k_is
+c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point that joins adds a row to L and
+a number to s. KORS sees ġ_t√η_t φ_t (K5) and has a factor of its own.
 
 A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
-those of the stream. T is read from memory once for all rows of a tile: Tk for the points that were
-there before them, and Tᵀv when the first of them joins. A round adds the points that have joined
-since, in the same order of sums.
+those of the stream. L is read from memory once for all rows of a tile, for the points that were
+there before them. A round adds the points that have joined since, in the same order of sums.
 """
 
 import math
@@ -33,6 +31,7 @@ from koco_stream.learners.kernel.base import (
     PLANNED_POINTS,
     SPARE,
     USUAL_POINTS,
+    append_row,
     capacity,
     count_doubt,
     held,
@@ -40,7 +39,7 @@ from koco_stream.learners.kernel.base import (
     note_step,
     sampling_of,
 )
-from koco_stream.learners.kernel.kors import add_row, estimate_factor
+from koco_stream.learners.kernel.kors import estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
@@ -48,23 +47,17 @@ from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
     add_scaled,
-    apply,
-    apply_tile,
-    apply_transposed,
     panel_dot,
+    substitute,
+    substitute_tile,
 )
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v. Tables
-# of `ahead`: k, v, and Tᵀv.
+# Lines of `a` (sketch's points): Dk, v, s. Lines of `b` (KORS's points): Dk, v.
 K, V, S = range(3)
-TV = 2
 
-# Entries of `marks`
-KNOWN, TRANSPOSED = range(2)
-
-FEWEST = 4  # rows of a tile for which reading T once for all is faster than for each
+FEWEST = 4  # rows of a tile for which reading L once for all is faster than for each
 
 
 class Params(NamedTuple):
@@ -89,20 +82,17 @@ class Samples(NamedTuple):
     """The points of a sampled dictionary.
 
     n: () points. rows (room,): their row numbers. scales (room,): ġ_p√η_p, for KORS times the
-    square root of the weight. positions (room,): theirs in the sketch. T (panels,
-    room, 16), by columns. Of the present tile, all empty before the first one: marks (2,): the
-    number of points before it, or 0 if nothing is computed for all its rows, and whether Tᵀv is;
-    ahead (3, room, 16): k, v and Tᵀv of its rows with these points; sums (room,): Tᵀv of one row.
+    square root of the weight. L (panels, room, 16), by columns. Of the present tile, empty before
+    the first one: known (1,): the number of points before it, or 0 if nothing is computed for all
+    its rows; ahead (room, 16): v of its rows with these points.
     """
 
     n: Array
     rows: Array
     scales: Array
-    positions: Array
-    T: Array
-    marks: Array
+    L: Array
+    known: Array
     ahead: Array
-    sums: Array
 
 
 class State(NamedTuple):
@@ -158,11 +148,9 @@ def _no_samples() -> Samples:
         n=np.zeros((), np.int64),
         rows=np.zeros(FIRST_ROOM, np.int64),
         scales=np.zeros(FIRST_ROOM),
-        positions=np.zeros(FIRST_ROOM, np.int64),
-        T=panels(FIRST_ROOM, FIRST_ROOM),
-        marks=np.zeros(0, np.int64),
-        ahead=np.zeros((3, 0, BLOCK)),
-        sums=np.zeros(0),
+        L=panels(FIRST_ROOM, FIRST_ROOM),
+        known=np.zeros(0, np.int64),
+        ahead=np.zeros((0, BLOCK)),
     )
 
 
@@ -186,14 +174,11 @@ def _enlarged(samples: Samples) -> Samples:
         samples = samples._replace(
             rows=lengthened(samples.rows, room),
             scales=lengthened(samples.scales, room),
-            positions=lengthened(samples.positions, room),
-            T=enlarged(samples.T, room, room),
+            L=enlarged(samples.L, room, room),
         )
-    if samples.sums.size == room:
+    if len(samples.ahead) == room:
         return samples
-    return samples._replace(
-        marks=np.zeros(2, np.int64), ahead=np.zeros((3, room, BLOCK)), sums=np.zeros(room)
-    )
+    return samples._replace(known=np.zeros(1, np.int64), ahead=np.zeros((room, BLOCK)))
 
 
 def joined(s: State) -> Array:
@@ -203,7 +188,7 @@ def joined(s: State) -> Array:
 
 @inlined
 def look_ahead(params: Params, s: State, tile: Array, rows: int) -> None:
-    """Compute k and v = Tk of all rows of the tile, of which there are `rows`, with the points."""
+    """Compute v of all rows of the tile, of which there are `rows`, with the points."""
     _look_ahead(s.sketch, tile, rows)
     if not params.exact:
         _look_ahead(s.kors, tile, rows)
@@ -212,22 +197,24 @@ def look_ahead(params: Params, s: State, tile: Array, rows: int) -> None:
 @inlined
 def _look_ahead(d: Samples, tile: Array, rows: int) -> None:
     n = int(d.n[()])
-    d.marks[KNOWN] = n if rows >= FEWEST else 0
-    d.marks[TRANSPOSED] = False
-    if d.marks[KNOWN] > 0:
+    d.known[0] = n if rows >= FEWEST else 0
+    if d.known[0] > 0:
         for p in range(n):
             for row in range(BLOCK):
-                d.ahead[K, p, row] = tile[d.rows[p], row]
-        apply_tile(d.T, n, d.ahead[K], d.ahead[V], d.ahead[TV])
+                d.ahead[p, row] = d.scales[p] * tile[d.rows[p], row]
+        substitute_tile(d.L, n, d.ahead)
 
 
 @inlined
-def apply_to_points(d: Samples, r: int, k: Array, v: Array) -> None:
-    """The product v = Tk for row r of the tile, whose kernel values with all points are in k."""
-    whole = int(d.marks[KNOWN] - d.marks[KNOWN] % BLOCK)  # points join the next panel
+def solve(d: Samples, tile: Array, r: int, k: Array, v: Array) -> None:
+    """Solve Lv = Dk for row r of the tile. Leaves Dk of the points that are new in it in k."""
+    n, known = int(d.n[()]), int(d.known[0])
+    whole = known - known % BLOCK  # points join the next panel
     for p in range(whole):
-        v[p] = d.ahead[V, p, r]
-    apply(d.T, True, whole, int(d.n[()]), k, 0, v, 0)
+        v[p] = d.ahead[p, r]
+    for p in range(whole, n):
+        k[p] = d.scales[p] * tile[d.rows[p], r]
+    substitute(d.L, whole, n, k, v)
 
 
 @inlined
@@ -247,12 +234,9 @@ def expansion(s: State, tile: Array, r: int, block: int) -> float:
 
 @inlined
 def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
-    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4). Leaves k and v in the scratch."""
-    n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
-    for p in range(n):
-        k[p] = tile[s.sketch.rows[p], r]
-    apply_to_points(s.sketch, r, k, v)
-    return (kc - panel_dot(v, 0, s.a[S], 0, n)) / params.alpha
+    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4). Leaves v in the scratch."""
+    solve(s.sketch, tile, r, s.a[K], s.a[V])
+    return (kc - panel_dot(s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))) / params.alpha
 
 
 @inlined
@@ -292,61 +276,49 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     g = math.sqrt(eta) * slope
 
     # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ).
-    joins = params.exact or sampled(params, s, r, t, g, k_tt)
+    joins = params.exact or sampled(params, s, tile, r, t, g, k_tt)
     s.included[()] = joins
     c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
     # c_t ← c and s ← s + v c
     s.c[t - 1] = c
     add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
     if joins and g != 0.0:  # a zero gradient adds nothing and no point
-        update_sketch(params, s, r, t, g, kc + k_tt * c, q)
+        update_sketch(params, s, t, g, kc + k_tt * c, q)
     return y_hat
 
 
 @inlined
 def residual(n: int, v: Array, k_tt: float) -> float:
-    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ, where v = Tk over n points."""
+    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ over n points."""
     return k_tt - panel_dot(v, 0, v, 0, n)
 
 
 @inlined
-def sampled(params: Params, s: State, r: int, t: int, g: float, k_tt: float) -> bool:
+def sampled(params: Params, s: State, tile: Array, r: int, t: int, g: float, k_tt: float) -> bool:
     """Whether row r of the tile, that of round t, joins the sketch (lines 8 to 10 of Algorithm 3).
 
     One coin decides for the sketch and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5,
     equation 4).
     """
-    n, k, v = int(s.kors.n[()]), s.b[K], s.b[V]
-    for j in range(n):
-        k[j] = s.a[K, s.kors.positions[j]]
-    apply_to_points(s.kors, r, k, v)
-    q = max(residual(n, v, k_tt), 0.0)
+    v = s.b[V]
+    solve(s.kors, tile, r, s.b[K], v)
+    q = max(residual(s.kors.n[()], v, k_tt), 0.0)
     share = g * g * q / (params.alpha + g * g * q)
     p = min(params.beta * params.factor * share, 1.0)
     coin = uniform(s.seed[()], t)
     s.inclusion_probability[()] = max(p, params.floor)
     s.in_kors[()] = coin < p
     if coin < p:  # with the weight 1/p; the row is the sketch's next point too
-        add_sample(params, s.kors, r, t, g / math.sqrt(p), v, q)
-        s.kors.positions[n] = s.sketch.n[()]
+        add_sample(params, s.kors, t, g / math.sqrt(p), v, q)
     return coin < max(p, params.floor)
 
 
 @inlined
-def add_sample(
-    params: Params, d: Samples, r: int, t: int, scale: float, v: Array, q: float
-) -> float:
-    """Add row r of the tile, that of round t, to a dictionary, whose T gains a row. Returns the
-    pivot of L.
-    """
-    n, known = int(d.n[()]), int(d.marks[KNOWN])
-    if known > 0 and not d.marks[TRANSPOSED]:  # the first of the tile that joins: T has not changed
-        apply_transposed(d.T, known, d.ahead[V], d.ahead[TV])
-        d.marks[TRANSPOSED] = True
-    for p in range(known):
-        d.sums[p] = d.ahead[TV, p, r]
+def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: float) -> float:
+    """Add the row of round t to a dictionary, whose L gains a row. Returns the pivot of L."""
+    n = int(d.n[()])
     pivot = math.sqrt(scale * scale * q + params.alpha)
-    add_row(d.T, n, v, -scale / pivot, scale / pivot, d.sums, known)
+    append_row(d.L, n, v, scale, pivot)
     d.rows[n] = t - 1
     d.scales[n] = scale
     d.n[()] = n + 1
@@ -354,10 +326,10 @@ def add_sample(
 
 
 @inlined
-def update_sketch(params: Params, s: State, r: int, t: int, g: float, kc: float, q: float) -> None:
+def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: float) -> None:
     """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
     n, v = int(s.sketch.n[()]), s.a[V]
-    pivot = add_sample(params, s.sketch, r, t, g, v, q)
+    pivot = add_sample(params, s.sketch, t, g, v, q)
     s.a[S, n] = g * (kc - panel_dot(v, 0, s.a[S], 0, n)) / pivot
     s.dictionary_size[()] = n + 1
 

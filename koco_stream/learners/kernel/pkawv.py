@@ -24,6 +24,7 @@ from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     MOST_CLIPS_IN_SPAN,
     DictionaryLearner,
+    append_row,
     count_doubt,
     dictionary_cost,
     held,
@@ -48,10 +49,10 @@ from koco_stream.numerics.llvm.point_panels import (
     add_scaled,
     apply,
     panel_dot,
+    substitute,
     subtract_outer,
 )
 from koco_stream.numerics.random import uniform
-from koco_stream.numerics.triangular import append_row, substitute
 from koco_stream.types import Array
 
 PHI, U, OMEGA, SUMS, C = range(5)  # lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1)
@@ -159,7 +160,7 @@ def embedded(params: Params, s: State, idx: Array, val: Array) -> tuple[float, f
     """k(x, x) and ‖x‖² of the row x = (idx, val). Leaves its kernel values and φ̃ in the scratch."""
     k = s.kors.a[kors.K]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
-    substitute(s.L, int(s.kors.points.n[()]), k, s.a[PHI])
+    substitute(s.L, 0, int(s.kors.points.n[()]), k, s.a[PHI])
     return k_tt, n2
 
 
@@ -197,7 +198,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 @inlined
 def enter(params: Params, s: State, row: Row) -> None:
     """Add the coordinate of this round's row to the embedding, A⁻¹, ω and the past rows."""
-    append_row(s.L, row.n - 1, s.a[PHI], row.pivot)
+    append_row(s.L, row.n - 1, s.a[PHI], 1.0, row.pivot)
     subtract_outer(s.inverse, row.n, -1.0 / row.S, s.a[C], 0)
     add_scaled(-row.gain, s.a[C], 0, s.a[OMEGA], 0, row.n)
     past_rows.keep_new_coordinates(s.past, row.n - 1)

@@ -34,6 +34,7 @@ from koco_stream.learners.kernel.base import (
     LEAST,
     MOST_CLIPS_IN_SPAN,
     DictionaryLearner,
+    append_row,
     count_doubt,
     dictionary_cost,
     held,
@@ -61,9 +62,9 @@ from koco_stream.numerics.llvm.point_panels import (
     add_scaled,
     apply,
     panel_dot,
+    substitute,
     subtract_outer,
 )
-from koco_stream.numerics.triangular import append_row, substitute
 from koco_stream.types import Array
 
 PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
@@ -153,7 +154,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
     if s.thin[()]:
-        substitute(s.L, n, k, phi)
+        substitute(s.L, 0, n, k, phi)
     else:
         apply(s.W, True, 0, n, k, 0, phi, 0)
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
@@ -230,9 +231,7 @@ def enter(params: Params, s: State, k_tt: float) -> None:
         pivot = math.sqrt(pivot2)
         s.thin[()] |= pivot2 <= THIN * k_tt
         kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot, phi, 0)
-        append_row(s.L, n, phi, pivot)
-    else:
-        s.L[n // BLOCK, n, n % BLOCK] = math.inf  # all have 0 there
+        append_row(s.L, n, phi, 1.0, pivot)
     if params.restart:
         s.restarts[()] += 1
         s.longest_step[()] = 0.0

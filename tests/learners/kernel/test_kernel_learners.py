@@ -225,11 +225,10 @@ def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows
         for first, n in zip(np.cumsum([0, *sizes]), sizes, strict=False):
             predictions.append(model.progressive(X[first : first + n], y[first : first + n]))
             for samples in (model._state.sketch, model._state.kors):
-                known, transposed = samples.marks
-                shared += known > 0 and transposed
+                shared += samples.known[0] > 0
         assert np.concatenate(predictions).tobytes() == expected.tobytes()
-        assert model._state.sketch.T.tobytes() == whole._state.sketch.T.tobytes()
-        assert model._state.kors.T.tobytes() == whole._state.kors.T.tobytes()
+        assert model._state.sketch.L.tobytes() == whole._state.sketch.L.tobytes()
+        assert model._state.kors.L.tobytes() == whole._state.kors.L.tobytes()
         assert (shared > 0) == (max(sizes) >= FEWEST)
         alone = np.concatenate([model.predict(row) for row in X[:50].reshape(50, 1, -1)])
         assert alone.tobytes() == predicted.tobytes()
