@@ -70,7 +70,6 @@ from koco_stream.types import Array
 PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
-THIN = 1e-4  # the share below which a pivot leaves W too few digits
 
 
 class Params(NamedTuple):
@@ -102,13 +101,11 @@ class State(NamedTuple):
 
     kors: kors.State
     L: Array
-    W: Array
     inverse: Array
     a: Array
     restarts: Array
     doubtful_rounds: Array
     longest_step: Array
-    thin: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -116,13 +113,11 @@ def init(params: Params, n_features: int, seed: int) -> State:
     return State(
         kors=kors.init(params.kors, n_features, seed),
         L=panels(FIRST_ROOM, FIRST_ROOM),
-        W=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((3, FIRST_ROOM)),
         restarts=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
-        thin=np.zeros((), np.int64),
     )
 
 
@@ -133,7 +128,6 @@ def enlarge(params: Params, s: State, features: int) -> State:
     return s._replace(
         kors=inner,
         L=enlarged(s.L, room, room),
-        W=enlarged(s.W, room, room),
         inverse=enlarged(s.inverse, room, room),
         a=lengthened(s.a, room),
     )
@@ -153,10 +147,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
-    if s.thin[()]:
-        substitute(s.L, 0, n, k, phi)
-    else:
-        apply(s.W, True, 0, n, k, 0, phi, 0)
+    substitute(s.L, 0, n, k, phi)
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
@@ -229,8 +220,6 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
         pivot = math.sqrt(pivot2)
-        s.thin[()] |= pivot2 <= THIN * k_tt
-        kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot, phi, 0)
         append_row(s.L, n, phi, 1.0, pivot)
     if params.restart:
         s.restarts[()] += 1
