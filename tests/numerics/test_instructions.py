@@ -112,9 +112,7 @@ def test_point_panels(n, kind):
     out[1, :n:3] = (norms[:n:3] + 2.5) / 2.0  # distances of 0 and of less, by rounding
     check(panels, "gaussian", norms, 2.5, 0.3, n, out, room)
     check(panels, "exponential", -0.3 * n)
-    check(panels, "apply", matrix, True, 0, n, out, room, out, 0)
-    check(panels, "apply", matrix, True, 16, n, out, room, out, 0)
-    check(panels, "apply", matrix, False, 0, n, out, room, out, 0)
+    check(panels, "apply", matrix, n, out, room, out, 0)
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
     check(panels, "panel_dot", out, 0, out, room, n)
     check(panels, "subtract_outer", matrix, n, 0.7, out, 0)

@@ -137,7 +137,7 @@ def inspect(
     coordinate that it adds to past rows.
     """
     n, phi, u, omega, c = int(s.kors.points.n[()]), s.a[PHI], s.a[U], s.a[OMEGA], s.a[C]
-    apply(s.inverse, False, 0, n, phi, 0, u, 0)
+    apply(s.inverse, n, phi, 0, u, 0)
     f = panel_dot(omega, 0, phi, 0, n)
     if not joins:
         return Row(f, panel_dot(phi, 0, u, 0, n), n, 0.0, params.alpha, 0.0)
@@ -145,7 +145,7 @@ def inspect(
     pivot = math.sqrt(rest + JITTER * k_tt)
     past_rows.kernel_values(s.past, params.kors.kernel, idx, val, n2)
     past_rows.new_coordinates(s.past, phi, n, pivot, s.a[SUMS])
-    apply(s.inverse, False, 0, n, s.a[SUMS], 0, c, 0)
+    apply(s.inverse, n, s.a[SUMS], 0, c, 0)
     squares, products = past_rows.unexplained(s.past, c, n)
     S = params.alpha * (1.0 + panel_dot(c, 0, c, 0, n)) + squares
     phi[n], c[n], u[n] = rest / pivot, -1.0, 0.0

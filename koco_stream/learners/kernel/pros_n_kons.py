@@ -9,9 +9,8 @@ Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with
 PROS-N-KONS and B-KONS restart from ω = 0, A = αI; CON-KONS keeps both, or keeps ω and resets A to
 αI.
 
-The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3), or where W would have too few digits the
-solution of Lφ̃ = k. W is lower triangular, so a point that joins adds a coordinate and leaves the
-others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
+The embedding is Lφ̃ = k with LLᵀ = K_I (P3). L is lower triangular, so a point that joins adds a
+coordinate and leaves the others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
 0), A ← diag(A, α). A⁻¹ is stored, which takes one product and one rank-one update per round.
 """
 
@@ -67,7 +66,7 @@ from koco_stream.numerics.llvm.point_panels import (
 )
 from koco_stream.types import Array
 
-PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
+PHI, U, OMEGA = range(3)  # lines of `a`: φ̃, u = A⁻¹φ̃, ω
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
 
@@ -94,9 +93,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. L, W, inverse (panels, room, 16): L and W by columns, and A⁻¹. a
-    (3, room): φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far. thin:
-    () whether a point was nearly in the span of those before it.
+    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (3, room):
+    φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far.
     """
 
     kors: kors.State
@@ -171,7 +169,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     joins = offer(params, s, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
-    apply(s.inverse, False, 0, n, phi, 0, u, 0)
+    apply(s.inverse, n, phi, 0, u, 0)
     xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
     y_hat = held(z, params.clip)
     count_doubt(s, n2_phi, abs(z) - params.clip, MOST_CLIPS_IN_SPAN * params.clip)
@@ -212,10 +210,7 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
-    """Add a coordinate for this round's row to the embedding, used from the next round on.
-
-    W gains the row −φ̃ᵀW/d and 1/d, where d is its pivot.
-    """
+    """Add a coordinate for this round's row to the embedding, used from the next round on."""
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
@@ -340,7 +335,7 @@ class PROSNKONS(DictionaryLearner):
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        return dictionary_cost(q, size, 4)
+        return dictionary_cost(q, size, 3)
 
     def features(self, X: Any) -> Array:
         """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary.

@@ -180,33 +180,27 @@ def exponential(e: Lines, x: Any) -> Any:
     return e.b.extract_element(value, INT32(0))
 
 
-def literal_apply(
-    matrix: Array, lower: bool, begin: int, n: int, x: Array, at: int, out: Array, to: int
-) -> None:
-    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for the points p from `begin` on,
-    with which a panel begins; if M is `lower` triangular, the sum ends with p's panel.
+def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int) -> None:
+    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for all points p.
 
     Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
     """
-    for panel in range(begin // BLOCK, room_for(n) // BLOCK):
+    for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
-        for j in range(min(n, (panel + 1) * BLOCK) if lower else n):
+        for j in range(n):
             sums[j % 2] += matrix[panel, j] * x.reshape(-1)[at + j]
         _write(out, to + panel * BLOCK, sums[0] + sums[1])
 
 
 @instruction(types.void, literal_apply, BLOCK)
-def apply(
-    e: Lines, matrix: Any, lower: Any, begin: Any, n: Any, x: Any, at: Any, out: Any, to: Any
-) -> None:
+def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
     """The instructions of `literal_apply`."""
-    with e.loop(begin, n, BLOCK) as first:
-        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
+    with e.loop(INT64(0), n, BLOCK) as first:
 
         def term(j: Any) -> Line:
             return e.load(_line_at(matrix, first, j)) * x.number(at, j)
 
-        e.store(e.sum_of(e.b.select(lower, end, n), term), out.at(to, first))
+        e.store(e.sum_of(n, term), out.at(to, first))
 
 
 def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -> None:

@@ -63,6 +63,7 @@ ROWS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("rows", ROWS)
 def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
     X = ROWS[rows]
@@ -71,14 +72,13 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
         try:
             predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
         except FloatingPointError:
-            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS, KAWV, PKAWV), (
-                case
-            )
+            assert learner is NOGD or rows == "overflowing", case  # it does not truncate predictions
             continue
         assert np.isfinite(predictions).all(), case
         assert np.isfinite(model.predict(X)).all(), case
 
 
+@pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("rows", ROWS)
 def test_kors__probabilities_are_probabilities(rows):
     X = ROWS[rows]
