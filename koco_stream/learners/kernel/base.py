@@ -11,7 +11,7 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
-from koco_stream.losses import in_doubt
+from koco_stream.losses import MOST_CLIPS, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.types import Array
@@ -23,8 +23,6 @@ SPARE = 1.35  # the memory is planned for this multiple of the expected points
 NO_LIMIT = 1 << 40
 # Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
 LEAST = 1e-15
-# The clips of a step that leaves six digits, as measured: with T = L⁻¹, and in a dictionary's span.
-MOST_CLIPS, MOST_CLIPS_IN_SPAN = 1e8, 3e9
 EVERY_ROW = 1.0  # the least probability of a learner that takes all rows
 
 
@@ -145,12 +143,12 @@ def append_row(L: Array, n: int, row: Array, factor: float, pivot: float) -> Non
 
 
 @inlined
-def count_doubt(s: Any, square: float, excess: float, most: float) -> None:
-    """Count a round for whose prediction double precision cannot vouch: the state's `longest_step`
-    reaches farther along the row than `most`, and `excess`, how far the prediction lies beyond
-    [−C, C], is less than the rounding of that. `square` is φᵀφ.
+def count_doubt(s: Any, square: float, z: float, clip: float) -> None:
+    """Count a round for whose prediction double precision cannot vouch (`in_doubt`): z, before it
+    is held within [−C, C], for a row with φᵀφ = `square`.
     """
-    s.doubtful_rounds[()] += in_doubt(s.longest_step[()] * math.sqrt(square), excess, most)
+    reach = s.longest_step[()] * math.sqrt(square)
+    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, MOST_CLIPS * clip)
 
 
 @inlined

@@ -10,14 +10,7 @@ k(x_t, x_t) − ‖v‖² (V2). The rows, L and the tiles are those of KONS, who
 koco_stream.learners.kernel.newton_step. A row adds a row to L, and a number to s.
 """
 
-from koco_stream.learners.kernel.base import (
-    LEAST,
-    MOST_CLIPS,
-    count_doubt,
-    held,
-    kernel_of,
-    note_step,
-)
+from koco_stream.learners.kernel.base import LEAST, count_doubt, held, kernel_of, note_step
 from koco_stream.learners.kernel.newton_step import (
     K,
     KernelNewtonStep,
@@ -66,7 +59,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     if not q > LEAST * k_tt:
         s.doubtful_rounds[()] += 1
         return held(y_hat, params.clip)
-    count_doubt(s, k_tt, abs(y_hat) - params.clip, MOST_CLIPS * params.clip)
+    count_doubt(s, k_tt, y_hat, params.clip)
     note_step(s, y, k_tt, params.alpha)
     s.included[()] = True
     n = int(s.sketch.n[()])

@@ -31,7 +31,6 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel.base import (
-    MOST_CLIPS,
     NO_LIMIT,
     DictionaryLearner,
     append_row,
@@ -50,6 +49,7 @@ from koco_stream.learners.spec import (
     StreamSize,
     real,
 )
+from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import panel_dot, substitute
 from koco_stream.numerics.random import uniform

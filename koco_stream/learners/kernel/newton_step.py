@@ -6,9 +6,10 @@ Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Labels like K4 ref
 docs/errata.md. KONS is the special case in which the sketch contains all points.
 
 The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D
-= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, Lv = Dk and Ls = q, q_i = ġ_i√η_i Σ_s k_is
-c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point that joins adds a row to L and
-a number to s. KORS sees ġ_t√η_t φ_t (K5) and has a factor of its own.
+= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI and Lv = Dk: φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α,
+and y̆ is vᵀb with Lb = D⁻¹c over the sketch's points, plus (kᵀc − vᵀs)/α with Ls = DKc over the
+other rows (K4). A point that joins adds a row to L and numbers to b and s. KORS sees ġ_t√η_t φ_t
+(K5) and has a factor of its own.
 
 A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
 those of the stream. L is read from memory once for all rows of a tile, for the points that were
@@ -27,7 +28,6 @@ from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.base import (
     EVERY_ROW,
     LEAST,
-    MOST_CLIPS,
     PLANNED_POINTS,
     SPARE,
     USUAL_POINTS,
@@ -54,8 +54,8 @@ from koco_stream.numerics.llvm.point_panels import (
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# Lines of `a` (sketch's points): Dk, v, s. Lines of `b` (KORS's points): Dk, v.
-K, V, S = range(3)
+# Lines of `a` (sketch's points): Dk, v, s, b. Lines of `b` (KORS's points): Dk, v.
+K, V, S, B = range(4)
 
 FEWEST = 4  # rows of a tile for which reading L once for all is faster than for each
 
@@ -99,10 +99,10 @@ class State(NamedTuple):
     """The state of KONS or Sketched-KONS.
 
     t: () rounds. doubtful_rounds: () how often. longest_step: () so far. seed: () of the coins.
-    history: the rows. c (room of rows,): coefficients. sums (2, 16): Σ c_s k(x_s, x_r) over the
-    rows before the block, over even s and over odd s. sketch, kors: the dictionaries. a (3, room),
-    b (2, room): scratch, see above. Of the last round, () each: inclusion_probability, included,
-    in_kors (whether KORS took it), dictionary_size.
+    history: the rows. c (room of rows,): coefficients of those that are not in the sketch. sums (2,
+    16): Σ c_s k(x_s, x_r) over the rows before the block, over even s and over odd s. sketch, kors:
+    the dictionaries. a (4, room), b (2, room): see above. Of the last round, () each:
+    inclusion_probability, included, in_kors (whether KORS took it), dictionary_size.
     """
 
     t: Array
@@ -134,7 +134,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         sums=np.zeros((2, BLOCK)),
         sketch=_no_samples(),
         kors=_no_samples(),
-        a=np.zeros((3, FIRST_ROOM)),
+        a=np.zeros((4, FIRST_ROOM)),
         b=np.zeros((2, FIRST_ROOM)),
         inclusion_probability=np.zeros(()),
         included=np.zeros((), np.int64),
@@ -233,10 +233,14 @@ def expansion(s: State, tile: Array, r: int, block: int) -> float:
 
 
 @inlined
-def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
-    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4). Leaves v in the scratch."""
-    solve(s.sketch, tile, r, s.a[K], s.a[V])
-    return (kc - panel_dot(s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))) / params.alpha
+def breve(params: Params, s: State, tile: Array, r: int, block: int) -> tuple[float, float]:
+    """y̆ for row r of the tile, whose block begins at row `block`, and what of it comes from rows
+    that are not in the sketch (K4). Leaves v in the scratch.
+    """
+    n, v = int(s.sketch.n[()]), s.a[V]
+    solve(s.sketch, tile, r, s.a[K], v)
+    others = (expansion(s, tile, r, block) - panel_dot(v, 0, s.a[S], 0, n)) / params.alpha
+    return panel_dot(v, 0, s.a[B], 0, n) + others, others
 
 
 @inlined
@@ -245,7 +249,7 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
     Does not learn.
     """
-    return breve(params, s, tile, r, expansion(s, tile, r, block))
+    return breve(params, s, tile, r, block)[0]
 
 
 @inlined
@@ -261,29 +265,30 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         return 0.0  # φ = 0: the row has no effect
 
     # Lines 4 to 7: ỹ = y̆ − h(y̆).
-    kc = expansion(s, tile, r, block)
-    y_breve = breve(params, s, tile, r, kc)
+    y_breve, others = breve(params, s, tile, r, block)
     y_hat = held(y_breve, params.clip)
     q = residual(s.sketch.n[()], s.a[V], k_tt)
     if not q > LEAST * k_tt:
         s.doubtful_rounds[()] += 1
         return y_hat
-    count_doubt(s, k_tt, abs(y_breve) - params.clip, MOST_CLIPS * params.clip)
-    projected = (y_breve - y_hat) * params.alpha / q  # h/(φᵀÃ⁻¹φ)
+    count_doubt(s, k_tt, y_breve, params.clip)
     slope = loss_slope(params.loss, y_hat, y)
     note_step(s, slope, k_tt, params.alpha)
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 
-    # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ).
+    # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ), with h/(φᵀÃ⁻¹φ) = (y̆ − ỹ)α/q.
     joins = params.exact or sampled(params, s, tile, r, t, g, k_tt)
     s.included[()] = joins
-    c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
-    # c_t ← c and s ← s + v c
-    s.c[t - 1] = c
-    add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
-    if joins and g != 0.0:  # a zero gradient adds nothing and no point
-        update_sketch(params, s, t, g, kc + k_tt * c, q)
+    n = int(s.sketch.n[()])
+    if joins and g * g > 0.0:  # a zero gradient adds nothing and no point
+        pivot = add_sample(params, s.sketch, t, g, s.a[V], q)
+        s.a[S, n] = params.alpha * g * others / pivot
+        s.a[B, n] = (g * others - slope / g) / pivot - (y_breve - y_hat) * pivot / (q * g)
+        s.dictionary_size[()] = n + 1
+    else:
+        s.c[t - 1] = -slope - (y_breve - y_hat) * params.alpha / q
+        add_scaled(s.c[t - 1], s.a[V], 0, s.a[S], 0, n)
     return y_hat
 
 
@@ -323,15 +328,6 @@ def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: fl
     d.scales[n] = scale
     d.n[()] = n + 1
     return pivot
-
-
-@inlined
-def update_sketch(params: Params, s: State, t: int, g: float, kc: float, q: float) -> None:
-    """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
-    n, v = int(s.sketch.n[()]), s.a[V]
-    pivot = add_sample(params, s.sketch, t, g, v, q)
-    s.a[S, n] = g * (kc - panel_dot(v, 0, s.a[S], 0, n)) / pivot
-    s.dictionary_size[()] = n + 1
 
 
 def a_round(growth: Growth, rounds: int) -> float:

@@ -22,7 +22,6 @@ from koco_stream.kernels.past_rows import PastRows
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
-    MOST_CLIPS_IN_SPAN,
     DictionaryLearner,
     append_row,
     count_doubt,
@@ -184,7 +183,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
     y_hat = row.f / (1.0 + row.spread)
-    count_doubt(s, k_tt, abs(y_hat) - params.clip, MOST_CLIPS_IN_SPAN * params.clip)
+    count_doubt(s, k_tt, y_hat, params.clip)
     note_step(s, y, k_tt, params.alpha)
     if joins:
         enter(params, s, row)

@@ -31,7 +31,6 @@ from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     LEAST,
-    MOST_CLIPS_IN_SPAN,
     DictionaryLearner,
     append_row,
     count_doubt,
@@ -172,7 +171,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     apply(s.inverse, n, phi, 0, u, 0)
     xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
     y_hat = held(z, params.clip)
-    count_doubt(s, n2_phi, abs(z) - params.clip, MOST_CLIPS_IN_SPAN * params.clip)
+    count_doubt(s, n2_phi, z, params.clip)
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
