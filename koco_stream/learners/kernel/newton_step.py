@@ -330,20 +330,16 @@ def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: fl
     return pivot
 
 
-def a_round(growth: Growth, rounds: int) -> float:
-    """The mean time of a round in nanoseconds, as measured for 500 to 8,000 points.
-
-    T is read once for sixteen rows, and again for all of them if any joins.
-    """
-    joining = 1.0 - (1.0 - min(growth.last / max(rounds, 1), 1.0)) ** BLOCK
-    return growth.a_round(lambda points: 500.0 + 3.0 * points + 0.055 * (1 + joining) * points**2)
+def a_round(growth: Growth) -> float:
+    """The mean time of a round in nanoseconds, as measured for 500 to 4,000 points."""
+    return growth.a_round(lambda points: 500.0 + 3.0 * points + 0.05 * points**2)
 
 
 class KernelNewtonStep(SharedKernelLearner):
     """The base of KONS, where all points join the sketch, and Sketched-KONS, where some do."""
 
     exact: ClassVar[bool]
-    numbers_version = 2
+    numbers_version = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     with_room, joined = staticmethod(with_room), staticmethod(joined)
     look_ahead = staticmethod(look_ahead)
@@ -366,15 +362,13 @@ class KernelNewtonStep(SharedKernelLearner):
         T, shared = size.rounds, kernel_values(q, size, size.rounds / 2)
         if cls.exact:
             growth = Growth((0.0, float(T)), (0.0, float(T)))
-            return Cost(
-                2 * T + 3 * (T + 16) ** 2 + 128 * T, a_round(growth, T) + 0.15 * T / 2, shared
-            )
+            return Cost(2 * T + 3 * (T + 16) ** 2 + 128 * T, a_round(growth) + 0.15 * T / 2, shared)
         floor = real(q, "sampling_floor")
         growth = size.growth or Growth.assumed(T, min(T, USUAL_POINTS + floor * T / 2))
         most = SPARE * growth.last if size.growth else max(PLANNED_POINTS, 1.2 * floor * T)
         n = capacity(min(T, int(most) + BLOCK))
         # KORS's dictionary, too, is as large as the sketch only if no other rows join.
-        ns = a_round(growth, T) * (1.0 if floor > 0.0 else 2.0) + 0.15 * T / 2
+        ns = a_round(growth) * (1.0 if floor > 0.0 else 2.0) + 0.15 * T / 2
         return Cost(2 * T + int(2.5 * n * n) + 128 * n, ns, shared)
 
     @classmethod

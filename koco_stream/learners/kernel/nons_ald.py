@@ -78,7 +78,7 @@ class NONSALD(PROSNKONS):
     )
     curvature_share = 1.0
     restart = always_stochastic = False
-    numbers_version = 1
+    numbers_version = 2
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ from koco_stream.learners.spec import (
     schedule_of,
     whole,
 )
-from koco_stream.losses import CONSTANT, HINGE, loss_slope, step_at
+from koco_stream.losses import CONSTANT, HINGE, NO_DIFFERENCE, loss_slope, step_at
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
@@ -128,7 +128,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         eta = step_at(eta, params.schedule, s.steps[0])
     y_hat = held(forward(params, s, tile, r, block, k_tt), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
-        wrong = y * y_hat <= s.margin[()]
+        rho = s.margin[()]
+        wrong = y * y_hat - rho <= NO_DIFFERENCE * (abs(y_hat) + abs(rho))
         slope = -y if wrong else 0.0
         s.margin[()] += eta * (params.tube - wrong)
     else:
@@ -200,7 +201,7 @@ class NORMA(SharedKernelLearner):
             matters_if=("loss", ("hinge",)),
         ),
     )
-    numbers_version = 2
+    numbers_version = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     first_row = staticmethod(first_row)
 

@@ -72,7 +72,9 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
         try:
             predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
         except FloatingPointError:
-            assert learner is NOGD or rows == "overflowing", case  # it does not truncate predictions
+            assert learner is NOGD or rows == "overflowing", (
+                case
+            )  # it does not truncate predictions
             continue
         assert np.isfinite(predictions).all(), case
         assert np.isfinite(model.predict(X)).all(), case
