@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,9 +67,10 @@ def koco() -> None:
     the input is wrong.
 
     Files are written only to the store (--store) and the cache folder ($KOCO_CACHE, by default
-    ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits the size of the copies of datasets in the cache
-    folder; the least recently used are removed first. By default they may take half of the disk
-    space that would be free without them.
+    ~/.cache/koco-stream, or a private folder in the temporary directory if there is no home).
+    $KOCO_CACHE_BYTES limits the size of the copies of datasets in the cache folder; the least
+    recently used are removed first. By default they may take half of the disk space that would be
+    free without them.
     """
 
 
@@ -87,6 +89,7 @@ for title, commands in COMMANDS.items():
 def main() -> None:
     """Run the koco command."""
     signal.signal(signal.SIGTERM, interrupt)
+    warnings.formatwarning = lambda message, *_, **__: f"koco: warning: {message}\n"
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     koco(prog_name="koco")

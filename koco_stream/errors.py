@@ -18,6 +18,10 @@ class WrongType(WrongInput, TypeError):
     """The input has a type that is not numeric."""
 
 
+class Damaged(WrongInput):
+    """A table file is not what was written: a hash in it does not match."""
+
+
 class LearnerChanged(WrongInput):
     """The code of a learner is not that of the sweep's beginning. The message names the learner."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +28,7 @@ from flows.scores.means import exact_means, rounded
 from flows.scores.statistics import Friedman
 from flows.tables.rungs import has_rungs, without_rungs
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
 
 LEVEL = 0.05
@@ -114,13 +113,11 @@ class Comparison:
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         tables = {name: found[name].to_pylist() for name in ("summary", "pairs", "blocks")}
         friedman = None if self.friedman is None else self.friedman._asdict()
-        if friedman is not None and math.isinf(friedman["f"]):
-            friedman["f"] = None  # JSON has no infinity
         return {**found, **tables, "friedman": friedman, "repeats": list(self.repeats)}
 
     def to_json(self) -> str:
-        """All of it as JSON."""
-        return json.dumps(self.to_dict())
+        """All of it as JSON, with null for what is not finite."""
+        return json_text(self.to_dict())
 
     def __repr__(self) -> str:
         ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())

@@ -40,14 +40,14 @@ def halves_of(
     They are None where the run did not come so far.
 
     Raises `WrongInput`, with the remedy, if it ended well and its curve lacks a point: that of
-    results that an earlier version has stored, or that were imported.
+    results that an earlier version has stored.
     """
     half = half_of(n_rounds)
     middle, end = points.get((run_id, half)), points.get((run_id, n_rounds))
     if half == 0 or (ended_well and (middle is None or end is None)):
         raise WrongInput(
             f"{where}: run {run_id} has no result at half its rounds ({half:,}): it was stored by"
-            " an earlier version, or imported, or has one round. Compute it again (koco remove"
+            " an earlier version, or has one round. Compute it again (koco remove"
             f" sweep NAME, then koco sweep), or compare with select {ALL!r}"
         )
     at_half, at_end = ((point or {}).get(metric) for point in (middle, end))

@@ -5,7 +5,6 @@ It is a live line on a terminal and a plain line a minute in a log. `koco status
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import socket
@@ -25,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from flows.runtime.console import note, say
 from flows.runtime.processes import locked, start_of
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 if TYPE_CHECKING:
@@ -300,7 +300,7 @@ class SweepProgress:
             seconds_left=self._left() if self.status.state == "running" else None,
             updated=now(),
         )
-        self.file.write_text(json.dumps(asdict(status)) + "\n")
+        self.file.write_text(json_text(asdict(status)) + "\n")
 
 
 def shown_seconds(left: float) -> str:

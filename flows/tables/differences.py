@@ -7,6 +7,7 @@ from typing import Any
 
 from flows.scores.means import difference
 from flows.tables.tables import STREAM, grouped
+from koco_stream.io.files import json_text
 
 Row = dict[str, Any]
 Values = Mapping[str, Hashable]
@@ -141,7 +142,7 @@ def _stream_of(row: Row) -> dict[str, Hashable]:
 
 def _plain(value: Any) -> Hashable:
     """A parameter's value, or its JSON if it is a list or a table."""
-    return json.dumps(value, sort_keys=True) if isinstance(value, list | dict) else value
+    return json_text(value, sort_keys=True) if isinstance(value, list | dict) else value
 
 
 def _text(value: Hashable) -> str:

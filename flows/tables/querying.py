@@ -25,6 +25,7 @@ from flows.tables.tables import (
     summary_table,
 )
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import RUNS
 
@@ -141,7 +142,7 @@ def with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
         if kinds == {int, float}:
             values = [None if value is None else float(value) for value in values]
         elif len(kinds) > 1 or kinds & {list, dict}:  # a column has one type
-            values = [value if value is None else json.dumps(value) for value in values]
+            values = [value if value is None else json_text(value) for value in values]
         table = table.append_column(name, pa.array(values))
     return table
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from koco_stream.io.files import json_text
 from tests.bench.measure import SPREAD, show, spreads
 from tests.bench.preparing import ONE, PEER, TWO
 from tests.bench.public_call import LEARNERS
@@ -258,14 +259,6 @@ CLAIMS: list[tuple[str, float, Callable[[Any], float]]] = [
     ("100,000 small runs: MB of the driver", -1000.0, lambda r: r["sweep"]["small, MB"]),
     ("100,000 small runs: files in the store", -300.0, lambda r: r["sweep"]["small, files"]),
     ("100,000 small runs, swept again: runs computed", -0.0, lambda r: r["sweep"]["small, again"]),
-    *[
-        (
-            f"the simulator on {w} workers: error, in shares",
-            -0.15,
-            lambda r, w=w: abs(r["sweep"][f"simulated, {w}"] - 1.0),
-        )
-        for w in (1, 2, 4)
-    ],
     ("1,000 runs: ray tune's seconds / ours", +10.0, lambda r: r["sweep"]["ray"]),
     ("1,000 runs: Vowpal Wabbit's seconds / ours", +8.0, lambda r: r["sweep"]["VW"]),
     ("1,000 runs: optuna's seconds / ours", +1.8, lambda r: r["sweep"]["optuna"]),
@@ -440,7 +433,7 @@ def keep(found: list[dict[str, Any]], file: Path, about: dict[str, Any]) -> None
     now = {line["claim"]: line for line in found if line["measured"] is not None}
     old = {line["claim"]: line for line in before}
     lines = [now.get(name) or old.get(name) for name, *_ in [*CLAIMS, *BESIDE]]
-    text = json.dumps({**about, "claims": [line for line in lines if line]}, indent=1)
+    text = json_text({**about, "claims": [line for line in lines if line]}, indent=1)
     file.write_text(f"{text}\n")
 
 

@@ -12,9 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from cluster.machine import worker_bytes
-from flows.sweeping.planning import predictions
-from flows.sweeping.request import SweepRequest
 from koco_stream.numerics.llvm.feature_lines import shape_for
 from koco_stream.runs.planner import Limits
 from koco_stream.runs.run import Cohort
@@ -32,7 +29,6 @@ RATES = [1.0, 2.0, 3.0, 4.0, 5.0]
 # Prefect's server takes some seconds of the cores, however long a sweep is.
 WITHOUT = "--no-prefect"
 SINGLE = 8  # of the runs are also run singly
-WORKERS = (1, 2, 4)  # of the simulator
 TURNS = 2  # of the sweep of OjaSON, whose claim is the narrower one, and of these
 
 
@@ -256,59 +252,3 @@ def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
         "small, files": float(files),
         "small, again": float(again.computed),
     }
-
-
-def simulated(folder: Path, cores: set[int]) -> dict[str, float]:
-    """By number of workers, the predicted over the measured wall time of a sweep's computing.
-
-    The costs come from a first run of the sweep with one worker, as they do for a user: from the
-    store.
-    """
-    table = {"name": "dense-stream", "n_rows": 100_000}
-    alphas = [1.25**k for k in range(60)]
-    path = spec(
-        folder,
-        "simulated",
-        table,
-        "OjaSON",
-        sketch_size=10,
-        alpha=alphas,
-        sketch_rate=[1.0, 1.25, 1.5, 1.75, 2.0],
-    )
-    our_sweep(path, folder / "timed", cores, 1, WITHOUT)
-    request = SweepRequest(str(path), str(folder / "timed"))
-    predicted = {
-        row["workers"]: row for row in predictions(request, WORKERS, worker_bytes(1), len(cores))
-    }
-    measured = {
-        workers: our_sweep(path, folder / f"with-{workers}", cores, workers, WITHOUT).computing
-        for workers in WORKERS
-    }
-    ratios = {workers: predicted[workers]["wall"] / measured[workers] for workers in WORKERS}
-    rows = table["n_rows"]
-    show(
-        f"The simulator's prediction of a sweep of {5 * len(alphas)} runs of OjaSON on {rows:,}"
-        f" dense rows, on {len(cores)} cores",
-        [
-            "workers",
-            "cohorts",
-            "predicted, s",
-            "measured, s",
-            "predicted / measured",
-            "predicted efficiency",
-        ],
-        [
-            [
-                w,
-                predicted[w]["cohorts"],
-                predicted[w]["wall"],
-                measured[w],
-                ratios[w],
-                predicted[w]["efficiency"],
-            ]
-            for w in WORKERS
-        ],
-        "Measured: the phase `computing`; the costs are those of a first run of the sweep with one"
-        " worker.",
-    )
-    return {str(workers): ratio for workers, ratio in ratios.items()}

@@ -51,7 +51,7 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
     of them do the sweeps.
     """
     from tests.bench.sweep_beside import beside
-    from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, simulated, two_cores
+    from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, two_cores
 
     if len(cores) < 2:
         print("  (sweep: skipped, it needs two cores)")
@@ -67,9 +67,6 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
             if quick:  # what they compare would be mostly the starting of processes
                 return found
             found |= beside(folder, two)
-            found |= {
-                f"simulated, {workers}": ratio for workers, ratio in simulated(folder, two).items()
-            }
     return found
 
 

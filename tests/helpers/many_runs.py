@@ -3,15 +3,17 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from koco_stream.io.files import canonical_json, text_hash
 from koco_stream.io.paths import AnyPath
+from koco_stream.io.table_file import write_tables
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points, schema
 from koco_stream.types import Array
-from storage.results import file_name, write_tables
+from storage.results import file_name
 from storage.store import open_store
 
 LEARNERS = ("OjaSON", "AdaGrad", "CONKONS")
@@ -32,6 +34,22 @@ def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed:
     note = {"name": sweep, "file": "", "figures": [], "run_ids": runs.column("run_id").to_pylist()}
     (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
     return Path(str(store))
+
+
+def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> None:
+    """A store in which a sweep of `run_ids` has run, with these rows of results and no curves.
+
+    What every row has is filled in, and `run_ids` are those of the rows if they are None.
+    """
+    root = open_store(store)
+    needed = {"order": "as-stored", "params": "{}", "status": "ok"}
+    rows = [{"run_id": f"{k:032x}", **needed, **row} for k, row in enumerate(rows)]
+    for kind, columns, results in (("runs", RUNS, rows), ("curves", CURVES, [])) if rows else ():
+        table = pa.Table.from_pylist(results, schema=schema(columns))
+        write_tables([table], root / "results" / kind / "a.parquet")
+    ids = [row["run_id"] for row in rows] if run_ids is None else run_ids
+    note = {"name": sweep, "file": "", "figures": list(figures), "run_ids": ids}
+    (root / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
 
 
 def drawn_curves(runs: pa.Table) -> pa.Table:

@@ -18,13 +18,14 @@ from flows.report.rows import kernel_matrix
 from flows.report.sections.bounds import newton_bound, son_bound, why_not
 from flows.tables.sweep_runs import runs_of
 from koco_stream import FDSON, ONS
+from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import write_tables
 from koco_stream.losses import curvature_of
-from koco_stream.runs.schemas import CURVES, RUNS, schema
+from koco_stream.runs.schemas import CURVES, schema
 from koco_stream.streams.manifest import load_manifest
-from storage.importing import import_results
 from storage.results import read_curves
-from storage.store import open_store
 from tests.helpers.examples import FORMULAS
+from tests.helpers.many_runs import put
 from tests.helpers.memory import anonymous_peaks
 from tests.helpers.pages import browser, look_at, opened, tables_of
 from tests.helpers.swept import prepared, swept
@@ -74,18 +75,6 @@ def store(tmp_path_factory):
     return store
 
 
-def put(store, sweep, run_ids, rows, *figures):
-    """A store in which a sweep of `run_ids` has run, with these rows of results and no curves."""
-    open_store(store)
-    for kind, columns, results in (("runs", RUNS, rows), ("curves", CURVES, [])) if rows else ():
-        (store / "results" / kind).mkdir(parents=True)
-        table = pa.Table.from_pylist(results, schema=schema(columns))
-        pq.write_table(table, store / "results" / kind / "a.parquet")
-    (store / "sweeps").mkdir(exist_ok=True)
-    note = {"name": sweep, "file": "", "figures": list(figures), "run_ids": run_ids}
-    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
-
-
 @pytest.fixture(scope="module")
 def page(store):
     return write_report(store, "small").path
@@ -127,8 +116,7 @@ def test_report__sorts_by_the_keyboard_and_saves_what_parquet_has(page, store, t
 @pytest.mark.system
 def test_report__saves_no_text_that_a_spreadsheet_takes_for_a_formula(tmp_path):
     rows = [{"dataset": text, "learner": text, "mean_loss": -1.0} for text in FORMULAS]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
-    import_results(tmp_path / "store", tmp_path / "theirs.parquet", "theirs")
+    put(tmp_path / "store", "theirs", None, rows)
     page = write_report(tmp_path / "store", "theirs").path
     with browser() as started, opened(started, page) as (shown, complaints):
         with shown.expect_download() as saved:
@@ -389,17 +377,20 @@ def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_
         )
     ids = [row["run_id"] for row in runs]
     put(store, "many", ids, runs)
-    with pq.ParquetWriter(store / "results" / "curves" / "a.parquet", schema(CURVES)) as writer:
-        for k in range(0, len(runs), 10_000):
-            some = np.array(ids[k : k + 10_000])
-            columns = {
+    curves = (
+        pa.table(
+            {
                 "run_id": np.repeat(some, len(t)),
                 "t": np.tile(t, len(some)),
                 "cumulative_loss": np.tile(np.array(t, float), len(some)),
                 "mistakes": np.tile(t, len(some)),
                 "dictionary_size": pa.nulls(len(some) * len(t), pa.int64()),
-            }
-            writer.write_table(pa.table(columns, schema(CURVES)))
+            },
+            schema(CURVES),
+        )
+        for some in np.array_split(np.array(ids), 10)
+    )
+    write_tables(curves, store_path(store / "results" / "curves" / "a.parquet"))
     del runs, ids
     pa.default_memory_pool().release_unused()
     with anonymous_peaks() as peaks:
