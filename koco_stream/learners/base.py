@@ -8,13 +8,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, warn
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.learners.saved import (
-    load_into,
-    must_draw_alike,
-    restored,
-    save_model,
-    state_arrays,
-)
+from koco_stream.learners.saved import load_into, restored, save_model, state_arrays
 from koco_stream.learners.scan import Algorithm, embed_rows
 from koco_stream.learners.spec import SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
@@ -185,7 +179,7 @@ class Learner(Algorithm, Estimator):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
+        """Load a learner of this class. Raises `WrongInput` if the file is damaged, of another
         format, or of another learner.
         """
         return load_into(
@@ -201,15 +195,12 @@ class Learner(Algorithm, Estimator):
                 del kept["_params"]
                 arrays = state_arrays(kept.pop("_state"))
                 kept["_arrays"] = {name: array.copy() for name, array in arrays.items()}
-                kept["_draws_since"] = self.draws_since
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
         arrays = vars(self).pop("_arrays", None)
-        drew = vars(self).pop("_draws_since", 1)
         if arrays is not None:
-            must_draw_alike(self, drew, "this pickled learner")
             began = type(self)(**self._in_force)
             began._start(self.n_features_in_)
             self._params = began._params

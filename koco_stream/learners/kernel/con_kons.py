@@ -10,7 +10,6 @@ THRESHOLD = Parameter(
     low=1e-6,
     high=0.99,
     matters_if=("dictionary", ("ald",)),
-    later=True,
 )
 
 
@@ -75,14 +74,12 @@ class CONKONS(PROSNKONS):
             str,
             "what stays when a point joins: the weights and A, or the weights only",
             choices=("both", "weights"),
-            later=True,
         ),
         Parameter(
             "dictionary",
             str,
             "which rows join: KORS's sample, or by approximate linear dependence",
             choices=("kors", "ald"),
-            later=True,
         ),
         THRESHOLD,
     )

@@ -104,7 +104,6 @@ class KAWV(KernelNewtonStep):
 
     parameters = (*SHARED, ALPHA, *KERNEL_SHAPE)
     exact = True
-    numbers_version = 1
     step, forward = staticmethod(step), staticmethod(forward)
 
     def __init__(

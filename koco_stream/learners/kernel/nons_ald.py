@@ -65,13 +65,12 @@ class NONSALD(CONKONS):
     parameters = (
         *SHARED,
         ALPHA,
-        replace(THRESHOLD, matters_if=None, later=False),
+        replace(THRESHOLD, matters_if=None),
         CURVATURE,
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,
     )
     curvature_share = 1.0
-    numbers_version = 1
 
     def __init__(
         self,

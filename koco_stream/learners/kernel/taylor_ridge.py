@@ -13,7 +13,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.kernels.dictionary import panels
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.taylor import Taylor, n_taylor, no_taylor, taylor_features, taylor_row
-from koco_stream.learners.spec import Cost, Parameter, Public
+from koco_stream.learners.spec import Cost, Parameter, Public, whole
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -36,7 +36,6 @@ TAYLOR = (
         str,
         "what spans the functions: KORS's dictionary, or fixed Taylor features",
         choices=("kors", "taylor"),
-        later=True,
     ),
     Parameter(
         "taylor_degree",
@@ -45,7 +44,6 @@ TAYLOR = (
         low=1,
         high=20,
         matters_if=("dictionary", ("taylor",)),
-        later=True,
     ),
 )
 
@@ -119,8 +117,8 @@ def has_taylor(q: Public) -> bool:
 
 
 def degree_of(q: Public) -> int:
-    """M, or 0 without Taylor features. A run leaves out a `later` one at its default."""
-    return int(q.get("taylor_degree") or USUAL_DEGREE) if has_taylor(q) else 0
+    """M, or 0 without Taylor features."""
+    return whole(q, "taylor_degree") if has_taylor(q) else 0
 
 
 def taylor_cost(q: Public, d: int) -> Cost:

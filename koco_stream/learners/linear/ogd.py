@@ -130,7 +130,6 @@ class OGD(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION)
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
