@@ -8,7 +8,15 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, warn
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.learners.saved import load_into, restored, save_model, state_arrays
+from koco_stream.learners.saved import (
+    arrays_of,
+    description,
+    read_model,
+    restored,
+    revived,
+    state_arrays,
+    write_model,
+)
 from koco_stream.learners.scan import Algorithm, embed_rows
 from koco_stream.learners.spec import SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
@@ -175,15 +183,16 @@ class Learner(Algorithm, Estimator):
         A loaded learner continues with bit-identical results. A subclass is loaded by its own
         `load`; `koco_stream.load` returns the library's class.
         """
-        save_model(self, Path(path))
+        write_model(Path(path), description(self), arrays_of(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Load a learner of this class. Raises `WrongInput` if the file is damaged, of another
         format, or of another learner.
         """
-        return load_into(
-            path, {cls.registered().__name__: cls}, f"not {cls.__name__}; use koco_stream.load"
+        otherwise = f"not {cls.__name__}; use koco_stream.load"
+        return revived(
+            Path(path), *read_model(Path(path)), {cls.registered().__name__: cls}, otherwise
         )
 
     def __getstate__(self) -> dict[str, Any]:

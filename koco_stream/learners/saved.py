@@ -20,11 +20,6 @@ L = TypeVar("L")
 NOT_SAVED = Frequencies, Holdings  # made again from the seed, or from the points
 
 
-def save_model(model: Any, path: Path) -> None:
-    """Write a learner to the file `path` atomically."""
-    write_model(path, description(model), arrays_of(model))
-
-
 def write_model(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Write a model's header, which has its name as `learner`, and its arrays atomically."""
     with written_atomically(path) as temporary, temporary.open("wb") as handle:
@@ -67,17 +62,6 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     return arrays
 
 
-def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) -> L:
-    """Load a learner from a file that `save_model` wrote, as the class that `classes` has for its
-    name.
-
-    Raises `WrongInput` if the file is truncated, altered, of another format or kind, or,
-    with the message `otherwise`, if its learner is not in `classes`.
-    """
-    header, arrays = read_model(Path(path))
-    return revived(Path(path), header, arrays, classes, otherwise)
-
-
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of a file that `write_model` wrote.
 
@@ -99,12 +83,14 @@ def revived(
     classes: Mapping[str, type[L]],
     otherwise: str,
 ) -> L:
-    """The learner that a `description` and the arrays of its state stand for.
+    """The learner that a `description` and the arrays of its state stand for, as the class that
+    `classes` has for its name.
 
-    Raises `WrongInput` as `load_into` does; the messages name the file `path`.
+    Raises `WrongInput`, with the file `path`, if they do not fit, or, with the message `otherwise`,
+    if its learner is not in `classes`.
     """
     with readable(path):
-        name, learnt = header["learner"], header.get("learnt")
+        name, learnt = header["learner"], header["learnt"]
         if name not in classes:
             raise WrongInput(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
