@@ -95,7 +95,7 @@ def test_nothing_is_random_and_kors_s_parameters_do_not_matter():
     usual = PKAWV.complete({})
     assert PKAWV.stochastic(usual)
     assert "taylor_degree" in PKAWV.irrelevant(usual)
-    assert not {"dictionary", "taylor_degree"} & set(PKAWV.identifying(usual))
+    assert PKAWV.identifying(usual)["dictionary"] == "kors"
     identity = PKAWV.identifying(q)
     assert identity["dictionary"] == "taylor"
     size = StreamSize(1000, 3, 3.0)
