@@ -65,7 +65,7 @@ class Status:
     dashboard: str | None = None
     host: str = ""
     process: int = 0
-    started: int = 0  # when that process was, as `start_of` says; 0 in older files
+    started: int = 0  # when that process was, as `start_of` says
     begun: str = ""
     updated: str = ""
     error: str | None = None
@@ -106,8 +106,7 @@ def is_dead(status: Status) -> bool:
     away, into the past or, by a clock that was wrong, into the future.
     """
     if status.host == socket.gethostname():
-        started = start_of(status.process)
-        return started is None or status.started not in (0, started)
+        return start_of(status.process) != status.started
     silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
     return abs(silent.total_seconds()) > SILENT_SECONDS
 

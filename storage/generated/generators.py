@@ -17,7 +17,7 @@ from storage.preparing.prepare import Preparing, prepare_source
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import ParallelMap, Piece, Source
 
-VERSION = 2  # version 1 scaled the rows of ill-conditioned to a mean square norm of 1
+VERSION = 1  # of the rows that are made of the same parameters
 LIMIT = 2**63
 TABLES: dict[str, Callable[..., Piece]] = {
     "ill-conditioned": ill_conditioned,

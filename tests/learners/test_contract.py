@@ -165,14 +165,6 @@ def test_saved__cut_or_altered_file_is_refused(name, data, tmp_path_factory):
         koco_stream.load(path)
 
 
-def test_saved__newer_format_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("koco_stream.learners.saved.FORMAT", 2)
-    make("OGD").partial_fit(X, Y).save(tmp_path / "m.koco")
-    monkeypatch.setattr("koco_stream.learners.saved.FORMAT", 1)
-    with pytest.raises(WrongInput, match=r"format 2.*upgrade"):
-        koco_stream.load(tmp_path / "m.koco")
-
-
 @every_learner
 @pytest.mark.parametrize(
     ("rows", "labels", "message"),

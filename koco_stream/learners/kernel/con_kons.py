@@ -59,7 +59,6 @@ class CONKONS(PROSNKONS):
             str,
             "what stays when a point joins: the weights and A, or the weights only",
             choices=("both", "weights"),
-            later=True,
         ),
     )
     restart = False

@@ -226,7 +226,6 @@ class DualSGD(DictionaryLearner):
 
     parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
     always_stochastic = True
-    numbers_version = draws_since = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
 

@@ -101,7 +101,6 @@ class KAWV(KernelNewtonStep):
 
     parameters = (*SHARED, ALPHA, *KERNEL_SHAPE)
     exact = True
-    numbers_version = 2
     step, forward = staticmethod(step), staticmethod(forward)
 
     def __init__(

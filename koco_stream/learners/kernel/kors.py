@@ -255,7 +255,6 @@ class KORS(DictionaryLearner):
         *KERNEL_SHAPE,
     )
     always_stochastic = True
-    numbers_version = 2
     unused = ("loss", "clip")
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)

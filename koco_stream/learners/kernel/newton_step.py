@@ -339,7 +339,6 @@ class KernelNewtonStep(SharedKernelLearner):
     """The base of KONS, where all points join the sketch, and Sketched-KONS, where some do."""
 
     exact: ClassVar[bool]
-    numbers_version = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     with_room, joined = staticmethod(with_room), staticmethod(joined)
     look_ahead = staticmethod(look_ahead)

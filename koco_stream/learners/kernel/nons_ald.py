@@ -78,7 +78,6 @@ class NONSALD(PROSNKONS):
     )
     curvature_share = 1.0
     restart = always_stochastic = False
-    numbers_version = 2
 
     def __init__(
         self,

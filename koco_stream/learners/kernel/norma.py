@@ -201,7 +201,6 @@ class NORMA(SharedKernelLearner):
             matters_if=("loss", ("hinge",)),
         ),
     )
-    numbers_version = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     first_row = staticmethod(first_row)
 

@@ -256,7 +256,6 @@ class PKAWV(DictionaryLearner):
 
     parameters = (*SHARED, ALPHA, *SAMPLING, *KERNEL_SHAPE)
     always_stochastic = True
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined, embed = staticmethod(joined), staticmethod(embed)

@@ -290,7 +290,6 @@ class PROSNKONS(DictionaryLearner):
     curvature_share = 0.5
     restart: ClassVar[bool] = True
     always_stochastic = True
-    numbers_version = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined, embed = staticmethod(joined), staticmethod(embed)
