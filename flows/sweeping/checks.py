@@ -13,7 +13,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
-from koco_stream.runs.cost_model import Costs, DataSize
+from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
 from koco_stream.runs.rungs import Rungs
@@ -31,8 +31,7 @@ class CheckedSweep:
 
     The steps of a sweep share and update it. It is not a dataclass on purpose, because Prefect
     traverses every list and dataclass that is passed to a task. `sweep` is given if its file was
-    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned,
-    with these `costs` and for so many `workers`.
+    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned.
     Raises `WrongInput` if the sweep file, a dataset or the store cannot be used.
     """
 
@@ -48,7 +47,6 @@ class CheckedSweep:
         self.runs = all_runs(self.sweep, self.manifests)
         self.missing = self.not_in_store(self.runs)
         self.cohorts: Sequence[Cohort] = ()
-        self.costs, self.workers = Costs({}), 1
 
     def _known_manifests(self) -> dict[str, Manifest | None]:
         """Manifests of the sweep's datasets, by name; None if not generated yet."""

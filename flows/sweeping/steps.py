@@ -95,8 +95,7 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
         if engine.client is None:
             raise
         raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
-    checked.cohorts, checked.costs = planned.cohorts, planned.costs
-    checked.workers = limits.workers
+    checked.cohorts = planned.cohorts
 
 
 def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) -> None:
@@ -104,7 +103,6 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
     from cluster.reporting import reports_to
-    from flows.sweeping.time_left import TimeLeft
 
     request, name = checked.request, checked.sweep.name
     # the workers compute, so this process has time to import what the report needs
@@ -118,7 +116,7 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     for reference in {file for run in checked.missing for file in run.files}:
         send(request.store, reference.code)
     work = (request.store, name, checked.cohorts, receive, request.block_rows)
-    progress.time_left = TimeLeft(checked.cohorts, checked.costs, checked.workers)
+    progress.plan(checked.cohorts, checked.sizes)
     with reports_to(engine.client, progress.hear):
         if engine.client is None:
             run_serially(*work)

@@ -142,7 +142,7 @@ def run_cohort(
     done = found = resumed(checkpoint, run_states, cohort.later)
     done = done or continued(store, cohort, reader.n_rows, run_states)
     known, spent = rounds_of(run_states), scan_seconds(run_states)
-    reporter = Reporter(cohort.cohort_id, reader.n_rows, done, spent)
+    reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
@@ -275,7 +275,7 @@ def advance_runs(
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
     if growing:
         block_rows = min(block_rows, GROWING_ROWS)
-    done, seconds = first, scan_seconds(run_states)
+    done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
         labels = BlockLabels.of(block.labels, reader)
         rows = {
@@ -285,10 +285,10 @@ def advance_runs(
         for k, (intercept, group) in enumerate(groups):
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
-                seconds += advance_group(live, rows[intercept], labels, points)
+                advance_group(live, rows[intercept], labels, points)
             if reporter is not None:
                 rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
-                reporter.tell(rounds, len(run_states), seconds)
+                reporter.tell(rounds, len(run_states))
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
@@ -335,8 +335,8 @@ def bytes_of(run_states: list[RunState]) -> int:
 
 def advance_group(
     run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
-) -> float:
-    """Advance a group of runs that share a scan over one block of rows; returns its seconds.
+) -> None:
+    """Advance a group of runs that share a scan over one block of rows.
 
     The time is added to the runs in equal shares. An exception from one run's learner ends that run
     as failed, with the rounds of earlier blocks counted. An exception from shared work ends all
@@ -369,7 +369,6 @@ def advance_group(
                 [done[i] for i in mine],
                 points,
             )
-    return seconds * len(run_states)
 
 
 def count(

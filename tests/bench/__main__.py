@@ -29,7 +29,6 @@ GROUPS = (
     "sweep",
     "classes",
     "metrics",
-    "time-left",
 )
 PACKAGES = (
     "koco-stream",
@@ -87,7 +86,6 @@ def main() -> None:
     from tests.bench.sketches import sketches
     from tests.bench.streaming import streaming
     from tests.bench.sweeping import sweeping
-    from tests.bench.time_left import time_left
     from tests.bench.whole_runs import whole_runs
 
     print(
@@ -138,7 +136,6 @@ def main() -> None:
         "sweep": lambda: sweeping(cores, quick),
         "classes": lambda: classes(repetitions, quick),
         "metrics": lambda: metrics(repetitions, quick),
-        "time-left": lambda: time_left(cores, quick),
     }
     for name in (name for name in work if name in groups):
         group_begun(name)
