@@ -13,7 +13,6 @@ import click
 from properdocs.structure.files import File
 
 from flows.cli import koco
-from flows.reproduce.benchmark_page import benchmark_page
 from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SEED, SHARED
@@ -279,6 +278,5 @@ MADE = {
     "commands.md": commands_page,
     "tables.md": tables_page,
     "learners.md": learners_page,
-    "benchmark.md": benchmark_page,
     "speed.md": speed_page,
 }

@@ -1,6 +1,6 @@
 """Outcome of a reproduction: what its page and the terminal say."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from flows.report.drawing import Claim, Figure, Flag
@@ -16,8 +16,7 @@ class Reproduction:
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
     sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs. `glance` has titles with a line each, and `findings` are
-    sentences on what came out; both are for the first screen.
+    number of failed runs.
     """
 
     target: Target
@@ -27,8 +26,6 @@ class Reproduction:
     figures: list[tuple[str, Figure]]
     searches: list[tuple[str, Figure]]
     failed: int
-    glance: list[tuple[str, str]] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
 
     @property
     def sweeps(self) -> list[str]:
@@ -93,7 +90,6 @@ class Reproduction:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         lines = [
-            *self.findings,
             *(
                 f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
                 f" | came out: {one.came_out}"
@@ -102,7 +98,7 @@ class Reproduction:
             *(
                 f"not tested: {figure.title} ({sweep})"
                 for sweep, figure in self.figures
-                if not figure.claims and not self.findings
+                if not figure.claims and not self.is_ours
             ),
             f"{self.target.name}: {self.summary}",
         ]

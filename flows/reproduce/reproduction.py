@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from flows.comparing.blocks import Blocks
-from flows.comparing.comparison import Comparison
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.drawing import Claim, Figure, Flag
@@ -22,7 +21,6 @@ from flows.reproduce.benchmark import (
     table_of,
 )
 from flows.reproduce.benchmark_figure import part_figures
-from flows.reproduce.findings import at_a_glance, findings
 from flows.reproduce.outcome import Reproduction
 from flows.reproduce.targets import (
     QUICK_GENERATED,
@@ -93,7 +91,7 @@ def reproduce(
     sets = datasets_of(target, store, data, workers)
     at_hand = [one.name for one in sets if one.manifest]
     figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
-    failed, parts, compared = 0, dict[str, Blocks](), dict[str, Comparison]()
+    failed, parts = 0, dict[str, Blocks]()
     stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
     for sweep in (*target.sweeps, *stand_ins, *target.searches):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
@@ -107,9 +105,9 @@ def reproduce(
         if sweep in PARTS:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
-            compared[sweep] = comparison_of_part(parts[sweep])
             kept = None if quick else kept_table()
-            drawn = part_figures(PARTS[sweep], parts[sweep], compared[sweep], kept)
+            compared = comparison_of_part(parts[sweep])
+            drawn = part_figures(PARTS[sweep], parts[sweep], compared, kept)
             figures += [(outcome["sweep"], one) for one in drawn]
             continue
         runs = runs_of(store, outcome["sweep"])
@@ -129,9 +127,8 @@ def reproduce(
         ]
         for sweep, dataset, what in target.stand_ins
     ]
-    found = at_a_glance(compared), findings(compared)
     flags = flags_of(target, sets, quick, failed)
-    done = Reproduction(target, quick, flags, rows, figures, searches, failed, *found)
+    done = Reproduction(target, quick, flags, rows, figures, searches, failed)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
     return done, str(write_pages(store, done.name, "reproduction", done=done))
