@@ -147,7 +147,7 @@ def write_sweep_report(store: str, name: str) -> str:
     """
     if len(sweep_note(store, name)["run_ids"]) > MANY_RUNS:
         written = subprocess.run(
-            [sys.executable, "-m", "flows.cli", "report", name, "--store", store],
+            [sys.executable, "-m", "flows", "report", name, "--store", store],
             capture_output=True,
             text=True,
             check=False,

@@ -17,13 +17,7 @@ from koco_stream.types import Array
 
 
 def theorem_1_curved(
-    *,
-    alpha: float,
-    w_norm2: float,
-    d_eff: float,
-    rounds: int,
-    curvature: float,
-    lipschitz: float,
+    *, alpha: float, w_norm2: float, d_eff: float, rounds: int, curvature: float, lipschitz: float
 ) -> float:
     """The bound on the regret of KONS for η_t = σ > 0 (ICML, Theorem 1, second form).
 

@@ -102,7 +102,7 @@ def our_sweep(
     command = [
         sys.executable,
         "-m",
-        "flows.cli",
+        "flows",
         "sweep",
         str(path),
         "--store",
