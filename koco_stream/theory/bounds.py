@@ -129,8 +129,8 @@ def son_theorem_3(
     """The bound on the regret of `FDSON` for one k (SON, Theorem 3).
 
     ½α‖w‖² + 2(CL)² Σ η_t + 2m/(2(σ + η_T)) ln(1 + tr(SᵀS)/(2mα))
-    + (m + 1)Ω_k/(2(m + 1 − k)(σ + η_T)α). The print, for an Algorithm 2 that keeps m − 1 rows, has m
-    for both m + 1 and 2m; `FDSON` keeps m rows and a buffer of m more (docs/errata.md, S17).
+    + (m + 1)Ω_k/(2(m + 1 − k)(σ + η_T)α). The print has m for both m + 1 and 2m: its Algorithm 2
+    keeps m − 1 rows, and `FDSON` m and a buffer of m more (docs/errata.md, S17).
 
     Parameters
     ----------
