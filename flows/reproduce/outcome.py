@@ -15,8 +15,7 @@ class Reproduction:
     """Outcome of reproducing a target.
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
-    sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs.
+    sweeps, each with the name of the sweep. `failed` is the number of failed runs.
     """
 
     target: Target
@@ -24,13 +23,12 @@ class Reproduction:
     flags: list[Flag]
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
-    searches: list[tuple[str, Figure]]
     failed: int
 
     @property
     def sweeps(self) -> list[str]:
         """The names of the sweeps that were run."""
-        return list(dict.fromkeys(sweep for sweep, _ in self.figures + self.searches))
+        return list(dict.fromkeys(sweep for sweep, _ in self.figures))
 
     @property
     def name(self) -> str:
@@ -70,7 +68,7 @@ class Reproduction:
 
     @property
     def claims(self) -> list[tuple[str, Claim]]:
-        """The claims of all figures except those of searches, each with the name of its sweep."""
+        """The claims of all figures, each with the name of its sweep."""
         return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
 
     @property

@@ -90,10 +90,9 @@ def reproduce(
         )
     sets = datasets_of(target, store, data, workers)
     at_hand = [one.name for one in sets if one.manifest]
-    figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
-    failed, parts = 0, dict[str, Blocks]()
+    figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
     stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
-    for sweep in (*target.sweeps, *stand_ins, *target.searches):
+    for sweep in (*target.sweeps, *stand_ins):
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
         if path is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
@@ -116,7 +115,7 @@ def reproduce(
             if sweep in stand_ins
             else FIGURES[target.figure](store, runs)
         )
-        (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
+        figures.append((outcome["sweep"], figure))
     rows = [one.row for one in sets]
     rows += [
         [
@@ -128,7 +127,7 @@ def reproduce(
         for sweep, dataset, what in target.stand_ins
     ]
     flags = flags_of(target, sets, quick, failed)
-    done = Reproduction(target, quick, flags, rows, figures, searches, failed)
+    done = Reproduction(target, quick, flags, rows, figures, failed)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
     return done, str(write_pages(store, done.name, "reproduction", done=done))
@@ -141,7 +140,7 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
     The paper's other datasets follow as not compared.
     """
     wanted = dict.fromkeys(
-        name for sweep in target.sweeps + target.searches for name in prepared_datasets(sweep)
+        name for sweep in target.sweeps for name in prepared_datasets(sweep)
     )
     if target.figure == TAKES_MORE:
         wanted |= dict.fromkeys(target.datasets)

@@ -40,8 +40,6 @@ class Target:
     figure : str
         Name of the figure that is drawn from each sweep; empty for the parts of the benchmark,
         whose figures are comparisons.
-    searches : tuple of str
-        Sweeps over what the paper does not state; their claims do not count.
     datasets : tuple of str
         The paper's datasets, by their names in the catalogue.
     stand_ins : tuple of (str, str, str)
@@ -52,7 +50,6 @@ class Target:
     about: str
     sweeps: tuple[str, ...]
     figure: str
-    searches: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     stand_ins: tuple[tuple[str, str, str], ...] = ()
 
@@ -96,7 +93,6 @@ TARGETS = {
             " baselines",
             ("poster-regression", "poster-classification"),
             "poster-tables",
-            ("poster-regression-stored", "poster-classification-readings"),
             _datasets_of(PROS),
             (
                 (

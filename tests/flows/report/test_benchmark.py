@@ -176,9 +176,9 @@ def test_page_of_the_benchmark__speaks_of_no_paper_and_names_a_dataset_once():
     assert [one.words for one in flags] == [
         "Only in part: census (the test set); mnist (the test set)"
     ]
-    done = Reproduction(target, False, flags, [one.row for one in sets], [], [], 0)
+    done = Reproduction(target, False, flags, [one.row for one in sets], [], 0)
     assert done.title == "The benchmark"
     assert not [one for one in (*done.claim_columns, *done.set_columns) if "paper" in one]
-    other = Reproduction(target_named("son-figure-1"), False, [], [], [], [], 0)
+    other = Reproduction(target_named("son-figure-1"), False, [], [], [], 0)
     assert other.title == "Reproducing son-figure-1"
     assert "The paper says" in other.claim_columns
