@@ -139,9 +139,7 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
     """
-    wanted = dict.fromkeys(
-        name for sweep in target.sweeps for name in prepared_datasets(sweep)
-    )
+    wanted = dict.fromkeys(name for sweep in target.sweeps for name in prepared_datasets(sweep))
     if target.figure == TAKES_MORE:
         wanted |= dict.fromkeys(target.datasets)
     found = []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
-from flows.sweeping.halving import all_equal, losses_of, rungs_of, stages
+from flows.sweeping.halving import measured, rungs_of, stages
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Configuration
 from koco_stream.errors import WrongInput
@@ -111,12 +111,12 @@ class CheckedSweep:
         """
         search, spaces, store = self.sweep.search, self.sweep.spaces, self.request.store
         if search is not None and spaces:
-            return tpe.stages(self.runs, spaces, search, lambda ids: tpe.values_of(store, ids))
+            return tpe.stages(self.runs, spaces, search, lambda ids: measured(store, ids, True))
         return stages(
             self.runs,
             self.n_rows,
             self.sweep.halving,
-            lambda run_ids: losses_of(store, run_ids),
+            lambda ids: measured(store, ids, False),
             decisions,
         )
 
@@ -134,25 +134,18 @@ class CheckedSweep:
         With halving, they are the stages if the first configurations go on. Of a search that learns
         from results, only the next batch is known.
         """
-        if self.sweep.halving is None:
-            done, batch = self._next_batch()
-            return done, [batch]
-        expected = list(stages(self.runs, self.n_rows, self.sweep.halving, all_equal, []))
-        missing = [self.not_in_store(runs) for runs in expected]
-        return sum(map(len, expected)) - sum(map(len, missing)), missing
-
-    def _next_batch(self) -> tuple[int, list[Run]]:
-        """The number of runs that the store has, and those to compute next.
-
-        Without a search that learns from results, these are all that it lacks.
-        """
-        done = 0
-        for stage in self.stages([]) if self.sweep.spaces else [self.runs]:
-            missing = self.not_in_store(stage)
-            done += len(stage) - len(missing)
-            if missing:
-                return done, missing
-        return done, []
+        halving, spaces = self.sweep.halving, self.sweep.spaces
+        # before anything is computed, all configurations are equally good
+        equal = stages(self.runs, self.n_rows, halving, lambda ids: dict.fromkeys(ids, 0.0), [])
+        done, missing = 0, list[list[Run]]()
+        for stage in self.stages([]) if spaces else equal:
+            lacks = self.not_in_store(stage)
+            done += len(stage) - len(lacks)
+            if lacks or not spaces:
+                missing.append(lacks)
+            if lacks and spaces:
+                break
+        return done, missing
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:

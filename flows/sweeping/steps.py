@@ -115,13 +115,13 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
 
     for reference in {file for run in checked.missing for file in run.files}:
         send(request.store, reference.code)
-    work = (request.store, name, checked.cohorts, receive, request.block_rows)
+    work = (request.store, name, checked.cohorts, receive)
     progress.plan(checked.cohorts, checked.sizes)
     with reports_to(engine.client, progress.hear):
         if engine.client is None:
             run_serially(*work)
         else:
-            run_on_dask(engine.client, *work, patience_of(request.cluster))
+            run_on_dask(engine.client, *work, patience=patience_of(request.cluster))
 
 
 def _import_report() -> None:

@@ -108,11 +108,11 @@ def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step,
         (status,) = statuses(store)
         assert status.seconds_left == progress._left()
         assert status.rounds_per_second > 0
-        progress.receive(Receipt(cohorts[0].cohort_id, 2, 2, 0, 10, 1.0, 1.0))
+        progress.receive(Receipt(cohorts[0].cohort_id, 2, 2, 0, 10, 1.0))
         progress._update()
         assert progress.task.remaining == planned[1]
         for part in (planned[1] // 4, planned[1] - planned[1] // 4):  # it was split
-            progress.receive(Receipt("of a part", 1, 0, 0, part, 1.0, 1.0))
+            progress.receive(Receipt("of a part", 1, 0, 0, part, 1.0))
         progress._update()
         assert progress._left() == 0.0
 
@@ -128,7 +128,7 @@ def test_log__has_runs_speed_and_time_left_in_a_line(tmp_path, capsys):
             progress._update()
         progress._line()
         assert re.search(r"  0 of 2 runs, [\d,]+ rounds/s, 180 s left\n", capsys.readouterr().err)
-        progress.receive(Receipt(cohort_of(1.0).cohort_id, 1, 1, 0, 10, 1.0, 1.0))
-        progress.receive(Receipt(cohort_of(2.0).cohort_id, 1, 0, 1, 10, 1.0, 1.0))
+        progress.receive(Receipt(cohort_of(1.0).cohort_id, 1, 1, 0, 10, 1.0))
+        progress.receive(Receipt(cohort_of(2.0).cohort_id, 1, 0, 1, 10, 1.0))
         said = capsys.readouterr().err
         assert re.search(r"  2 of 2 runs, [\d,]+ rounds/s, 1 diverged, 1 failed\n", said)

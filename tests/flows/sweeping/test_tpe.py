@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.sweeping.dry_run import dry_run_of
+from flows.sweeping.halving import measured
 from flows.sweeping.planning import predictions
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, Space, points
 from flows.sweeping.steps import PLAIN, run_cohorts, run_sweep
-from flows.sweeping.tpe import FIRST, stages, suggested, values_of
+from flows.sweeping.tpe import FIRST, stages, suggested
 from koco_stream import WrongInput
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
@@ -255,8 +256,8 @@ def test_value__is_the_error_rate_where_there_are_classes(tmp_path, small_store,
     text = SWEEP.replace("samples = 16", "samples = 1")
     koco("sweep", written(tmp_path, text), "--store", small_store, status=0)
     rows = tables(small_store)[0]
-    found = values_of(str(small_store), [row["run_id"] for row in rows])
-    assert found == {
+    ids = [row["run_id"] for row in rows]
+    assert measured(str(small_store), ids, errors=True) == {
         row["run_id"]: row["error_rate" if row["dataset"] == "sparse" else "mean_loss"]
         for row in rows
         if row["status"] == "ok"
