@@ -1,11 +1,11 @@
 """Dask settings and environment variables for sweeps, on this machine and on remote workers."""
 
-import json
 import os
 from collections.abc import Mapping
 
 from cluster.site import Site
 from koco_stream.io.cache import cache_folder
+from koco_stream.io.files import json_text
 
 ONE_THREAD = {
     name: "1"
@@ -57,7 +57,7 @@ def settings_of(prefixes: tuple[str, ...]) -> dict[str, object]:
 def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
     """Dask settings as environment variables."""
     return {
-        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json.dumps(value)
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json_text(value)
         if isinstance(value, dict)
         else str(value)
         for name, value in settings.items()

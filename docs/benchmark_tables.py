@@ -24,7 +24,7 @@ koco reproduce benchmark --data FOLDER --store store
 ```
 
 FOLDER has the datasets' files ([Data](data.md)). The page that the command writes has the same
-tables, and `koco explore` shows each of the runs."""
+tables."""
 
 HOW = """\
 ## How it was made

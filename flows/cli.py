@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import koco_stream
 from flows.commands.cluster import cluster
 from flows.commands.compare import compare
 from flows.commands.data import datasets, prepare, verify
-from flows.commands.explore import explore
 from flows.commands.housekeeping import compact, list_sweeps, remove
 from flows.commands.learners import learners
 from flows.commands.nightly import accept, nightly, serve
@@ -67,14 +67,15 @@ def koco() -> None:
     the input is wrong.
 
     Files are written only to the store (--store) and the cache folder ($KOCO_CACHE, by default
-    ~/.cache/koco-stream). $KOCO_CACHE_BYTES limits the size of the copies of datasets in the cache
-    folder; the least recently used are removed first. By default they may take half of the disk
-    space that would be free without them.
+    ~/.cache/koco-stream, or a private folder in the temporary directory if there is no home).
+    $KOCO_CACHE_BYTES limits the size of the copies of datasets in the cache folder; the least
+    recently used are removed first. By default they may take half of the disk space that would be
+    free without them.
     """
 
 
 COMMANDS = {
-    "Run a sweep": (prepare, sweep, status, results, compare, report, explore),
+    "Run a sweep": (prepare, sweep, status, results, compare, report),
     "List": (datasets, learners, list_sweeps),
     "Reproduce papers": (reproduce,),
     "Repeat sweeps": (nightly, accept, serve),
@@ -88,6 +89,7 @@ for title, commands in COMMANDS.items():
 def main() -> None:
     """Run the koco command."""
     signal.signal(signal.SIGTERM, interrupt)
+    warnings.formatwarning = lambda message, *_, **__: f"koco: warning: {message}\n"
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     koco(prog_name="koco")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -56,7 +57,7 @@ def sweep(
     cluster : str
         `local`, a scheduler's address, or a site.
     retry_failed : bool
-        Whether runs that have failed are run again.
+        Whether runs that have failed, or whose windows or predictions are gone, are run again.
     certificates : str, optional
         Folder of certificates, for `tls://` addresses and sites.
     insecure : bool
@@ -240,21 +241,29 @@ class SweepResult:
 
 
 def _check_main() -> None:
-    """Raise `WrongInput` if a script calls this outside of `if __name__ == "__main__":`.
-
-    Python imports the script again in each worker process, which would start the sweep once more.
+    """Raise `WrongInput` if workers could not import the script that calls this, or would start the
+    sweep once more: Python imports it again in each of their processes.
     """
-    frame = sys._getframe()
-    while frame.f_back is not None:
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    origin = spec.origin if spec else getattr(main, "__file__", None)
+    if origin is None or (spec and spec.name.endswith("__main__")):
+        return  # typed in, a notebook, or a package that is run: it is not imported again
+    path, line = Path(origin), 0
+    if not path.is_file():
+        raise WrongInput(
+            f"workers import this script again, and {origin} is not a file: put the script in a"
+            " file, or give workers=0 to run in this process"
+        )
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and Path(frame.f_code.co_filename) == path:
+            line = frame.f_lineno
         frame = frame.f_back
-    path = Path(frame.f_code.co_filename)
-    if frame.f_code.co_name != "<module>" or not path.is_file():
-        return  # typed in, a notebook, or a thread
     try:
         tree = ast.parse(path.read_bytes())
-    except SyntaxError:
+    except (SyntaxError, ValueError):
         return  # not the text of what runs
-    line = frame.f_lineno
     for part in tree.body:
         if part.lineno <= line <= (part.end_lineno or line):
             if isinstance(part, ast.If) and "__name__" in ast.unparse(part.test):

@@ -1,7 +1,10 @@
-"""Errors caused by wrong input or an unavailable store.
+"""Errors caused by wrong input or an unavailable store, and warnings.
 
 Their messages name the file and line, what was found there, and the remedy.
 """
+
+import sys
+import warnings
 
 
 class WrongInput(ValueError):
@@ -15,6 +18,10 @@ class WrongType(WrongInput, TypeError):
     """The input has a type that is not numeric."""
 
 
+class Damaged(WrongInput):
+    """A table file is not what was written: a hash in it does not match."""
+
+
 class LearnerChanged(WrongInput):
     """The code of a learner is not that of the sweep's beginning. The message names the learner."""
 
@@ -24,6 +31,14 @@ class StoreUnavailable(OSError):
 
     The command line prints the remedy and exits with status 1.
     """
+
+
+def warn(message: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the caller that is not of this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("koco_stream."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def nearest(word: str, words: list[str]) -> str:

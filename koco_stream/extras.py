@@ -23,8 +23,6 @@ EXTRAS = {
     "river": "river",
     "vowpalwabbit": "vw",
     "optuna": "search",
-    "duckdb": "explore",
-    "plotly": "explore",
 }
 
 

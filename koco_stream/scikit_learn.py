@@ -12,14 +12,13 @@ scores in a tie.
 """
 
 import inspect
-import warnings
 from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, WrongType, nearest
+from koco_stream.errors import WrongInput, WrongType, nearest, warn
 from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.types import Array
 
@@ -119,11 +118,10 @@ def not_fitted(model: Any) -> Exception:
 
 def warn_of_column_vector() -> None:
     """Warn, with scikit-learn's warning if installed, that (n, 1) labels were read as (n,)."""
-    warnings.warn(
+    warn(
         "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
         " says the same",
         _of_scikit_learn("DataConversionWarning", UserWarning),
-        stacklevel=4,
     )
 
 
@@ -145,9 +143,7 @@ def check_feature_names(model: str, known: Array | None, X: Any) -> None:
     names = feature_names(X)
     if (names is None) != (known is None):
         has, fitted = ("does not have valid", "with") if names is None else ("has", "without")
-        warnings.warn(
-            f"X {has} feature names, but {model} was fitted {fitted} feature names", stacklevel=5
-        )
+        warn(f"X {has} feature names, but {model} was fitted {fitted} feature names")
     if names is None or known is None or (names.size == known.size and (names == known).all()):
         return
     unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))

@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.engine.result_file import read_result, result_files_folder
+from koco_stream.errors import Damaged
 from koco_stream.io.files import remove_unfinished
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.runs.schemas import RUNS, schema
 from storage.results import (
     KEYS,
@@ -28,7 +30,6 @@ from storage.results import (
     with_curves,
     without,
     without_failed,
-    write_tables,
 )
 from storage.store import LOCK
 
@@ -89,6 +90,20 @@ def compact(store: AnyPath) -> tuple[int, int]:
     return before, len(table_files(store, "runs"))
 
 
+def remove_damaged(store: AnyPath) -> list[StorePath]:
+    """Remove the damaged result files, whose runs are then not in the store; says which."""
+    removed = []
+    for file in result_files(store):
+        try:
+            read_result(file)
+        except FileNotFoundError:  # another process has collected it
+            pass
+        except Damaged:
+            file.remove()
+            removed.append(file)
+    return removed
+
+
 def remove_left(store: AnyPath) -> None:
     """Delete unfinished files that terminated processes left in a store.
 
@@ -114,9 +129,8 @@ def _collect(store: AnyPath, everything: bool) -> int:
     new = []
     for file in result_files(store):
         with suppress(FileNotFoundError):  # another process has collected it
-            # without the curves, which are most of it; a damaged file is left where it is
-            if (table := read_result(file)) is not None:
-                new.append((file, conformed(RUNS, table)))
+            # without the curves, which are most of it
+            new.append((file, conformed(RUNS, read_result(file))))
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [rows_in(file, KEYS) for file in files]
@@ -189,4 +203,4 @@ def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> l
 
 
 def _curves_in(file: StorePath) -> pa.Table:
-    return curves_of(file.read_table(["run_id", "curve"]))
+    return curves_of(read_table(file, ["run_id", "curve"]))

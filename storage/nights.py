@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from koco_stream.io.files import content_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.table_file import write_tables
 from koco_stream.runs.schemas import RUNS, Column, schema
-from storage.results import conformed, named, read_curves, read_runs, write_tables
+from storage.results import conformed, read_curves, read_runs, rows_in
 
 IDENTITY = (
     "dataset",
@@ -129,8 +130,7 @@ def read_nights(store: AnyPath, sweep: str) -> pa.Table:
     file = _file(store, "history", sweep)
     if not file.is_file():
         return schema(HISTORY).empty_table()
-    with named(file, "move it away, and the next nightly run begins a new history"):
-        return conformed(HISTORY, file.read_table())
+    return rows_in(file, HISTORY)
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
@@ -162,8 +162,7 @@ def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
     file = _file(store, "accepted", sweep)
     if not file.is_file():
         return None
-    with named(file, f"accept a night whose numbers are right: koco nightly accept {sweep}"):
-        return conformed(NUMBERS, file.read_table())
+    return rows_in(file, NUMBERS)
 
 
 def numbers_of(store: AnyPath) -> pa.Table:

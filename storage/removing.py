@@ -11,18 +11,18 @@ call completes the work.
 from collections.abc import Iterator, Set
 from functools import partial
 
-import pyarrow.parquet as pq
-
 from koco_stream.engine.checkpoint import checkpoints
 from koco_stream.engine.result_file import read_result
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.table_file import check, groups_of, opened, write_tables
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import dataset_path, datasets_path
 from storage.collecting import collect
 from storage.results import (
     KEYS,
+    OF_COHORTS,
     file_name,
     ids_of,
     repeated,
@@ -31,11 +31,8 @@ from storage.results import (
     table_files,
     with_curves,
     without,
-    write_tables,
 )
 from storage.store import LOCK, staging_folder
-
-OF_COHORTS = ("windows", "predictions")  # tables with a file for each cohort
 
 
 def remove_dataset(store: AnyPath, name: str) -> None:
@@ -81,29 +78,17 @@ def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]
         for each in (file, curves / file.name):
             yield each, _shared(sum(each.sizes()), ids)
     for file in result_files(store):
-        table = read_result(file)
-        if table is not None:
-            yield file, _shared(sum(file.sizes()), ids_of(table))
+        yield file, _shared(sum(file.sizes()), ids_of(read_result(file)))
     for name in OF_COHORTS:
         for file in table_files(store, name):
             sizes: dict[str, float] = {}
-            for run_id, _, n_bytes in _row_groups(file.metadata()):
-                sizes[run_id] = sizes.get(run_id, 0.0) + n_bytes
+            for group in groups_of(file):
+                sizes[group.first] = sizes.get(group.first, 0.0) + group.n_bytes
             yield file, sizes
 
 
 def _shared(n_bytes: int, run_ids: Set[str]) -> dict[str, float]:
     return {run_id: n_bytes / len(run_ids) for run_id in run_ids}
-
-
-def _row_groups(metadata: pq.FileMetaData) -> Iterator[tuple[str, int, int]]:
-    """Yield the run, number and bytes of each row group of a file that has one or more a run."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        if group.num_rows:
-            run_id = str(group.column(0).statistics.min)
-            columns = map(group.column, range(group.num_columns))
-            yield run_id, number, sum(column.total_compressed_size for column in columns)
 
 
 def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
@@ -133,14 +118,13 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:
     """Remove runs from a file that has row groups for each run; the others are copied."""
-    groups = list(_row_groups(file.metadata()))
-    kept = [number for run_id, number, _ in groups if run_id not in run_ids]
+    groups = groups_of(file)
+    kept = [number for number, group in enumerate(groups) if group.first not in run_ids]
     if not kept:
         file.remove()
     elif len(kept) < len(groups):
-        with file.local() as path, file.written() as temporary, pq.ParquetFile(path) as source:
-            with pq.ParquetWriter(
-                temporary, source.schema_arrow, compression="zstd", write_page_checksum=True
-            ) as writer:
-                for number in kept:
-                    writer.write_table(source.read_row_group(number))
+        with file.local() as path:  # an object cannot be read and replaced at once
+            check(store_path(path))
+            opened(
+                store_path(path), lambda rows, _: write_tables(map(rows.read_row_group, kept), file)
+            )

@@ -7,17 +7,17 @@ collected or not. Windows and predictions have a file for each cohort, which is 
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from koco_stream.engine.result_file import read_result, result_files_folder
-from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.table_file import groups_of, named, read_table
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
 from storage.later_parameters import with_later_defaults
@@ -25,6 +25,9 @@ from storage.later_parameters import with_later_defaults
 ATTEMPTS = 20
 FAILED = "failed"
 KEYS = tuple(column for column in RUNS if column.name in ("run_id", "status"))
+OF_COHORTS = {"windows": WINDOWS, "predictions": PREDICTIONS}  # they have a file for each cohort
+# the column of `runs` that says whether a run has rows in such a table
+ASKED = {"windows": "window", "predictions": "kept_predictions"}
 T = TypeVar("T")
 # runs, with the columns run_id and status at least, and a function that reads their curves
 WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
@@ -43,10 +46,13 @@ def result_files(store: AnyPath) -> list[StorePath]:
 def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
     """Run ids of all runs in the store.
 
-    With `but_failed`, failed runs are left out, so that they are repeated.
+    With `but_failed`, those that failed, or whose windows or predictions are gone, are left out, so
+    that they are repeated.
     """
-    runs = read_runs(store, ["run_id", "status"])
-    return ids_of(without_failed(runs) if but_failed else runs)
+    if not but_failed:
+        return ids_of(read_runs(store, ["run_id", "status"]))
+    runs = without_failed(read_runs(store, LACKING))
+    return ids_of(runs).difference(*(lacking(store, table, runs) for table in OF_COHORTS))
 
 
 def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
@@ -66,51 +72,75 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
     """Read the table `curves`.
 
     With `run_ids`, only the curves of these runs are read, with little memory even from large
-    tables.
+    tables. Raises `WrongInput` also if a run has done rounds and has no curve.
     """
-    only = None if run_ids is None else pc.field("run_id").isin(pa.array(run_ids, pa.string()))
+    only = None if run_ids is None else set(run_ids)
 
-    def curves(file: StorePath, table: pa.Table) -> WithCurves:
+    def curves(file: StorePath, table: pa.Table) -> tuple[set[str], WithCurves]:
         conformed(KEYS, table)  # raises if it is no table of runs
         if only is not None:
-            table = table.filter(only)
+            table = table.filter(among(table, only))
+        due = ids_of(table.filter(pc.greater(table.column("rounds"), 0)))
         if "curve" in table.column_names:
-            return table, partial(curves_of, table)
-        return with_curves(store, file, table, only)
+            return due, (table, partial(curves_of, table))
+        return due, with_curves(store, file, table, only)
 
-    return pa.concat_tables(curves_once(_read_each(store, curves, ["run_id", "status"])))
+    each = _read_each(store, curves, ["run_id", "status", "rounds"])
+    found = pa.concat_tables(curves_once([of_file for _, of_file in each]))
+    _check_all_there(store, "curves", set().union(*(due for due, _ in each)) - ids_of(found))
+    return found
 
 
 def read_windows(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
     """Read the table `windows` of these runs, sorted by run and round."""
-    return _read_of_cohorts(store, "windows", WINDOWS, run_ids).sort_by(
+    return _read_of_cohorts(store, "windows", run_ids).sort_by(
         [("run_id", "ascending"), ("first", "ascending")]
     )
 
 
 def read_predictions(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
     """Read the table `predictions` of these runs, sorted by run and round."""
-    return _read_of_cohorts(store, "predictions", PREDICTIONS, run_ids).sort_by(
+    return _read_of_cohorts(store, "predictions", run_ids).sort_by(
         [("run_id", "ascending"), ("t", "ascending")]
     )
 
 
-def _read_of_cohorts(
-    store: AnyPath, table: str, columns: tuple[Column, ...], run_ids: Sequence[str]
-) -> pa.Table:
+def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.Table:
     """The rows of these runs in a table that has a file for each cohort.
 
     A cohort that was killed after it had written its file, and whose runs were then in another
-    cohort, has left them twice: each run is taken from one file.
+    cohort, has left them twice: each run is taken from one file. Raises `WrongInput` also if a run
+    should have rows, and has none.
     """
+    columns = OF_COHORTS[table]
     left, found = set(run_ids), [pa.Table.from_batches([], schema(columns))]
     for file in table_files(store, table):
-        only = pc.field("run_id").isin(pa.array(sorted(left), pa.string()))
-        with named(file):
-            rows = conformed(columns, file.read_table(only=only))
-        found.append(rows)
-        left -= ids_of(rows)
+        found.append(rows_in(file, columns, left))
+        left -= ids_of(found[-1])
+    if left:
+        _check_all_there(store, table, left & lacking(store, table, read_runs(store, LACKING)))
     return pa.concat_tables(found)
+
+
+LACKING = ("run_id", "status", "rounds", *ASKED.values())  # columns that `lacking` needs
+
+
+def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
+    """Ids of those of `runs` that should have rows in a table of cohorts, and have none."""
+    asked = pc.and_(pc.greater(runs.column(ASKED[table]), 0), pc.greater(runs.column("rounds"), 0))
+    due = ids_of(without_failed(runs.filter(asked)))
+    for file in table_files(store, table) if due else ():
+        due -= {group.first for group in groups_of(file)}
+    return due
+
+
+def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
+    """Raise `WrongInput` if rows of runs are missing."""
+    if missing:
+        raise WrongInput(
+            f"{store_path(store)}/results/{table} lacks the rows of {len(missing):,} run(s),"
+            f" such as {min(missing)}; koco verify says what to do"
+        )
 
 
 def file_name(runs: pa.Table) -> str:
@@ -123,7 +153,7 @@ def file_name(runs: pa.Table) -> str:
 def _read_each(
     store: AnyPath, read: Callable[[StorePath, pa.Table], T], columns: Sequence[str]
 ) -> list[T]:
-    """Apply `read` to every runs file, with these columns, and then to every undamaged result file.
+    """Apply `read` to every runs file, with these columns, and then to every result file.
 
     Another process may be collecting meanwhile. Result files are therefore listed first, so that
     each run is seen at least once; if a file has disappeared, everything is read again.
@@ -134,9 +164,9 @@ def _read_each(
         collected = []
         for file in table_files(store, "runs"):
             with named(file):
-                collected.append(read(file, read_columns(file, columns)))
+                collected.append(read(file, read_table(file, columns)))
         tables = [(file, read_result(file)) for file in uncollected]
-        return collected + [read(file, table) for file, table in tables if table is not None]
+        return collected + [read(file, table) for file, table in tables]
 
     return repeated(found)
 
@@ -149,40 +179,18 @@ def repeated(work: Callable[[], T]) -> T:
     return work()
 
 
-def read_columns(file: StorePath, names: Sequence[str] | None = None) -> pa.Table:
-    """Read columns of a file of a table; None reads all.
-
-    All columns are read, too, if the file, of an older version, lacks one of them.
-
-    Raises `WrongInput` for a damaged file.
-    """
-    with named(file):
-        try:
-            return file.read_table(None if names is None else list(names))
-        except pa.ArrowInvalid:
-            return file.read_table()
-
-
 # Functions that collecting uses too.
 
 
-@contextmanager
-def named(
-    file: StorePath, remedy: str = "remove it, and the sweeps will repeat its runs"
-) -> Iterator[None]:
-    """Context in which a file of a table is read. Raises `WrongInput` if it is damaged."""
-    try:
-        yield
-    except (FileNotFoundError, StoreUnavailable):
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise WrongInput(f"{file} cannot be read ({error}); {remedy}") from error
+def rows_in(
+    file: StorePath, columns: tuple[Column, ...], run_ids: Iterable[str] | None = None
+) -> pa.Table:
+    """The rows of a file with these columns; with `run_ids`, those of these runs.
 
-
-def rows_in(file: StorePath, columns: tuple[Column, ...]) -> pa.Table:
-    """The rows of a file with these columns. Raises `WrongInput` if it is damaged."""
+    Raises `WrongInput` if it cannot be read.
+    """
     with named(file):
-        return conformed(columns, read_columns(file, [column.name for column in columns]))
+        return conformed(columns, read_table(file, [column.name for column in columns], run_ids))
 
 
 def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
@@ -192,9 +200,9 @@ def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
     if one is of another kind, or if a row lacks something (see `koco_stream.runs.row_checks`).
     """
     check_rows(table, {column.name for column in columns})
-    made = []
+    made, names = [], set(table.column_names)
     for column in columns:
-        if column.name not in table.column_names:
+        if column.name not in names:
             made.append(pa.nulls(table.num_rows, column.type))
             continue
         try:
@@ -206,7 +214,7 @@ def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
 
 def ids_of(table: pa.Table) -> set[str]:
     """Run ids of a table."""
-    return set(table.column("run_id").to_pylist())
+    return set(pc.unique(table.column("run_id")).to_pylist())
 
 
 def only_failed(runs: pa.Table) -> pa.Table:
@@ -241,12 +249,12 @@ def first_of_each(table: pa.Table) -> pa.Table:
 
 
 def with_curves(
-    store: AnyPath, file: StorePath, runs: pa.Table, only: pc.Expression | None = None
+    store: AnyPath, file: StorePath, runs: pa.Table, only: Set[str] | None = None
 ) -> WithCurves:
     """Runs of a runs file, and a function that reads their curves.
 
     Both are empty if another process replaced the curves file of an interrupted collection; the
-    runs are then in the file of that process too. `only` filters the curves. Raises
+    runs are then in the file of that process too. `only` these curves are read. Raises
     `FileNotFoundError` if the runs file itself has disappeared.
     """
     none = schema(CURVES).empty_table
@@ -254,8 +262,7 @@ def with_curves(
         return runs, none
     path = store_path(store) / "results" / "curves" / file.name
     try:
-        with named(path):
-            curves = conformed(CURVES, path.read_table(only=only))
+        curves = rows_in(path, CURVES, only)
     except FileNotFoundError:
         if not file.is_file():
             raise
@@ -289,19 +296,3 @@ def curves_of(results: pa.Table) -> pa.Table:
     flat = pa.Table.from_struct_array(fields)
     flat = flat.add_column(0, "run_id", results.column("run_id").combine_chunks().take(which))
     return conformed(CURVES, flat)
-
-
-def write_tables(tables: Iterable[pa.Table], file: StorePath) -> None:
-    """Write tables with one schema to one Parquet file, with one table in memory at a time."""
-    each = iter(tables)
-    first = next(each)
-    with (
-        file.written() as temporary,
-        pq.ParquetWriter(
-            temporary, first.schema, compression="zstd", write_page_checksum=True
-        ) as writer,
-    ):
-        if first.num_rows:
-            writer.write_table(first)
-        for table in each:
-            writer.write_table(table)

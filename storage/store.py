@@ -13,6 +13,7 @@ from psutil import pid_exists
 
 import koco_stream
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 1
@@ -28,7 +29,7 @@ def open_store(where: AnyPath) -> StorePath:
     store = store_path(where)
     if not check_store(store):
         (store / MARK).write_text(
-            json.dumps({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n"
+            json_text({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n"
         )
     return store
 

@@ -6,15 +6,30 @@ import pyarrow as pa
 
 from koco_stream.engine.result_file import read_result
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import AnyPath
-from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
+from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.io.table_file import check
+from koco_stream.runs.schemas import CURVES, RUNS, Column
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of
-from storage.results import KEYS, conformed, file_name, result_files, table_files
+from storage.results import (
+    LACKING,
+    OF_COHORTS,
+    file_name,
+    lacking,
+    read_runs,
+    result_files,
+    rows_in,
+    table_files,
+)
 from storage.sources.source import Piece, concatenated
 
-TABLES = {"curves": CURVES, "windows": WINDOWS, "predictions": PREDICTIONS, "runs": RUNS}
+# of the tables whose rows are looked at, their columns
+TABLES: dict[str, tuple[Column, ...]] = {
+    "curves": CURVES,
+    "runs": RUNS,
+    **dict.fromkeys(("windows", "predictions", "halving"), ()),
+}
 # first manifest format whose identity hash is that of `storage.preparing.shards`
 IDENTITY_SINCE = 2
 
@@ -89,36 +104,42 @@ def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
 
 
 def result_problems(store: AnyPath) -> list[str]:
-    """Describe what is wrong with the result tables, one line per problem.
+    """Describe what is wrong with the result tables, and with those of nightly runs, one line per
+    problem.
 
-    Checks page checksums, columns, names of runs files (hashes of their runs), and their curves.
+    Checks the hashes of all files, the columns and names of those of runs (hashes of their runs)
+    and of curves, and that runs have their curves, windows and predictions.
     """
-    problems = []
-    curves = {path.name for path in table_files(store, "curves")}
-    tables = [file for name in TABLES for file in table_files(store, name)]
-    for path in (*result_files(store), *tables):
+    root, problems = store_path(store), []
+    curves = {path.name for path in table_files(root, "curves")}
+    tables = [file for name in TABLES for file in table_files(root, name)]
+    others = [file for name in ("history", "accepted") for file in (root / name).files(".parquet")]
+    for path in (*result_files(root), *tables, *others):
         folder = str(path).split("/")[-2]
-        again = "remove it and the file of runs of its name" if folder == "curves" else "remove it"
         try:
-            table = path.read_table()
-            if folder == "parts" and read_result(path) is None:
-                raise pa.ArrowInvalid("it has not the columns of a result file")
-            conformed(TABLES.get(folder, KEYS), table)
+            check(path)
+            if folder == "parts":
+                read_result(path)
+            elif columns := TABLES.get(folder):
+                table = rows_in(path, columns)
         except FileNotFoundError:  # another process has collected the file
             continue
-        except (OSError, KeyError, pa.ArrowInvalid) as error:
-            problems.append(
-                f"{path} cannot be read ({error}); {again}, and its runs will be run again"
-            )
+        except WrongInput as error:
+            problems.append(str(error))
             continue
+        again = "remove it, and the sweeps will compute its runs again"
         if folder == "runs" and path.name not in curves:
-            problems.append(
-                f"{path}: the curves of its runs are missing; remove it, and its runs will be run"
-                " again"
-            )
+            problems.append(f"{path}: the curves of its runs are missing; {again}")
         elif folder == "runs" and file_name(table) != path.name:
-            problems.append(
-                f"{path} does not hold the runs of its name; remove it, and its runs will be run"
-                " again"
-            )
+            problems.append(f"{path} does not hold the runs of its name; {again}")
+    if not problems:
+        runs = read_runs(root, LACKING)
+        problems += [
+            f"{root}/results/{table} lacks the rows of {n:,} run(s); koco sweep --retry-failed will"
+            " compute them again"
+            for table in OF_COHORTS
+            if (n := len(lacking(root, table, runs)))
+        ]
+    for name in (root / "nights").names():
+        problems += result_problems(root / "nights" / name)
     return problems

@@ -63,8 +63,6 @@ print("fine")
         ("click", ["--help"]),
         ("distributed", ["sweep", "ill-conditioned", "--dry-run"]),
         ("prefect", ["serve"]),
-        ("duckdb", ["explore"]),
-        ("plotly", ["explore"]),
         ("cryptography", ["cluster", "certificates", "--host", "localhost", "certificates"]),
     ],
 )

@@ -1,10 +1,10 @@
-"""The commands `koco cluster show`, `koco cluster simulate` and `koco cluster certificates`."""
+"""The commands `koco cluster show` and `koco cluster certificates`."""
 
 from pathlib import Path
 
 import click
 
-from flows.commands.shared import JSON, STORE, example, show
+from flows.commands.shared import example
 
 
 @click.group()
@@ -26,66 +26,6 @@ def cluster_show(site: str) -> None:
     from cluster.site import read_site
 
     click.echo(submission(read_site(site)).rstrip("\n"))
-
-
-@cluster.command()
-@click.argument("spec", type=click.Path(path_type=Path))
-@STORE
-@click.option(
-    "--workers",
-    "counts",
-    multiple=True,
-    type=click.IntRange(min=1),
-    help="Number of workers; may be repeated.  [default: 10, 100, 1,000 and 10,000]",
-)
-@click.option(
-    "--cores",
-    type=click.IntRange(min=1),
-    help="Cores that all workers share.  [default: each has its own]",
-)
-@click.option(
-    "--memory",
-    type=click.FloatRange(min=0.1),
-    default=4.0,
-    show_default=True,
-    help="Memory of a worker, in GiB.",
-)
-@click.option(
-    "--deaths-an-hour",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="How often each worker dies.",
-)
-@JSON
-@example("koco cluster simulate ill-conditioned --workers 100 --workers 1000 --deaths-an-hour 0.1")
-def simulate(
-    spec: Path,
-    store: str,
-    counts: tuple[int, ...],
-    cores: int | None,
-    memory: float,
-    deaths_an_hour: float,
-    as_json: bool,
-) -> None:
-    """Predict how long the sweep in SPEC would take on clusters of other sizes.
-
-    Nothing is run. For each size, the real plan is made. Its costs come from finished runs of this
-    machine in the store, if there are any. wall is the total time in seconds, efficiency the share
-    of the workers' time spent on cohorts, and scheduler the share of time in which the scheduler is
-    busy.
-    """
-    from flows.sweeping.planning import PREDICTED, predictions
-    from flows.sweeping.request import SweepRequest
-
-    sizes = counts or (10, 100, 1000, 10_000)
-    show(
-        predictions(
-            SweepRequest(str(spec), store), sizes, int(memory * 2**30), cores, deaths_an_hour
-        ),
-        PREDICTED,
-        as_json,
-    )
 
 
 @cluster.command()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, show
+from koco_stream.io.files import json_text
 
 if TYPE_CHECKING:
     from flows.housekeeping.removal import Removal
@@ -53,7 +53,7 @@ def compact(store: str, as_json: bool) -> None:
 
     before, after = compact_results(existing_store(store))
     click.echo(
-        json.dumps({"before": before, "after": after})
+        json_text({"before": before, "after": after})
         if as_json
         else f"files of the table runs: {before} before, {after} now"
     )
@@ -138,7 +138,7 @@ def _remove(removal: Removal, dry_run: bool, as_json: bool) -> None:
         "removed": not dry_run,
     }
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json_text(told))
         return
     runs = f", {removal.runs:,} runs" if removal.kind == "sweep" else ""
     kept = f"; {removal.runs_kept:,} runs of other sweeps stay" if removal.runs_kept else ""

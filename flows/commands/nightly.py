@@ -1,12 +1,12 @@
 """The commands `koco nightly`, `koco nightly accept` and `koco serve`."""
 
-import json
 from pathlib import Path
 
 import click
 
 from flows.commands.shared import JSON, STORE, example, of_a_sweep
 from flows.sweeping.request import SweepRequest
+from koco_stream.io.files import json_text
 
 EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
 
@@ -46,7 +46,7 @@ def nightly(request: SweepRequest, accepting: bool, claims: str | None, as_json:
     name = summary["sweep"]
     click.echo(f"its results: koco results --night {name} --store {request.store}", err=True)
     click.echo(
-        json.dumps(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
+        json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )
     if summary["result"] in FAILING and not accepting:
         raise SystemExit(1)

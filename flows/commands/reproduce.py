@@ -1,12 +1,12 @@
 """The command `koco reproduce`."""
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
 from flows.commands.shared import JSON, STORE, WORKERS, example
+from koco_stream.io.files import json_text
 
 
 @click.command()
@@ -55,7 +55,7 @@ def reproduce(
     done, page = reproduce_target(target, store, data, quick, workers, cluster)
     if as_json:
         click.echo(
-            json.dumps(
+            json_text(
                 {
                     "target": target,
                     "quick": quick,

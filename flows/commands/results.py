@@ -44,13 +44,6 @@ from flows.tables.text import line_width
 @click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter.")
 @click.option("--descending", is_flag=True, help="With --sort: the largest first.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
-@click.option(
-    "--import",
-    "imported",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="First add results made elsewhere, from a Parquet file, as a sweep named by --sweep.",
-)
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
@@ -64,7 +57,6 @@ def results(
     as_json: bool,
     as_csv: bool,
     arrow: Path | None,
-    imported: Path | None,
     **asked: Any,
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
@@ -96,12 +88,6 @@ def results(
         )
     if name is not None and night is not None:
         raise click.UsageError("--sweep and --night cannot be combined; choose one")
-    if imported is not None:
-        from storage.importing import import_results
-
-        name = name or imported.stem
-        new, rows = import_results(store, imported, name)
-        click.echo(f"{imported}: {new:,} of {rows:,} rows are new, as sweep {name}", err=True)
     query = Query(sweep=night or name, columns=_names(columns), group=_names(group), **asked)
     root = existing_store(store)
     answered = answer(night_of(root, night) if night else root, query)

@@ -1,7 +1,6 @@
 """Shared by all subcommands: common options, error handling, and tables on the terminal."""
 
 import errno
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from cluster.machine import cores
 from flows.runtime.console import wrapped
 from flows.sweeping.request import SweepRequest
 from flows.tables.text import text_table
+from koco_stream.io.files import json_text
 
 STORE = click.option(
     "--store",
@@ -28,6 +28,7 @@ STORE = click.option(
     ),
 )
 NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
+TOO_LONG = "a file's name has at most 255 bytes; choose a shorter one"
 KEPT = "finished work is kept. To continue:"  # the command that was run follows
 CLUSTER = click.option(
     "--cluster",
@@ -119,6 +120,9 @@ class Usage(click.Group):
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except (OSError, MemoryError, RuntimeError) as error:
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+                click.echo(wrapped(f"koco: {error.filename or error}: {TOO_LONG}"), err=True)
+                ctx.exit(2)
             kept = f"; {KEPT} {again}" if ctx.invoked_subcommand in ("sweep", "nightly") else ""
             click.echo(wrapped(f"koco: {reason_of(error)}{kept}"), err=True)
             ctx.exit(1)
@@ -182,7 +186,7 @@ def show(rows: Iterable[dict[str, Any]], columns: tuple[str, ...], as_json: bool
     """Print some columns of rows as JSON, or those that hold anything as an aligned table."""
     rows = list(rows)
     if as_json:
-        click.echo(json.dumps([{c: row[c] for c in columns} for row in rows], default=str))
+        click.echo(json_text([{c: row[c] for c in columns} for row in rows]))
         return
     shown = [c for c in columns if not rows or any(row[c] not in (None, "") for row in rows)]
     click.echo(text_table(shown, [[row[c] for c in shown] for row in rows]))

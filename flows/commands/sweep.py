@@ -1,6 +1,5 @@
 """The commands `koco sweep` and `koco status`."""
 
-import json
 import sys
 
 import click
@@ -9,6 +8,7 @@ from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, sh
 from flows.runtime.console import wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest
+from koco_stream.io.files import json_text
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -36,7 +36,11 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     type=click.IntRange(min=1),
     help="Rows read at a time; results do not depend on it.  [default: 4096 or more]",
 )
-@click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed.")
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help="Repeat the runs that have failed, or whose windows or predictions are gone.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @click.option(
     "--prefect/--no-prefect",
@@ -57,7 +61,7 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
 
         planned = dry_run_of(request)
         click.echo(
-            json.dumps(planned)
+            json_text(planned)
             if as_json
             else "\n".join(
                 wrapped(f"{name}: {in_words(value)}", sys.stdout) for name, value in planned.items()
@@ -88,7 +92,7 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) ->
             f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}",
             err=True,
         )
-    click.echo(json.dumps(summary) if as_json else f"report: {summary['report']}")
+    click.echo(json_text(summary) if as_json else f"report: {summary['report']}")
     if failed:
         raise SystemExit(1)
 

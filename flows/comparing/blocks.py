@@ -1,6 +1,7 @@
 """Blocks: what each learner comes to on each dataset and order, with its best configuration."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +13,12 @@ import pyarrow.compute as pc
 
 from flows.comparing.counted import ALL, ERROR, FIRST_HALF, LOSS
 from flows.comparing.halves import Points, halves_of, points_of
+from flows.scores.constant import CONSTANT, JUDGED, beats_constant
+from flows.scores.means import known_of, mean, means
 from flows.tables.data_seeds import DATA_SEED, data_seeds_together
+from flows.tables.parameters import sort_key
 from flows.tables.rungs import STREAM
-from flows.tables.tables import CONSTANT, dataset_text, grouped, lists_of, rows_of, stream_text
+from flows.tables.tables import dataset_text, grouped, lists_of, rows_of, stream_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
 from koco_stream.types import Array
@@ -40,17 +44,20 @@ class Block:
         of which more is better are negated), and infinity is a learner that failed.
     params : list of str
         The chosen configurations, as JSON.
-    failed : list of bool
-        Whether every configuration of the learner failed or diverged in some repeat, or the chosen
-        one did after the half by which it was chosen.
+    failed : list of str
+        Why a learner has no result: what its chosen configuration, or every one, came to in some
+        repeats; empty if it has one.
     seconds : list of (float or None)
         Seconds a round of each learner's chosen configuration, the mean over repeats.
     beats_constant : list of (bool or None)
-        Whether it is better than `Constant` on the same streams; None where that is not known.
+        Whether it is better than `Constant` on the same streams, as a whole; None where that is not
+        known.
     losses : list of str
         The losses by which the chosen configurations are measured.
     choices : int
         From how many configurations a learner's was chosen, at most.
+    lacking : str
+        Which of the learners' repeats are left out, and why; empty if none are.
     """
 
     title: str
@@ -58,11 +65,12 @@ class Block:
     metric: str
     scores: Array
     params: list[str]
-    failed: list[bool]
+    failed: list[str]
     seconds: list[float | None]
     beats_constant: list[bool | None]
     losses: list[str]
     choices: int
+    lacking: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,13 +91,16 @@ class Scored:
     score: float
 
 
-def blocks_of(store: AnyPath, runs: pa.Table, select: str, metric: str | None) -> Blocks:
+def blocks_of(
+    store: AnyPath, runs: pa.Table, select: str, metric: str | None, datasets: Iterable[str] = ()
+) -> Blocks:
     """The blocks of runs with the columns `COLUMNS`, as `with_predictions` leaves them.
 
-    A block of which a learner has no runs is left out. `Constant` is one of the learners if it has
-    run wherever all others have.
+    A block of which a learner has no runs is left out, and so is one of the `datasets` that has
+    none at all. `Constant` is one of the learners if it has run wherever all others have.
     """
-    together = data_seeds_together(runs, sorted(set(runs.column("dataset").to_pylist())))
+    there = set(runs.column("dataset").to_pylist())
+    together = data_seeds_together(runs, sorted(there))
     others = [name for name in METRICS if name != metric and name in together.column_names]
     streams = _by_stream(together.drop_columns(others))
     learners = {name for found in streams for name in _learners(found)}
@@ -108,6 +119,10 @@ def blocks_of(store: AnyPath, runs: pa.Table, select: str, metric: str | None) -
             blocks.append(made)
         else:
             left_out.append(f"{_title_of(found)} is left out: {made}")
+    left_out += [
+        f"{name} is left out: it has no runs of the learners"
+        for name in sorted({*datasets} - there)
+    ]
     return Blocks(sorted(learners), blocks, left_out)
 
 
@@ -115,7 +130,8 @@ def _by_stream(runs: pa.Table) -> list[pa.Table]:
     """The runs of each stream, sorted by title. Only one stream's are made rows at a time."""
     keys = list(zip(*lists_of(runs, [*STREAM, "max_rows"]), strict=True))
     places = grouped(range(runs.num_rows), lambda place: keys[place])
-    return sorted((runs.take(found) for found in places.values()), key=_title_of)
+    # those that have one title by their key
+    return sorted((runs.take(places[key]) for key in sorted(places, key=str)), key=_title_of)
 
 
 def _learners(runs: pa.Table) -> set[str]:
@@ -143,73 +159,111 @@ def _block(
     if missing:
         return f"it has no runs of {', '.join(missing)}"
     metric = metric or _usual_metric(rows)
-    repeats = common_repeats(list(by_learner.values()))
+    repeats, lacking = common_repeats(by_learner)
     scored = partial(_scored, rounds=_stream_rounds(rows), metric=metric, points=points)
     chosen, choices = dict[str, tuple[str, list[Scored]]](), 0
     for learner in learners:
-        complete = list[tuple[str, list[Scored]]]()
         configurations = grouped(
             by_learner[learner], lambda row: (row["params"], row["learner_code"] or "")
         )
-        for (params, _), found in sorted(configurations.items()):
-            of_repeats = _in_repeats(found, repeats, metric)
-            if of_repeats is not None:
-                complete.append((params, list(map(scored, of_repeats))))
-        if not repeats or not complete:
-            return f"no configuration of {learner} has {metric} in each order of all learners"
+        complete = [
+            (params, list(map(scored, of_repeats)))
+            for params, code in sorted(configurations)
+            if (of_repeats := _in_repeats(configurations[params, code], repeats, metric))
+        ]
+        if not complete:
+            why = f" ({lacking})" if lacking else ""
+            return f"no configuration of {learner} has {metric} in each repeat{why}"
         choices = max(choices, len(complete))
-        chosen[learner] = min(complete, key=lambda one: _mean(run.chosen_by for run in one[1]))
-    return _made(rows[0], metric, chosen, choices, points is None)
+        merits = means([run.chosen_by for run in runs] for _, runs in complete)
+        chosen[learner] = complete[int(merits.argmin())]  # of equal ones the first, by its text
+    return _made(rows[0], metric, chosen, choices, lacking)
 
 
 def _made(
-    row: Row, metric: str, chosen: Mapping[str, tuple[str, list[Scored]]], choices: int, whole: bool
+    row: Row,
+    metric: str,
+    chosen: Mapping[str, tuple[str, list[Scored]]],
+    choices: int,
+    lacking: str,
 ) -> Block:
-    """The block of the chosen configurations; with `whole`, they are scored on whole streams."""
-    scores = np.array([[one.score for one in runs] for _, runs in chosen.values()]).T
-    failed = np.isinf(scores).any(axis=0)
-    scores[:, failed] = np.inf
-    constants = [
-        [one.row.get(f"constant_{metric}") if whole else None for one in runs]
-        for _, runs in chosen.values()
-    ]
+    """The block of the chosen configurations."""
+    runs_of = [runs for _, runs in chosen.values()]
+    scores = np.array([[one.score for one in runs] for runs in runs_of]).T
+    failed = [_why(runs) for runs in runs_of]
+    scores[:, [bool(why) for why in failed]] = np.inf
     beats = [
-        None if name == CONSTANT or any(value is None for value in known) else bool(mine < limit)
-        for name, known, mine, limit in zip(
-            chosen,
-            constants,
-            scores.mean(axis=0),
-            [_mean(value or 0.0 for value in known) for known in constants],
-            strict=True,
-        )
+        beats_constant(name, *_judged(runs)) for name, runs in zip(chosen, runs_of, strict=True)
     ]
+    if any(one is not None for one in beats):
+        beats = [False if why else one for why, one in zip(failed, beats, strict=True)]
     return Block(
         _title(row),
         DATA_SEED.sub("", str(row["dataset"])).split(",")[0],
         metric,
         scores,
         [params for params, _ in chosen.values()],
-        [bool(one) for one in failed],
-        [_seconds_a_round(one.row for one in runs) for _, runs in chosen.values()],
+        failed,
+        [_seconds_a_round(one.row for one in runs) for runs in runs_of],
         beats,
-        sorted({str(one.row["loss"]) for _, runs in chosen.values() for one in runs}),
+        sorted({str(one.row["loss"]) for runs in runs_of for one in runs}),
         choices,
+        lacking,
     )
 
 
-def common_repeats(of_learners: Sequence[Sequence[Row]]) -> list[Repeat]:
-    """The orders that all learners have, with the learner seeds that all have that have some."""
-    orders = [{(row["data"], row["order_seed"]) for row in rows} for rows in of_learners]
-    seeds = [{row["learner_seed"] for row in rows} - {None} for rows in of_learners]
-    common = set.intersection(*orders)
-    drawn = [one for one in seeds if one]
-    with_seeds = set.intersection(*drawn) if drawn else {None}
-    return sorted(
-        ((data, order, seed) for data, order in common for seed in with_seeds),
+def _why(runs: Sequence[Scored]) -> str:
+    """Why runs have no result, by how they ended: `1 of 3 repeats diverged`; empty if all have."""
+    ends = Counter(
+        "came to no number" if one.row["status"] == "ok" else str(one.row["status"])
+        for one in runs
+        if math.isinf(one.score)
+    )
+    return ", ".join(f"{n} of {len(runs)} repeats {end}" for end, n in sorted(ends.items()))
+
+
+def _judged(runs: Sequence[Scored]) -> list[float | None]:
+    """The means of the columns `JUDGED`, or None where one of the runs has none."""
+    columns = ([one.row[name] for one in runs] for name in JUDGED)
+    return known_of(means([] if None in values else values for values in columns))
+
+
+def common_repeats(by_learner: Mapping[str, Sequence[Row]]) -> tuple[list[Repeat], str]:
+    """The orders that all learners have, with the learner seeds that all have that have some.
+
+    The second is a sentence on those that are left out, and why; empty if none are.
+    """
+    orders = {n: {(row["data"], row["order_seed"]) for row in by_learner[n]} for n in by_learner}
+    seeds = {n: {row["learner_seed"] for row in by_learner[n]} - {None} for n in by_learner}
+    seeds = {name: found for name, found in seeds.items() if found} or {"": {None}}
+    repeats = sorted(
+        (
+            (data, order, seed)
+            for data, order in set.intersection(*orders.values())
+            for seed in set.intersection(*seeds.values())
+        ),
         key=lambda repeat: [
             (value is not None, value or 0) for value in (str(repeat[0]), *repeat[1:])
         ],
     )
+    every = {
+        "order": (orders, set.union(*orders.values())),
+        "learner seed": (seeds, set.union(*seeds.values())),
+    }
+    said = [
+        f"{name} has no runs with {what} {', '.join(gone)}"
+        for what, (of_learners, whole) in every.items()
+        for name, found in of_learners.items()
+        if (gone := sorted({_named(one) for one in whole - found}, key=sort_key))
+    ]
+    total = math.prod(len(whole) for _, whole in every.values())
+    left = f"{total - len(repeats)} of {total} repeats are left out: {'; '.join(said)}"
+    return repeats, left if said else ""
+
+
+def _named(one: Any) -> str:
+    """An order by its seed, or else by its data; a learner seed as it is."""
+    return str(one if not isinstance(one, tuple) else one[0] if one[1] is None else one[1])[:12]
 
 
 def _in_repeats(rows: Sequence[Row], repeats: Sequence[Repeat], metric: str) -> list[Row] | None:
@@ -218,10 +272,11 @@ def _in_repeats(rows: Sequence[Row], repeats: Sequence[Repeat], metric: str) -> 
     A run of a learner that draws nothing is the same for all learner seeds. A run that ended well
     but was not asked for the metric is missing.
     """
-    by_repeat = dict[Repeat, Row]()
-    for row in rows:
-        if row["status"] != "ok" or row[metric] is not None:
-            by_repeat[row["data"], row["order_seed"], row["learner_seed"]] = row
+    by_repeat = {
+        (row["data"], row["order_seed"], row["learner_seed"]): row
+        for row in sorted(rows, key=lambda row: (row["status"] == "ok", row["run_id"]))
+        if row["status"] != "ok" or row[metric] is not None
+    }
     found = [
         by_repeat.get((data, order, seed), by_repeat.get((data, order, None)))
         for data, order, seed in repeats
@@ -231,17 +286,23 @@ def _in_repeats(rows: Sequence[Row], repeats: Sequence[Repeat], metric: str) -> 
 
 
 def _scored(row: Row, rounds: Mapping[str, int], metric: str, points: Points | None) -> Scored:
-    """A run's values: of the whole stream, or of its halves if there are `points`."""
-    well = row["status"] == "ok"
+    """A run's values: of the whole stream, or of its halves if there are `points`.
+
+    They are infinite if the run did not end well, or came to no finite number.
+    """
+    well, run_id, sign = row["status"] == "ok", row["run_id"], 1
     if points is None:
-        higher = metric in METRICS and METRICS[metric].better == "higher"
-        value = row[metric] if well else math.inf
-        score = -value if higher and well else value
-        return Scored(row, score, score)
-    n_rounds = rounds[row["run_id"]]
-    halves = halves_of(points, row["run_id"], n_rounds, metric, well, _title(row))
-    first, second = (math.inf if value is None else value for value in halves)
-    return Scored(row, first, second if well else math.inf)
+        sign, values = sign_of(metric), (row[metric] if well else None,) * 2
+    else:
+        first, second = halves_of(points, run_id, rounds[run_id], metric, well, _title(row))
+        values = first, second if well else None
+    finite = (sign * one if one is not None and math.isfinite(one) else math.inf for one in values)
+    return Scored(row, *finite)
+
+
+def sign_of(metric: str) -> int:
+    """−1 for a metric of which more is better, whose values are negated, and else 1."""
+    return -1 if metric in METRICS and METRICS[metric].better == "higher" else 1
 
 
 def _stream_rounds(rows: Sequence[Row]) -> dict[str, int]:
@@ -262,13 +323,7 @@ def _usual_metric(rows: Sequence[Row]) -> str:
 def _seconds_a_round(rows: Iterable[Row]) -> float | None:
     """Mean seconds a round, or None if they are not known."""
     known = [row["seconds"] / row["rounds"] for row in rows if row["seconds"] and row["rounds"]]
-    return _mean(known) if known else None
-
-
-def _mean(values: Iterable[float]) -> float:
-    """Mean; infinite if one of the values is."""
-    every = list(values)
-    return math.fsum(every) / len(every)
+    return mean(known) if known else None
 
 
 def how_chosen(select: str, choices: int, halved: bool = False) -> str:

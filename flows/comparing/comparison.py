@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +9,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flows.comparing import statistics
 from flows.comparing.blocks import Blocks, blocks_of, how_chosen
 from flows.comparing.conclusion import MIN_BLOCKS, concluded
-from flows.comparing.counted import ALL, LOSS, check_choices, runs_to_compare, with_predictions
+from flows.comparing.counted import (
+    ALL,
+    LOSS,
+    check_choices,
+    datasets_of,
+    runs_to_compare,
+    unfinished,
+    with_predictions,
+)
 from flows.comparing.diagram import Picture, critical_difference_diagram
 from flows.comparing.figures import blocks_table, pairs_table, summary_table
 from flows.comparing.shown import difference_words, html_of
-from flows.comparing.statistics import Friedman
-from flows.tables.rungs import has_rungs
+from flows.scores import statistics
+from flows.scores.means import exact_means, rounded
+from flows.scores.statistics import Friedman
+from flows.tables.rungs import has_rungs, without_rungs
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
 
 LEVEL = 0.05
@@ -57,19 +65,23 @@ class Comparison:
     summary : pyarrow.Table
         A row for each learner: `mean_rank`; `first`, the blocks on which none is better; `wins`,
         `losses` and `ties` against the best learner; mean `difference` to it with an interval from
-        `low` to `high`; `p` of Wilcoxon's test against it, corrected by Holm over all pairs;
-        `failed`, the blocks on which it failed; `beats_constant`; `microseconds` a round, and
-        whether it is on the `pareto` front of these and the mean rank.
+        `low` to `high`, over the blocks on which neither failed, `compared`; `p` of Wilcoxon's test
+        against it, corrected by Holm over all pairs; `failed`, the blocks on which it failed;
+        `beats_constant`; `microseconds` a round, and whether it is on the `pareto` front of these
+        and the mean rank.
     pairs : pyarrow.Table
         A row for each pair, with Wilcoxon's p-value alone and corrected.
     blocks : pyarrow.Table
-        A row for each block and learner: its chosen configuration, score and rank.
+        A row for each block and learner: its chosen configuration, score and rank, or why it has no
+        score.
     conclusion : str
         What may be concluded.
     how : str
         How configurations were chosen, and from how many blocks and repeats.
+    left_out : list of str
+        The blocks and repeats that are left out, and why.
     notes : list of str
-        What was left out, or failed, and what weakens the conclusion.
+        What failed or was left out, and what weakens the conclusion.
     """
 
     learners: list[str]
@@ -88,6 +100,7 @@ class Comparison:
     blocks: pa.Table
     conclusion: str
     how: str
+    left_out: list[str]
     notes: list[str]
 
     @property
@@ -100,13 +113,11 @@ class Comparison:
         found = {name: getattr(self, name) for name in self.__dataclass_fields__}
         tables = {name: found[name].to_pylist() for name in ("summary", "pairs", "blocks")}
         friedman = None if self.friedman is None else self.friedman._asdict()
-        if friedman is not None and math.isinf(friedman["f"]):
-            friedman["f"] = None  # JSON has no infinity
         return {**found, **tables, "friedman": friedman, "repeats": list(self.repeats)}
 
     def to_json(self) -> str:
-        """All of it as JSON."""
-        return json.dumps(self.to_dict())
+        """All of it as JSON, with null for what is not finite."""
+        return json_text(self.to_dict())
 
     def __repr__(self) -> str:
         ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
@@ -170,7 +181,7 @@ def compare(
     check_choices(select, metric)
     check_level(alpha)
     runs = runs_to_compare(store, sweeps, learners)
-    blocks = blocks_of(store, runs, select, metric)
+    blocks = blocks_of(store, runs, select, metric, datasets_of(store, sweeps).values())
     if len(blocks.learners) < 2:
         there = ", ".join(blocks.learners) or "none"
         raise WrongInput(
@@ -184,7 +195,7 @@ def compare(
             f" fewer of them (--learner NAME, several times)\n{reasons}"
         )
     halved = any(has_rungs(store, sweep) for sweep in sweeps)
-    return comparison_of(blocks, select, alpha, halved)
+    return comparison_of(blocks, select, alpha, halved, unfinished(store, sweeps))
 
 
 def check_level(alpha: float) -> None:
@@ -193,36 +204,42 @@ def check_level(alpha: float) -> None:
         raise WrongInput(f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5")
 
 
-def compared_runs(store: AnyPath, runs: pa.Table, halved: bool = False) -> Comparison | None:
-    """Compare the learners of these runs, by what is usual; None if there is nothing to compare.
+def compared_runs(store: AnyPath, sweep: str, runs: pa.Table) -> Comparison | None:
+    """Compare the learners of a sweep's runs, by what is usual; None if there are not two.
 
-    `halved` says whether halving has stopped some configurations early.
+    If the sweep has halved, only the longest streams count.
     """
-    found = with_predictions(runs)
+    halved = has_rungs(store, sweep)
+    found = with_predictions(without_rungs(runs) if halved else runs)
     if len(set(found.column("learner").to_pylist())) < 2:
         return None
-    blocks = blocks_of(store, found, ALL, None)
+    blocks = blocks_of(store, found, ALL, None, datasets_of(store, [sweep]).values())
     if len(blocks.learners) < 2 or not blocks.blocks:
         return None
     return comparison_of(blocks, ALL, LEVEL, halved)
 
 
 def comparison_of(
-    found: Blocks, select: str = ALL, alpha: float = LEVEL, halved: bool = False
+    found: Blocks,
+    select: str = ALL,
+    alpha: float = LEVEL,
+    halved: bool = False,
+    notes: Sequence[str] = (),
 ) -> Comparison:
     """Compute a comparison from blocks: one at least, of two learners at least.
 
-    `halved` says whether halving has stopped some configurations early.
+    `halved` says whether halving has stopped some configurations early; `notes` are further ones.
     """
     blocks, names = found.blocks, found.learners
-    scores = np.array([block.scores.mean(axis=0) for block in blocks])
-    ranks = statistics.mean_ranks(scores)
+    exact = np.array([exact_means(block.scores.T) for block in blocks])
+    ranks = statistics.mean_ranks(rounded(exact))
     order = sorted(range(len(names)), key=lambda one: (ranks[one], names[one]))
-    learners, scores, ranks = [names[one] for one in order], scores[:, order], ranks[order]
+    learners, exact, ranks = [names[one] for one in order], exact[:, order], ranks[order]
+    scores = rounded(exact)
     metrics = sorted({block.metric for block in blocks})
     relative = len(metrics) > 1 or metrics[0] in WITH_UNITS
     enough = len(blocks) >= MIN_BLOCKS
-    pairs = pairs_table(learners, scores, relative, enough)
+    pairs = pairs_table(learners, exact, relative, enough)
     critical = statistics.critical_difference(len(learners), len(blocks), alpha) if enough else None
     groups = statistics.groups_of_equals(ranks.tolist(), critical) if critical is not None else []
     friedman = statistics.friedman(scores) if enough else None
@@ -230,6 +247,8 @@ def comparison_of(
     counts = [len(block.scores) for block in blocks]
     repeats = min(counts), max(counts)
     sources = len({block.source for block in blocks})
+    left_out = [*found.left_out, *(f"{b.title}: {b.lacking}" for b in blocks if b.lacking)]
+    of_all = f"; {len(found.left_out):,} more are left out" if found.left_out else ""
     return Comparison(
         learners,
         len(blocks),
@@ -246,9 +265,10 @@ def comparison_of(
         pairs,
         blocks_table(blocks, order, learners, scores),
         concluded(learners, ranks, len(blocks), sources, friedman, critical, pairs, alpha),
-        f"{_counted(len(blocks), sources, repeats)}, by {' or '.join(metrics)}."
+        f"{_counted(len(blocks), sources, repeats)}, by {' or '.join(metrics)}{of_all}."
         f" {how_chosen(select, max(block.choices for block in blocks), halved)}",
-        [*_weaknesses(found, learners, summary), *found.left_out],
+        left_out,
+        [*_weaknesses(found, order), *left_out, *notes],
     )
 
 
@@ -263,14 +283,19 @@ def _counted(n: int, sources: int, repeats: tuple[int, int]) -> str:
     )
 
 
-def _weaknesses(found: Blocks, learners: Sequence[str], summary: pa.Table) -> list[str]:
+def _weaknesses(found: Blocks, order: Sequence[int]) -> list[str]:
     """Sentences on learners that failed, and on losses that cannot be compared."""
-    failures = zip(learners, summary.column("failed").to_pylist(), strict=True)
+    failed = {
+        found.learners[one]: [
+            f"{block.title} ({block.failed[one]})" for block in found.blocks if block.failed[one]
+        ]
+        for one in order
+    }
     sentences = [
-        f"{name} failed or diverged on {count} of {len(found.blocks)} blocks and has the worst rank"
-        " there"
-        for name, count in failures
-        if count
+        f"{name} has no result on {len(where)} of {len(found.blocks)} blocks, and the worst rank"
+        f" there: {'; '.join(where)}"
+        for name, where in failed.items()
+        if where
     ]
     mixed = [one.title for one in found.blocks if one.metric == LOSS and len(one.losses) > 1]
     if mixed:

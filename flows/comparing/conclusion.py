@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from flows.comparing.statistics import Friedman, least_p
+from flows.scores.statistics import Friedman, least_p
 from koco_stream.types import Array
 
 # With fewer blocks Wilcoxon's p-value is above 0.1 even if one learner wins everywhere, and the

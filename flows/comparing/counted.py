@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.scores.constant import CONSTANT, NOT_JUDGED
 from flows.tables.rungs import whole_runs
 from flows.tables.sweep_runs import of_sweep, runs_of, sweep_note
-from flows.tables.tables import CONSTANT, NOT_JUDGED, STREAM_AND_CONFIGURATION, of_newest_code
+from flows.tables.tables import STREAM_AND_CONFIGURATION, of_newest_code
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
+from storage.results import finished_runs
 
 ALL, FIRST_HALF = "all", "first-half"
 SELECTIONS = (ALL, FIRST_HALF)
@@ -46,12 +48,11 @@ def runs_to_compare(
     `learners` are those that are compared; all, if none are named. Raises `WrongInput` for an
     unknown sweep or learner.
     """
-    names = dict[str, str]()  # of datasets: those of the first sweep that has them
-    every, tables, counted = runs_of(store, None, COLUMNS), list[pa.Table](), set[str]()
+    names, tables, counted = datasets_of(store, sweeps), list[pa.Table](), set[str]()
+    every = runs_of(store, None, COLUMNS)
     for sweep in dict.fromkeys(sweeps):
-        note = sweep_note(store, sweep)
-        names = {**note["datasets"], **names}
-        runs = whole_runs(store, sweep, of_sweep(every, {**note, "datasets": names}))
+        note = {**sweep_note(store, sweep), "datasets": names}
+        runs = whole_runs(store, sweep, of_sweep(every, note))
         ids = runs.column("run_id").to_pylist()
         tables.append(runs.filter(pa.array([one not in counted for one in ids], pa.bool_())))
         counted.update(ids)
@@ -61,6 +62,23 @@ def runs_to_compare(
         if name not in there:
             raise WrongInput(f"no run of {', '.join(sweeps)} is of {name!r}{nearest(name, there)}")
     return with_predictions(found, learners or there)
+
+
+def datasets_of(store: AnyPath, sweeps: Sequence[str]) -> dict[str, str]:
+    """The datasets of some sweeps by their hash, named as the first sweep that has them does."""
+    notes = [sweep_note(store, sweep) for sweep in sweeps]
+    return {key: name for note in reversed(notes) for key, name in note["datasets"].items()}
+
+
+def unfinished(store: AnyPath, sweeps: Sequence[str]) -> list[str]:
+    """A sentence on each sweep of which runs are not there yet."""
+    planned = {sweep: {*sweep_note(store, sweep)["run_ids"]} for sweep in sweeps}
+    there = finished_runs(store)
+    return [
+        f"{len(ids - there):,} of {len(ids):,} runs of {sweep} are not computed yet"
+        for sweep, ids in planned.items()
+        if ids - there
+    ]
 
 
 def with_predictions(runs: pa.Table, learners: Sequence[str] | None = None) -> pa.Table:

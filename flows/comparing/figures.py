@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
-from flows.comparing import statistics
-from flows.comparing.blocks import Block
-from flows.tables.tables import CONSTANT
-from koco_stream.metrics import METRICS
+from flows.comparing.blocks import Block, sign_of
+from flows.scores import statistics
+from flows.scores.constant import CONSTANT
+from flows.scores.means import rounded
 from koco_stream.types import Array
 
 SUMMARY = pa.schema(
@@ -16,7 +17,7 @@ SUMMARY = pa.schema(
         *(("learner", pa.string()), ("mean_rank", pa.float64()), ("first", pa.int64())),
         *((name, pa.int64()) for name in ("wins", "losses", "ties")),
         *((name, pa.float64()) for name in ("difference", "low", "high", "p")),
-        *(("failed", pa.int64()), ("beats_constant", pa.string())),
+        *(("compared", pa.int64()), ("failed", pa.int64()), ("beats_constant", pa.string())),
         *(("microseconds", pa.float64()), ("pareto", pa.bool_())),
     ]
 )
@@ -25,22 +26,23 @@ PAIRS = pa.schema(
         *(("learner", pa.string()), ("other", pa.string())),
         *((name, pa.int64()) for name in ("wins", "losses", "ties")),
         *((name, pa.float64()) for name in ("difference", "p_alone", "p")),
+        ("compared", pa.int64()),
     ]
 )
 BLOCKS = pa.schema(
     [
         *((name, pa.string()) for name in ("block", "metric", "learner", "params")),
         *(("score", pa.float64()), ("rank", pa.float64()), ("repeats", pa.int64())),
-        *(("failed", pa.bool_()), ("microseconds", pa.float64())),
+        *(("failed", pa.string()), ("microseconds", pa.float64())),
     ]
 )
 
 
-def pairs_table(learners: Sequence[str], scores: Array, relative: bool, enough: bool) -> pa.Table:
-    """The table `pairs`; without p-values if there are not enough blocks."""
-    counts, which = statistics.wins_losses_ties(scores), statistics.pairs_of(len(learners))
+def pairs_table(learners: Sequence[str], exact: Array, relative: bool, enough: bool) -> pa.Table:
+    """The table `pairs` of exact means; without p-values if there are not enough blocks."""
+    counts, which = statistics.wins_losses_ties(rounded(exact)), statistics.pairs_of(len(learners))
     differences = [
-        statistics.differences(scores[:, [one]], scores[:, other], relative)[:, 0]
+        statistics.differences(exact[:, [one]], exact[:, other], relative)[:, 0]
         for one, other in which
     ]
     alone = [statistics.wilcoxon(found) if enough else None for found in differences]
@@ -52,6 +54,7 @@ def pairs_table(learners: Sequence[str], scores: Array, relative: bool, enough: 
                 "other": learners[other],
                 **_counts(counts[one, other]),
                 "difference": statistics.mean_difference(difference),
+                "compared": int(np.isfinite(difference).sum()),
                 "p_alone": p_alone,
                 "p": p,
             }
@@ -83,6 +86,7 @@ def summary_table(
     repeats = [block.scores[:, order] for block in blocks]
     differences = statistics.bootstrap(repeats, 0, relative, alpha)
     against_best = {row["other"]: row["p"] for row in pairs.slice(0, len(learners) - 1).to_pylist()}
+    compared = np.isfinite(scores + scores[:, [0]]).sum(axis=0)
     first = (scores == scores.min(axis=1, keepdims=True)).sum(axis=0)
     times = [_time(blocks, one) for one in order]
     front = _pareto(times, ranks.tolist())
@@ -94,7 +98,8 @@ def summary_table(
             **(_counts(counts[k, 0]) if k else {}),
             **dict(zip(("difference", "low", "high"), differences[k] if k else (), strict=False)),
             "p": against_best.get(name),
-            "failed": sum(block.failed[which] for block in blocks),
+            "compared": int(compared[k]) if k else None,
+            "failed": sum(bool(block.failed[which]) for block in blocks),
             "beats_constant": _beaten(blocks, which, name),
             "microseconds": times[k],
             "pareto": k in front if times[k] is not None else None,
@@ -108,7 +113,7 @@ def _time(blocks: Sequence[Block], learner: int) -> float | None:
     """Microseconds a round of a learner, the geometric mean over blocks; None if not known."""
     known = [block.seconds[learner] for block in blocks]
     logs = [math.log(one) for one in known if one and 0.0 < one < math.inf]
-    return 1e6 * math.exp(sum(logs) / len(logs)) if len(logs) == len(known) else None
+    return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(known) else None
 
 
 def _pareto(times: Sequence[float | None], ranks: Sequence[float]) -> set[int]:
@@ -134,24 +139,21 @@ def blocks_table(
     blocks: Sequence[Block], order: Sequence[int], learners: Sequence[str], scores: Array
 ) -> pa.Table:
     """The table `blocks`."""
-    rows = []
-    for block, mine in zip(blocks, scores, strict=True):
-        higher = block.metric in METRICS and METRICS[block.metric].better == "higher"
-        for k, (which, rank) in enumerate(zip(order, statistics.ranks_of(mine), strict=True)):
-            seconds = block.seconds[which]
-            rows.append(
-                {
-                    "block": block.title,
-                    "metric": block.metric,
-                    "learner": learners[k],
-                    "params": block.params[which],
-                    "score": None
-                    if math.isinf(mine[k])
-                    else float(-mine[k] if higher else mine[k]),
-                    "rank": float(rank),
-                    "repeats": len(block.scores),
-                    "failed": block.failed[which],
-                    "microseconds": None if seconds is None else 1e6 * seconds,
-                }
-            )
+    rows = [
+        {
+            "block": block.title,
+            "metric": block.metric,
+            "learner": learners[k],
+            "params": block.params[which],
+            "score": None if math.isinf(score) else float(sign_of(block.metric) * score) + 0.0,
+            "rank": float(rank),
+            "repeats": len(block.scores),
+            "failed": block.failed[which] or None,
+            "microseconds": (seconds := block.seconds[which]) and 1e6 * seconds,
+        }
+        for block, mine in zip(blocks, scores, strict=True)
+        for k, (which, score, rank) in enumerate(
+            zip(order, mine, statistics.ranks_of(mine), strict=True)
+        )
+    ]
     return pa.Table.from_pylist(rows, BLOCKS)

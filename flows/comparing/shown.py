@@ -45,8 +45,9 @@ def difference_words(relative: bool, alpha: float) -> str:
     kind = "relative to the mean of the two" if relative else "in units of the metric"
     return (
         "Wins, losses, ties and differences are those against the learner with the least mean"
-        f" rank. Differences are means over blocks, {kind}, positive where a learner is worse, with"
-        f" {100 * (1 - alpha):g} % bootstrap intervals over blocks and repeats. p is that of"
+        f" rank. Differences are means over the blocks on which neither failed, {kind}, positive"
+        f" where a learner is worse, with {100 * (1 - alpha):g} % bootstrap intervals over blocks"
+        " and repeats. p is that of"
         " Wilcoxon's test against it, with Holm's correction over all pairs."
     )
 

@@ -3,7 +3,6 @@
 Nothing is removed while a sweep runs on the store, or a nightly run of it.
 """
 
-import json
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from flows.sweeping.progress import CLAIM, refuse_running
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.tables.tables import rows_of
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.shard_cache import copies_of, remove_copies
@@ -121,7 +121,7 @@ def sweep_removal(store: str, name: str) -> Removal:
     n_bytes += sum(size for file in own for size in file.sizes())
 
     def act() -> None:
-        left.write_text(json.dumps({"run_ids": sorted(mine)}) + "\n")
+        left.write_text(json_text({"run_ids": sorted(mine)}) + "\n")
         note.remove()
         remove_runs(root, going)
         for file in (*own, left):

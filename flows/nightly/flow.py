@@ -25,7 +25,7 @@ from flows.runtime.artifacts import table_artifact
 from flows.runtime.console import say
 from flows.runtime.pages import linked
 from flows.runtime.processes import end_with_server, locked
-from flows.sweeping.checks import CheckedSweep, all_runs
+from flows.sweeping.checks import all_runs, checked_sweep
 from flows.sweeping.file import Sweep, read_sweep
 from flows.sweeping.flow import flow_of, run_in_flow, sweep_flow
 from flows.sweeping.request import SweepRequest
@@ -57,7 +57,7 @@ def compute(night: Night) -> None:
 
     Runs that this nightly run finished before an interruption are not computed again.
     """
-    checked = CheckedSweep(replace(night.request, store=str(night.path)), night.sweep)
+    checked = checked_sweep(replace(night.request, store=str(night.path)), night.sweep)
     limited = flow_of(sweep_flow, lambda: run_in_flow(checked)).with_options(
         timeout_seconds=night.seconds
     )

@@ -6,7 +6,6 @@ main store, and resumes there after an interruption. The next nightly run of the
 an empty store in that folder.
 """
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -26,13 +25,14 @@ from flows.nightly.regression import (
 )
 from flows.nightly.times import read_json
 from flows.runtime.processes import locked
+from flows.scores.means import known_of, means
 from flows.sweeping.file import Sweep
 from flows.sweeping.request import SweepRequest
 from flows.tables.tables import grouped
 from koco_stream.engine.calibration import VERSION
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import canonical_json, content_hash, text_hash
+from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED
@@ -76,13 +76,13 @@ def opened_night(store: AnyPath, sweep: Sweep) -> tuple[StorePath, str]:
     open_store(night)
     (night / BORROWED).write_text(f"{store_path(store)}\n")
     note = {"night": datetime.now(UTC).isoformat(timespec="milliseconds"), **wanted, "ended": False}
-    (night / NOTE).write_text(json.dumps(note) + "\n")
+    (night / NOTE).write_text(json_text(note) + "\n")
     return night, note["night"]
 
 
 def end_night(night: StorePath) -> None:
     """Mark a nightly run as ended, so that the next one starts with an empty store."""
-    (night / NOTE).write_text(json.dumps({**read_json(night / NOTE, TEXTS), "ended": True}) + "\n")
+    (night / NOTE).write_text(json_text({**read_json(night / NOTE, TEXTS), "ended": True}) + "\n")
 
 
 def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
@@ -228,7 +228,7 @@ def numbers_columns(
         "learner": pair[1],
         "runs": len(rows),
         "digest": content_hash([row["digest"] for row in rows]),
-        "mean_loss": sum(losses) / len(losses) if losses else None,
+        "mean_loss": known_of(means([losses]))[0],
         "changed": sum(change.runs for change in other),
         "largest_change": max(
             (change.largest for change in other if change.largest is not None), default=None

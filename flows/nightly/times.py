@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 KEPT = 200  # planned times of a schedule in the record
@@ -69,7 +70,7 @@ class Times:
         noted, rule = read_json(self.rule, RULE), {"cron": cron, "timezone": timezone}
         if not rule.items() <= noted.items() or _time(noted["since"], self.rule) > now:
             noted = {**rule, "since": now.isoformat()}
-            self.rule.write_text(json.dumps(noted) + "\n")
+            self.rule.write_text(json_text(noted) + "\n")
         return _time(noted["since"], self.rule)
 
     def due(self, now: datetime) -> datetime | None:
@@ -124,7 +125,7 @@ class Times:
         # The last one noted stands last, so that it is kept whatever the clock said before.
         every[_key(planned)] = every.pop(_key(planned), {"begun": []}) | more
         kept = list(every)[-KEPT:]
-        self.times.write_text(json.dumps({key: every[key] for key in kept}, indent=1) + "\n")
+        self.times.write_text(json_text({key: every[key] for key in kept}, indent=1) + "\n")
 
 
 def _key(planned: datetime) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.comparing.comparison import compared_runs
 from flows.report.drawing import Figure
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
-from flows.report.sections.comparison import compared_learners, comparison_section
+from flows.report.sections.comparison import comparison_section
 from flows.report.sections.costs import cost_against_error
 from flows.report.sections.curves import curves_of_best, dictionary_over_rounds, error_over_rounds
-from flows.report.sections.edges import edges_of
 from flows.report.sections.lines import (
     READ,
     Configuration,
@@ -29,10 +29,11 @@ from flows.report.sections.overview import overview_of
 from flows.report.sections.parameters import error_against_parameters
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.windows import metrics_over_windows
+from flows.scores.constant import CONSTANT
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, telling
 from flows.tables.sweep_runs import runs_of, sweep_note
-from flows.tables.tables import CONSTANT, dataset_text, grouped
+from flows.tables.tables import dataset_text, grouped
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.learners import LEARNERS
@@ -46,7 +47,7 @@ BYTES_OF_CELL = 38
 MOST_NOT_OK = 50
 BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
-    *("dictionary", "seconds", "on the edge", "beats Constant"),
+    *("dictionary", "seconds", "beats Constant"),
 )
 FOREIGN = (
     "Learners of other libraries ran in separate processes. Their seconds include the conversion"
@@ -86,8 +87,9 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     rungs = rung_rows(read_decisions(store, sweep))
     streams = whole_streams(results) if rungs else results.streams
     manifests = manifests_of(store, results)
-    bad = runs.filter(pc.not_equal(runs.column("status"), "ok"))
-    found = compared_learners(store, sweep, runs)
+    by = [(name, "ascending") for name in ("dataset", "learner", "params", "run_id")]
+    bad = runs.filter(pc.not_equal(runs.column("status"), "ok")).sort_by(by)
+    found = compared_runs(store, sweep, runs)
     metrics = metrics_of(streams)
     best = [row for stream in streams for row in best_rows(stream, metrics)]
     room = MOST_BYTES - BYTES_OF_CELL * len(best) * (len(BEST) + len(metrics))
@@ -250,13 +252,12 @@ def trivial_row(stream: StreamResults, one: TrivialResults) -> list[Any]:
         None,
         *(one.means["error_rate"], one.deviations["error_rate"]),
         *(one.means["mean_loss"], one.deviations["mean_loss"]),
-        *(None, None, None, None),
+        *(None, None, None),
     ]
 
 
 def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any]:
     """Table row with the columns of `BEST` for the best configuration of a learner on a stream."""
-    edges = ", ".join(f"{name} ({end})" for name, end in edges_of(line).items())
     means, deviations = best.means, best.deviations
     return [
         stream.title,
@@ -266,7 +267,6 @@ def best_row(stream: StreamResults, line: Line, best: Configuration) -> list[Any
         *(means["error_rate"], deviations["error_rate"]),
         *(means["mean_loss"], deviations["mean_loss"]),
         *(means["dictionary_size"], means["seconds"]),
-        edges or None,
         best.beats_constant,
     ]
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from flows.report.axes import Axis
 from flows.report.svg import CLOUD, COLOURS, KEY, LINE, PART, adapted_to_page, measures, with_names
+from flows.scores.means import means
 from koco_stream.io.cache import private_folder
 from koco_stream.types import Array
 
@@ -389,6 +390,6 @@ def mean_and_band(
 ) -> Series:
     """Series of the mean over `runs` (n, k) at each x (k,), with a band from minimum to maximum."""
     values = np.asarray(runs, float)
-    if len(values) == 1:
-        return Series(name, x, values[0].tolist())
-    return Series(name, x, *(f(values, axis=0).tolist() for f in (np.mean, np.min, np.max)))
+    known = np.where(np.isfinite(values).all(axis=0), means(values.T), np.nan)
+    band = (values.min(0), values.max(0)) if len(values) > 1 else ()
+    return Series(name, x, *(found.tolist() for found in (known, *band)))

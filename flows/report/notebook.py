@@ -8,7 +8,7 @@ from flows.tables.sweep_runs import runs_of
 from koco_stream.io.paths import AnyPath
 
 MOST_STREAMS = 4  # most streams with a plot
-COLUMNS = [k for k, name in enumerate(BEST) if name not in ("± std", "on the edge")]
+COLUMNS = [k for k, name in enumerate(BEST) if name != "± std"]
 
 
 def best_results(store: AnyPath, sweep: str) -> Results:

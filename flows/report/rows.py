@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
@@ -83,8 +83,11 @@ def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
 
 
 def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
-    """Result of `compute` as decoded from JSON, cached by `identity` in a folder of the cache."""
+    """Result of `compute` as decoded from JSON, cached by `identity` in a folder of the cache.
+
+    What is not finite is None.
+    """
     path = Path(private_folder(folder)) / f"{content_hash(identity)}.json"
     if not path.is_file():
-        write_text(path, json.dumps(compute()))
+        write_text(path, json_text(compute()))
     return json.loads(path.read_text())

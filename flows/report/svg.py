@@ -7,7 +7,6 @@ which the page's script finds what to hide and which values to show.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Protocol
 
 from flows.report.axes import Axis
+from koco_stream.io.files import json_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def measures(axes: Axes, x: Axis, y: Axis, height: float) -> str:
     """
     box = axes.bbox
     ends = (box.x0, box.x1, *axes.get_xlim()), (height - box.y0, height - box.y1, *axes.get_ylim())
-    return json.dumps(
+    return json_text(
         [
             [axis.label, axis.log, *(float(f"{value:.6g}") for value in values)]
             for axis, values in zip((x, y), ends, strict=True)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from flows.comparing.blocks import Block, Blocks, blocks_of
 from flows.comparing.comparison import Comparison, comparison_of
-from flows.comparing.counted import FIRST_HALF, runs_to_compare
+from flows.comparing.counted import FIRST_HALF, datasets_of, runs_to_compare
 from koco_stream.io.paths import AnyPath
 
 KEPT = Path(__file__).with_name("benchmark.parquet")
@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("part", "title", "source", "metric", "learner")),
         *(("params", pa.string()), ("scores", pa.list_(pa.float64())), ("failed", pa.bool_())),
+        ("beats_constant", pa.bool_()),
         *(("seconds", pa.float64()), ("losses", pa.list_(pa.string())), ("choices", pa.int64())),
     ]
 )
@@ -72,7 +73,8 @@ PARTS = {
 
 def blocks_of_part(store: AnyPath, sweep: str) -> Blocks:
     """What each learner of a sweep comes to on each dataset, chosen by the first half."""
-    return blocks_of(store, runs_to_compare(store, [sweep]), FIRST_HALF, None)
+    runs, datasets = runs_to_compare(store, [sweep]), datasets_of(store, [sweep]).values()
+    return blocks_of(store, runs, FIRST_HALF, None, datasets)
 
 
 def comparison_of_part(found: Blocks) -> Comparison:
@@ -92,7 +94,8 @@ def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
             "learner": learner,
             "params": block.params[k],
             "scores": block.scores[:, k].tolist(),
-            "failed": block.failed[k],
+            "failed": bool(block.failed[k]),
+            "beats_constant": block.beats_constant[k],
             "seconds": block.seconds[k],
         }
         for part, found in parts.items()
@@ -126,9 +129,9 @@ def _block(rows: list[dict[str, Any]]) -> Block:
         first["metric"],
         np.array([row["scores"] for row in rows]).T,
         [row["params"] for row in rows],
-        [row["failed"] for row in rows],
+        ["failed" if row["failed"] else "" for row in rows],
         [row["seconds"] for row in rows],
-        [None for _ in rows],
+        [row["beats_constant"] for row in rows],
         first["losses"],
         first["choices"],
     )

@@ -39,9 +39,9 @@ from flows.sweeping.request import SweepRequest
 from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import write_tables
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
-from storage.results import write_tables
 
 QUICK = (
     f"A quick run: at most {QUICK_ROWS:,} rows of a dataset ({QUICK_GENERATED:,} of a generated"

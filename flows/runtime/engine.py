@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.machine import cores
 from flows.runtime.processes import shielded
 from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
+from koco_stream.io.files import json_text
 from koco_stream.runs.cost_model import Timing
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
     with shielded():
         return [
             subprocess.Popen(
-                [sys.executable, "-P", "-m", "koco_stream.engine.warm_up", json.dumps(share)],
+                [sys.executable, "-P", "-m", "koco_stream.engine.warm_up", json_text(share)],
                 env={**os.environ, **ONE_THREAD},
             )
             for share in shares

@@ -4,12 +4,13 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from flows.runtime.console import say
 from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
 from flows.sweeping.halving import measured, rungs_of, stages
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Configuration
-from koco_stream.errors import WrongInput
+from koco_stream.errors import Damaged, WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
@@ -21,6 +22,7 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
 from koco_stream.streams.stream import Stream, sharding_of
+from storage.collecting import remove_damaged
 from storage.generated.generators import GENERATORS, existing_synthetic
 from storage.results import finished_runs
 from storage.store import check_store
@@ -146,6 +148,19 @@ class CheckedSweep:
             if lacks and spaces:
                 break
         return done, missing
+
+
+def checked_sweep(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
+    """A sweep that will be run. A damaged result file is removed: its runs are computed again."""
+    try:
+        return CheckedSweep(request, sweep)
+    except Damaged:
+        removed = remove_damaged(request.store)
+        if not removed:
+            raise
+        for file in removed:
+            say(f"{file} was damaged and has been removed; its runs are computed again")
+    return CheckedSweep(request, sweep)
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:

@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.report.flow import results_artifact
 from flows.runtime.artifacts import ProgressArtifact
-from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.checks import CheckedSweep, checked_sweep
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, run_sweep
 
@@ -46,7 +46,7 @@ def sweep_flow(
     request = SweepRequest(
         sweep_file, store, workers, cluster, retry_failed, certificates, insecure
     )
-    return run_in_flow(CheckedSweep(request))
+    return run_in_flow(checked_sweep(request))
 
 
 def run_in_flow(checked: CheckedSweep) -> dict[str, Any]:

@@ -5,7 +5,6 @@ No step of a sweep waits for Prefect, whose server takes seconds to start.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, Steps, failed_lines
 from flows.tables.tables import results_of
 from koco_stream.io.cache import private_folder
+from koco_stream.io.files import json_text
 
 LOG = "recorder.log"  # in Prefect's home
 # Seconds after the sweep, which then ends without its record. The recorder ends earlier if Prefect
@@ -134,7 +134,7 @@ class FlowRecord:
         """Pass on to the process what it is told, until the end."""
         with suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]
             for message in iter(self.untold.get, None):
-                pipe.write((json.dumps(message) + "\n").encode())
+                pipe.write((json_text(message) + "\n").encode())
                 pipe.flush()
 
     def _hear(self, process: subprocess.Popen[bytes]) -> None:

@@ -4,8 +4,6 @@ It is written by Prefect's REST API alone. Prefect's flow engine would retry for
 where its server does not answer, and takes seconds of a core to import.
 """
 
-import json
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from flows.runtime.pages import PROGRESS_EVERY, about_results, key, results_key
+from koco_stream.io.files import json_text
 
 LINES = 200  # at most, in one request
 INFO, ERROR = 20, 40  # levels of a log
@@ -124,7 +123,7 @@ class FlowRun:
         self._write_progress(api)
         if self.report is not None:
             about = {"description": about_results(self.report, self.request["store"])}
-            rows = json.dumps([without_nan(row) for row in self.results])
+            rows = json_text(self.results)
             self._create_artifact(api, results_key(self.sweep), "table", rows, about)
             self.report = None
 
@@ -162,11 +161,3 @@ class FlowRun:
     def _create_artifact(self, api: Api, name: str, kind: str, data: Any, about: Message) -> str:
         named = {"key": name, "type": kind, "data": data, "flow_run_id": self.id}
         return str(api.request("POST", "/artifacts/", json={**named, **about}).json()["id"])
-
-
-def without_nan(row: Message) -> Message:
-    """A row of a table with None instead of NaN, which JSON does not have."""
-    return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in row.items()
-    }

@@ -3,20 +3,20 @@
 A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run to
 a rung is a run on the stream cut there (`max_rows`), so sweeps with and without halving share runs.
 After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, continue, by
-their mean loss over orders and seeds: from the states that the shorter runs have left. A repeated
-sweep takes the same decisions.
+their mean loss over orders and seeds, of equal ones those whose parameters come first as text: from
+the states that the shorter runs have left. A repeated sweep takes the same decisions.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
+from flows.scores.means import means
 from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
@@ -128,11 +128,11 @@ def _continuing(
     `pairs` are the whole runs and the runs up to the rung.
     """
     configurations = grouped(pairs, lambda pair: canonical_json(pair[0].params))
-    means = {
-        params: fmean(losses.get(cut.run_id, math.inf) for _, cut in cuts)
-        for params, cuts in configurations.items()
-    }
-    ranked = sorted(means, key=lambda params: (means[params], params))
+    found = means(
+        [losses.get(cut.run_id, math.inf) for _, cut in cuts] for cuts in configurations.values()
+    )
+    mean_losses = dict(zip(configurations, found.tolist(), strict=True))
+    ranked = sorted(mean_losses, key=lambda params: (mean_losses[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
     stream, learner = pairs[0][0].stream, pairs[0][0].learner
     decisions += [
@@ -146,7 +146,7 @@ def _continuing(
             "learner": learner,
             "params": params,
             "n_runs": len(configurations[params]),
-            "mean_loss": means[params] if math.isfinite(means[params]) else None,
+            "mean_loss": mean_losses[params] if math.isfinite(mean_losses[params]) else None,
             "rank": number,
             "goes_on": number <= len(going),
         }

@@ -7,7 +7,7 @@ from typing import Any
 
 from flows.runtime.console import say
 from flows.runtime.engine import Start
-from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.checks import checked_sweep
 from flows.sweeping.file import Sweep
 from flows.sweeping.flow_record import FlowRecord, recorded
 from flows.sweeping.progress import refuse_running
@@ -29,7 +29,7 @@ def launch(
     process runs the sweep.
     """
     begun = time.monotonic()
-    checked = CheckedSweep(request, sweep)
+    checked = checked_sweep(request, sweep)
     refuse_running(request.store, checked.sweep.name)
     missing = checked.missing
     if checked.sweep.staged:

@@ -1,9 +1,9 @@
-"""A sweep's plan in numbers: worker limits, measured costs, the dry run, and predictions."""
+"""What a sweep's plan needs: worker limits, and measured costs."""
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,33 +11,18 @@ from distributed import Client
 
 from cluster.clusters import LOCAL, capacity, site_named
 from cluster.machine import worker_bytes
-from cluster.simulation import Machines, simulate
 from cluster.workers import LostCluster, wait_for
-from flows.sweeping.checks import CheckedSweep
-from flows.sweeping.request import SweepRequest
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import free_bytes
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
-from koco_stream.runs.dictionary_sample import with_growths
-from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.planner import Limits
 from storage.results import read_runs
 
 ROOM_SHARE = 4  # states for longer runs take at most a quarter of the disk's free space
 SAMPLE = 200  # largest number of timings per learner
-PREDICTED = (
-    "workers",
-    "cohorts",
-    "runs",
-    "wall",
-    "efficiency",
-    "scheduler",
-    "deaths",
-    "files_a_second",
-    "bytes_a_second",
-)
 TIMED = (
     "run_id",
     "status",
@@ -83,7 +68,15 @@ def cost_factors(
 
     They come from finished runs on these datasets on this machine, or else from `measured` timings.
     """
-    return {**factors_of(measured), **factors_of(finished_timings(store, sizes))}
+    try:
+        finished = factors_of(finished_timings(store, sizes))
+    except WrongInput:
+        raise
+    except Exception as error:  # an estimate ends no sweep
+        why = f"{type(error).__name__}: {error}"
+        warnings.warn(f"times of finished runs are not used for the plan ({why})", stacklevel=2)
+        finished = {}
+    return {**factors_of(measured), **finished}
 
 
 def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Timing]:
@@ -118,55 +111,3 @@ def finished_timings(store: AnyPath, sizes: dict[str, DataSize]) -> Iterator[Tim
             # a run over all classes has a state of each
             seconds = row["seconds"] / (size.n_classes if row["multiclass"] else 1)
             yield Timing(learner, params, stream, seconds, row["cohort_size"])
-
-
-def predictions(
-    request: SweepRequest,
-    workers: Sequence[int],
-    worker_bytes: int,
-    cores: int | None = None,
-    deaths_an_hour: float = 0.0,
-) -> Iterator[dict[str, Any]]:
-    """Predict the course of a sweep on clusters of several sizes.
-
-    All runs of the sweep count, whether or not the store has them. Their costs are corrected by
-    finished runs of this machine, if the store has any.
-
-    Parameters
-    ----------
-    request : SweepRequest
-        The sweep and its store.
-    workers : sequence of int
-        Numbers of workers; each gives a row.
-    worker_bytes : int
-        Memory of a worker in bytes.
-    cores : int or None
-        Cores that all workers share; None if each has its own.
-    deaths_an_hour : float
-        Rate at which a worker dies.
-
-    Yields
-    ------
-    dict
-        What `cluster.simulation.simulate` returns, by the names `PREDICTED`.
-
-    Raises
-    ------
-    WrongInput
-        As `CheckedSweep`, and if runs of the sweep follow from results of others by a search.
-    """
-    checked = CheckedSweep(request)
-    if checked.sweep.spaces:
-        raise WrongInput(
-            f'{checked.sweep.path}: method = "tpe" chooses runs by results, so they cannot be'
-            ' predicted; take method = "sobol" for that'
-        )
-    sizes = with_growths(request.store, checked.sizes, checked.runs)
-    factors = cost_factors(request.store, sizes)
-    for count in workers:
-        cohorts = plan(checked.runs, sizes, Limits(count, worker_bytes), factors=factors).cohorts
-        yield simulate(
-            cohorts,
-            [sizes[cohort.stream.dataset_hash].rounds(cohort.stream) for cohort in cohorts],
-            Machines(count, cores, deaths_an_hour),
-        )

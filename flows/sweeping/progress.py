@@ -5,7 +5,6 @@ It is a live line on a terminal and a plain line a minute in a log. `koco status
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -24,6 +23,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from flows.runtime.console import note, say
 from flows.runtime.processes import locked, start_of
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class SweepProgress:
             seconds_left=self._left() if self.status.state == "running" else None,
             updated=now(),
         )
-        self.file.write_text(json.dumps(asdict(status)) + "\n")
+        self.file.write_text(json_text(asdict(status)) + "\n")
 
 
 def now() -> str:

@@ -6,7 +6,6 @@ Prefect, whose import takes seconds, are imported where they are needed.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -33,7 +32,7 @@ from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_k
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import content_hash
+from koco_stream.io.files import content_hash, json_text
 from koco_stream.io.fingerprint import source_hash
 from koco_stream.io.paths import store_path
 from koco_stream.learners.files import send
@@ -173,7 +172,7 @@ def report_of(store: str, name: str, write: Callable[[str, str], str]) -> str:
     ]
     reports = store_path(store) / "reports"
     page, mark = reports / f"{name}.html", reports / f"{name}.made.json"
-    made = json.dumps({"of": content_hash(made_of), "report": str(page)}) + "\n"
+    made = json_text({"of": content_hash(made_of), "report": str(page)}) + "\n"
     if not (page.is_file() and mark.is_file() and mark.read_text() == made):
         say("  the report is being written")
         write(store, name)
@@ -201,7 +200,7 @@ def remember(store: str, sweep: Sweep, runs: Sequence[Run]) -> None:
         "run_ids": [run.run_id for run in runs],
         "datasets": {run.stream.dataset_hash: run.stream.dataset for run in runs},
     }
-    (store_path(store) / "sweeps" / f"{sweep.name}.json").write_text(json.dumps(note) + "\n")
+    (store_path(store) / "sweeps" / f"{sweep.name}.json").write_text(json_text(note) + "\n")
 
 
 def run_sweep(

@@ -12,12 +12,12 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 from koco_stream.errors import WrongInput
 
 LARGEST = 2**63 - 1
-NAME = "a name has letters, digits, '.', '_' and '-', and begins with a letter or a digit"
+NAME = "a name has up to 200 letters, digits, '.', '_' and '-', and begins with a letter or a digit"
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def _checked_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", text):
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", text):
         raise ValueError(NAME)
     return text
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from flows.scores.means import means
 from flows.sweeping.search import CHOICE, INTEGER, LOG_UNIFORM, Drawn, Point, Search, Space, points
 from flows.tables.tables import grouped
 from koco_stream.runs.run import Run, without_repeats
@@ -48,9 +48,9 @@ class Trials:
 
     def tell(self, values: dict[str, float]) -> None:
         """Take over the values of the batch's runs. A trial whose run is not ok is the worst."""
-        for point, runs in self.asked:
-            mean = fmean(values.get(run.run_id, math.inf) for run in runs)
-            self.told.append((point, mean))
+        found = means([values.get(run.run_id, math.inf) for run in runs] for _, runs in self.asked)
+        points = (point for point, _ in self.asked)
+        self.told += zip(points, found.tolist(), strict=True)
 
     def _runs(self, point: Point) -> list[Run]:
         return [

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, store_path
+from koco_stream.io.table_file import named, read_table, write_tables
 
 DECISIONS = pa.schema(
     [
@@ -42,24 +41,16 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
     if not decisions:
         file.remove()
         return
-    with file.written() as temporary:
-        pq.write_table(
-            pa.Table.from_pylist(list(decisions), DECISIONS), temporary, compression="zstd"
-        )
+    write_tables([pa.Table.from_pylist(list(decisions), DECISIONS)], file)
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
     """Read the decisions of a sweep; a table without rows if it has none.
 
-    Raises `WrongInput` if the table is damaged.
+    Raises `WrongInput` if it cannot be read.
     """
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     if not file.is_file():
         return DECISIONS.empty_table()
-    try:
-        table = file.read_table().rename_columns(DECISIONS.names)  # `rank` once had another name
-        return table.cast(DECISIONS)
-    except (pa.ArrowException, ValueError, OSError) as error:
-        raise WrongInput(
-            f"{file} cannot be read ({error}); start the sweep again, which writes it anew"
-        ) from None
+    with named(file):
+        return read_table(file).select(DECISIONS.names).cast(DECISIONS)

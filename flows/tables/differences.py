@@ -5,7 +5,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from flows.scores.means import difference
 from flows.tables.tables import STREAM, grouped
+from koco_stream.io.files import json_text
 
 Row = dict[str, Any]
 Values = Mapping[str, Hashable]
@@ -130,7 +132,7 @@ def _beside(a: Row, b: Row, but: Sequence[str]) -> Row:
             row |= {name: a.get(name), f"{name}_other": b.get(name)}
         if name == "mean_loss_mean":
             mine, other = a.get(name), b.get(name)
-            row["difference"] = None if mine is None or other is None else other - mine
+            row["difference"] = None if mine is None or other is None else difference(other, mine)
     return row
 
 
@@ -140,7 +142,7 @@ def _stream_of(row: Row) -> dict[str, Hashable]:
 
 def _plain(value: Any) -> Hashable:
     """A parameter's value, or its JSON if it is a list or a table."""
-    return json.dumps(value, sort_keys=True) if isinstance(value, list | dict) else value
+    return json_text(value, sort_keys=True) if isinstance(value, list | dict) else value
 
 
 def _text(value: Hashable) -> str:

@@ -1,11 +1,11 @@
 """Parameters in words: which of them tell configurations apart, and how they are written."""
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from koco_stream.io.files import json_text
 from koco_stream.learners import LEARNERS
 
 Params = Mapping[str, Any]
@@ -26,7 +26,7 @@ def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any
         values |= {parameter.name: set() for parameter in LEARNERS[learner].parameters}
     for params in configurations:
         for name, value in params.items():
-            values[name].add(json.dumps(value) if isinstance(value, list | dict) else value)
+            values[name].add(json_text(value) if isinstance(value, list | dict) else value)
     return {name: sorted(found, key=sort_key) for name, found in values.items() if len(found) > 1}
 
 

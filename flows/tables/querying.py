@@ -1,6 +1,7 @@
 """Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from flows.tables.tables import (
     summary_table,
 )
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import StorePath
 from koco_stream.runs.schemas import RUNS
 
@@ -140,7 +142,7 @@ def with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
         if kinds == {int, float}:
             values = [None if value is None else float(value) for value in values]
         elif len(kinds) > 1 or kinds & {list, dict}:  # a column has one type
-            values = [value if value is None else json.dumps(value) for value in values]
+            values = [value if value is None else json_text(value) for value in values]
         table = table.append_column(name, pa.array(values))
     return table
 
@@ -189,7 +191,13 @@ def _answered(
     shown, columns = (best_table(summary), BEST) if query.best else (summary, SUMMARY)
     left = runs.num_rows - whole.num_rows
     rungs = [f"{left:,} runs to the rungs of the halving are left out; --where max_rows=N has them"]
-    return _as_table(rows_of(shown), columns), columns, [*rungs * (left > 0), *not_better(summary)]
+    ended = [
+        f"{count:,} runs {status} and are not averaged; --runs --where status={status} has them"
+        for status, count in sorted(Counter(whole.column("status").to_pylist()).items())
+        if status != "ok"
+    ]
+    said = [*rungs * (left > 0), *ended, *not_better(summary)]
+    return _as_table(rows_of(shown), columns), columns, said
 
 
 def _without_rungs(store: StorePath, query: Query, runs: pa.Table) -> pa.Table:

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.scores.constant import JUDGED, beats_constant, not_better_words
+from flows.scores.means import with_means
 from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
-from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
@@ -29,10 +30,6 @@ SUMMARY = (
     "seconds_mean",
     "beats_constant",
 )
-CONSTANT = "Constant"  # the trivial learner
-# Not compared with it: itself, and what predicts nothing and so has no loss (KORS).
-NOT_JUDGED = {CONSTANT, *(name for name, one in LEARNERS.items() if "loss" in one.unused)}
-
 STREAM_AND_CONFIGURATION = (
     "dataset",
     "positive_class",
@@ -47,12 +44,7 @@ STREAM_AND_CONFIGURATION = (
     "params",
 )
 AVERAGES = SUMMARY[SUMMARY.index("n_runs") : SUMMARY.index("beats_constant")]
-AVERAGED = (*("mean_loss", "error_rate", "seconds"), *("constant_mean_loss", "constant_error_rate"))
-# the means by which results are compared with those of `Constant`
-JUDGED = (
-    *("mean_loss_mean", "error_rate_mean"),
-    *("constant_mean_loss_mean", "constant_error_rate_mean"),
-)
+JUDGED_MEANS = tuple(f"{name}_mean" for name in JUDGED)
 RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
 MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
 BEST = (*SUMMARY, "sketch_size")
@@ -105,17 +97,19 @@ def best_table(table: pa.Table) -> pa.Table:
 def summary_table(runs: pa.Table) -> pa.Table:
     """Average of each configuration on each stream, over order seeds and learner seeds.
 
-    Rows are sorted by dataset, then best first: by error rate, or by loss where there is none. A
-    stream here is a dataset with a given content, its positive class, its order, and the number of
-    rows read. Runs of older code are ignored if newer code has computed them too. Beside the
-    columns of `SUMMARY` there are the averages of `Constant` on the same streams.
+    Rows are sorted by dataset, then best first: by error rate, or by loss where there is none;
+    equal ones by their learners' names, then by the text of their parameters. A stream here is a
+    dataset with a given content, its positive class, its order, and the number of rows read. Runs
+    of older code are ignored if newer code has computed them too. Beside the columns of `SUMMARY`
+    there are the averages of `Constant` on the same streams.
     """
     table = of_newest_code(runs).select(
-        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", *AVERAGED, *METRICS]
+        [*STREAM_AND_CONFIGURATION, "sketch_size", "status", "seconds", *JUDGED, *METRICS]
     )
     found = averages(table, [*STREAM_AND_CONFIGURATION, "sketch_size"])
     judged = [
-        beats_constant(*one) for one in zip(*lists_of(found, ["learner", *JUDGED]), strict=True)
+        beats_constant(*one)
+        for one in zip(*lists_of(found, ["learner", *JUDGED_MEANS]), strict=True)
     ]
     found = found.append_column("beats_constant", pa.array(judged, pa.bool_()))
     named = zip(
@@ -135,60 +129,10 @@ def summary_table(runs: pa.Table) -> pa.Table:
     for name in ("window_rows", "max_rows"):
         found = found.append_column(f"{name} or 0", pc.fill_null(found.column(name), 0))
     by = (
-        "dataset",
-        "dataset_hash",
-        "order",
-        "window_rows or 0",
-        "max_rows or 0",
-        "merit",
-        "learner",
-        "params",
+        *("dataset", "dataset_hash", "order", "window_rows or 0", "max_rows or 0"),
+        *("merit", "learner", "params", "learner_code", "sharding"),
     )
     return found.sort_by([(name, "ascending") for name in by])
-
-
-def beats_constant(
-    learner: str,
-    mean_loss: float | None,
-    error_rate: float | None,
-    constant_mean_loss: float | None,
-    constant_error_rate: float | None,
-) -> bool | None:
-    """Whether results are better than those of `Constant`, in mean loss and in errors if there are.
-
-    None for the learners of `NOT_JUDGED`, and where the results of `Constant` are not known.
-    """
-    if learner in NOT_JUDGED or mean_loss is None or constant_mean_loss is None:
-        return None
-    better = mean_loss < constant_mean_loss
-    if error_rate is None or constant_error_rate is None:
-        return better
-    return better and error_rate < constant_error_rate
-
-
-def not_better_words(
-    learner: str,
-    stream: str,
-    mean_loss: float | None,
-    error_rate: float | None,
-    constant_mean_loss: float | None,
-    constant_error_rate: float | None,
-) -> str:
-    """A sentence on a learner's best result that does not beat `Constant`.
-
-    It has those numbers of `Constant` that the learner does not beat.
-    """
-    unbeaten = []
-    if error_rate is not None and constant_error_rate is not None:
-        if error_rate >= constant_error_rate:
-            unbeaten.append(f"error {100 * constant_error_rate:.3g} %")
-    if mean_loss is not None and constant_mean_loss is not None:
-        if mean_loss >= constant_mean_loss:
-            unbeaten.append(f"mean loss {constant_mean_loss:.4g}")
-    return (
-        f"{learner}'s best on {stream} is not better than always predicting a constant"
-        f" ({', '.join(unbeaten)})"
-    )
 
 
 def not_better(table: pa.Table) -> list[str]:
@@ -196,7 +140,7 @@ def not_better(table: pa.Table) -> list[str]:
 
     `table` is a `summary_table`, or some of its rows.
     """
-    names = [*STREAM, "learner", *JUDGED, "beats_constant"]
+    names = [*STREAM, "learner", *JUDGED_MEANS, "beats_constant"]
     best = dict[tuple[Any, ...], tuple[Any, ...]]()
     for values in zip(*lists_of(table, names), strict=True):
         best.setdefault(values[: len(BEST_OF)], values)  # the first is the best
@@ -257,34 +201,19 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
     runs = runs.filter(
         pc.and_(pc.equal(runs.column("status"), "ok"), pc.is_valid(runs.column("mean_loss")))
     )
-    deviation = pc.VarianceOptions(ddof=1)  # of a sample; null for a single run
-    all_or_none = pc.ScalarAggregateOptions(skip_nulls=False)
     metrics = [
-        (name, "mean", all_or_none)
+        name
         for name in METRICS
         if name in runs.column_names and runs.column(name).null_count < runs.num_rows
     ]
-    # Not by threads: rows and sums would have another order each time.
+    names = ["mean_loss", "error_rate", "seconds", *JUDGED[2:], *metrics]
+    # Not by threads: rows would have another order each time.
     found = runs.group_by(list(by), use_threads=False).aggregate(
-        [
-            ("mean_loss", "count"),
-            ("mean_loss", "mean"),
-            ("mean_loss", "stddev", deviation),
-            ("error_rate", "mean"),
-            ("error_rate", "stddev", deviation),
-            ("seconds", "mean"),
-            # Null if it is not known of every run: it would be the average of other streams.
-            ("constant_mean_loss", "mean", all_or_none),
-            ("constant_error_rate", "mean", all_or_none),
-            *metrics,
-        ]
+        [("mean_loss", "count"), *((name, "list") for name in names)]
     )
-    names = {
-        "mean_loss_count": "n_runs",
-        "mean_loss_stddev": "mean_loss_std",
-        "error_rate_stddev": "error_rate_std",
-    }
-    return found.rename_columns([names.get(name, name) for name in found.column_names])
+    # Of `Constant`, one of some runs alone would be the average of other streams.
+    found = with_means(found, names, JUDGED[:2], {*JUDGED[2:], *metrics})
+    return found.rename_columns({"mean_loss_count": "n_runs"})
 
 
 def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ from typing import Any
 import numba
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from koco_stream.errors import StoreUnavailable, WrongInput
-from koco_stream.io.files import canonical_json
+from koco_stream.errors import WrongInput
+from koco_stream.io.files import canonical_json, finite
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.table_file import named, read_table, write_tables
 from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.spec import Value
@@ -62,8 +62,7 @@ def commit(
         finish_measurement(run_state)
     write_more(store, cohort, run_states)
     table = result_table(sweep, cohort, reader, run_states)
-    with result_path(store, cohort).written() as temporary:
-        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+    write_tables([table], result_path(store, cohort))
 
 
 def finish_measurement(run_state: RunState) -> None:
@@ -84,13 +83,17 @@ def measured_columns(run_states: list[RunState]) -> dict[str, list[Any]]:
         **{name: [values.get(name) for values in found] for name in METRICS},
         "own_metrics": [own_metrics(values) for values in found],
         "window": [one.run.measured.window for one in run_states],
+        "kept_predictions": [
+            kept_predictions(one) if one.run.measured.keep_predictions else None
+            for one in run_states
+        ],
     }
 
 
 def own_metrics(values: Mapping[str, float | None]) -> str | None:
     """The values of users' functions as JSON, by `file.py:function`; None without any."""
     own = {shown_name(name): value for name, value in values.items() if ":" in name}
-    return canonical_json(own) if own else None
+    return canonical_json(finite(own)) if own else None
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
@@ -98,25 +101,15 @@ def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> No
 
     Each table has a file for the cohort, which appears atomically, with a row group for each run.
     """
-    windows = [windows_table(one) for one in run_states if one.run.measured.window]
+    windowed = [one for one in run_states if one.run.measured.window]
     kept = [one for one in run_states if one.run.measured.keep_predictions]
-    predictions = (predictions_table(one) for one in kept)
-    for name, tables, any_rows in (
-        ("windows", iter(windows), bool(windows)),
-        ("predictions", predictions, bool(kept)),
+    for name, table_of, mine in (
+        ("windows", windows_table, windowed),
+        ("predictions", predictions_table, kept),
     ):
-        if not any_rows:
-            continue
-        path = store_path(store) / "results" / name / f"{cohort.cohort_id}.parquet"
-        columns = WINDOWS if name == "windows" else PREDICTIONS
-        with (
-            path.written() as temporary,
-            pq.ParquetWriter(
-                temporary, schema(columns), compression="zstd", write_page_checksum=True
-            ) as writer,
-        ):
-            for table in tables:
-                writer.write_table(table)
+        if mine:
+            path = store_path(store) / "results" / name / f"{cohort.cohort_id}.parquet"
+            write_tables(map(table_of, mine), path)
 
 
 def windows_table(run_state: RunState) -> pa.Table:
@@ -145,38 +138,41 @@ def _or_none(value: float) -> float | None:
 
 def predictions_table(run_state: RunState) -> pa.Table:
     """The predictions of the rounds that a run has done, as rows of the table `predictions`."""
-    n = int(run_state.totals[0]) if run_state.predictions.size else 0
+    n = kept_predictions(run_state)
     run_ids = pa.repeat(run_state.run.run_id, n)
     arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions[:n])]
     return pa.Table.from_arrays(arrays, schema=schema(PREDICTIONS))
 
 
-def read_result(file: StorePath) -> pa.Table | None:
-    """The table in a result file, or None if the file is damaged, or no such table.
+def kept_predictions(run_state: RunState) -> int:
+    """The number of rounds of which a run has kept the prediction."""
+    return int(run_state.totals[0]) if run_state.predictions.size else 0
 
-    Columns that an older version did not write may be missing. Raises `FileNotFoundError` if it
-    does not exist.
+
+def read_result(file: StorePath) -> pa.Table:
+    """The table in a result file.
+
+    Columns that an older version did not write may be missing. Raises `WrongInput` if it is
+    damaged or no such table, and `FileNotFoundError` if it does not exist.
     """
-    try:
-        table = file.read_table()  # reading all columns verifies every page's checksum
-        known = [field for field in result_schema() if field.name in table.column_names]
+    with named(file):
+        table = read_table(file)
+        names = set(table.column_names)
+        known = [field for field in result_schema() if field.name in names]
         table.select([field.name for field in known]).cast(pa.schema(known))
         check_rows(table, {field.name for field in result_schema()})
-        whole = table.column("curve").null_count == 0
-    except (FileNotFoundError, StoreUnavailable):
-        raise
-    except (OSError, KeyError, pa.ArrowException):
-        return None
-    return table if whole else None
+        if table.column("curve").null_count:
+            raise pa.ArrowInvalid("a row has no curve")
+    return table
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
     """The run statuses in a cohort's result file, or None if it is missing or damaged."""
     try:
         table = read_result(result_path(store, cohort))
-    except FileNotFoundError:
+    except (FileNotFoundError, WrongInput):  # the runs are computed again, and the file replaced
         return None
-    return None if table is None else list(table.column("status").to_pylist())
+    return list(table.column("status").to_pylist())
 
 
 def result_table(

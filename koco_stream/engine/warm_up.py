@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, write_text
+from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.learners import Growth, Public, StreamSize, learner_named
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.cost_model import DataSize, Timing
@@ -78,18 +78,20 @@ def warm_up(kinds: Sequence[Needed]) -> None:
     """Compile each specialization, or load it from the cache, and keep a timing of it."""
     load(kinds)
     for kind in kinds:
-        write_text(_kept(kind), json.dumps(timed(kind)))
+        write_text(_kept(kind), json_text(timed(kind)))
 
 
 def kept_timing(kind: Needed) -> Timing | None:
-    """The timing of a specialization on such rows that is kept; None if it is not compiled."""
+    """The timing of a specialization on such rows that is kept; None if it is not compiled, or if
+    its file is damaged.
+    """
     try:
         learner, params, size, *rest = json.loads(_kept(kind).read_text())
-    except FileNotFoundError:
+        rounds, d, s, growth = size
+        grown = None if growth is None else Growth(*map(tuple, growth))
+        return Timing(learner, params, StreamSize(rounds, d, s, grown), *rest)
+    except (FileNotFoundError, ValueError, TypeError):
         return None
-    rounds, d, s, growth = size
-    grown = None if growth is None else Growth(*map(tuple, growth))
-    return Timing(learner, params, StreamSize(rounds, d, s, grown), *rest)
 
 
 def _kept(kind: Needed) -> Path:

@@ -9,13 +9,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from koco_stream.io.files import canonical_json
 from koco_stream.types import Array
 
 
 def frame(header: dict[str, Any], *arrays: Array) -> list[memoryview]:
     """A frame's bytes, in pieces. Arrays are not copied if they are contiguous."""
     described = [[array.dtype.str, array.size] for array in arrays]
-    line = json.dumps({**header, "arrays": described}).encode() + b"\n"
+    line = canonical_json({**header, "arrays": described}).encode() + b"\n"
     content = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
     return [memoryview(line), *content]
 

@@ -1,30 +1,56 @@
 """The cache folder: compiled code, copies of datasets, Prefect's home, Dask's scratch space.
 
 All of its content can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in
-`$XDG_CACHE_HOME` or `~/.cache`. `$KOCO_CACHE_BYTES` limits the copies of datasets (see
+`$XDG_CACHE_HOME` or `~/.cache`; without a home folder that can be written to, it is in the
+temporary directory. `$KOCO_CACHE_BYTES` limits the copies of datasets (see
 `koco_stream.streams.shard_cache`).
 """
 
 import os
+import sys
+import tempfile
 from pathlib import Path
+
+from koco_stream.errors import WrongInput
 
 
 def cache_folder() -> Path:
     """The path of the cache folder, which may not exist yet."""
     if chosen := os.environ.get("KOCO_CACHE"):
         return Path(chosen).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().absolute() / "koco-stream"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    try:
+        folder = base.expanduser().absolute() / "koco-stream"
+        _make(folder)
+        if os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):  # it cannot be made, or nobody knows a home
+        pass
+    folder = Path(tempfile.gettempdir(), f"koco-stream-{os.getuid()}")
+    print(
+        f"koco: nothing can be written to {base}, so compiled code and copies of datasets are kept"
+        f" in {folder}; KOCO_CACHE sets another folder",
+        file=sys.stderr,
+    )
+    os.environ["KOCO_CACHE"] = str(folder)  # said once, and for the processes that this one starts
+    return folder
 
 
 def private_folder(*names: str) -> Path:
     """A folder below the cache folder, created with mode 0700, as are the folders above it.
 
-    Raises `PermissionError` if the cache folder, or one between it and this folder, belongs to
-    someone else or others may write to it: compiled code is read from it and executed.
+    Raises `WrongInput` if the cache folder cannot be made. Raises `PermissionError` if it, or one
+    between it and this folder, belongs to someone else or others may write to it: compiled code is
+    read from it and executed.
     """
     folder = cache_folder()
-    _make(folder)
+    try:
+        _make(folder)
+    except OSError as error:
+        raise WrongInput(
+            f"the cache folder {folder} cannot be made ({error.strerror}); set KOCO_CACHE to"
+            " another folder"
+        ) from error
     _check(folder)
     for name in names:
         folder = folder / name

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import threading
 import time
@@ -78,6 +79,23 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def json_text(value: Any, indent: int | None = None, sort_keys: bool = False) -> str:
+    """The JSON of a value. NaN and infinities, which JSON has not, become null, and what else it
+    has not, such as a time, its text.
+    """
+    plain = finite(value)
+    return json.dumps(plain, indent=indent, sort_keys=sort_keys, allow_nan=False, default=str)
+
+
+def finite(value: Any) -> Any:
+    """The value, also nested, with None instead of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def canonical_json(value: Any) -> str:

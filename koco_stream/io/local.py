@@ -1,16 +1,19 @@
 """A file or folder in a store, and how one on this machine is read and written."""
 
+import errno
 import shutil
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.io.files import file_hash, locked, written_atomically
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,12 @@ class StorePath:
 
     def is_file(self) -> bool:
         """Whether this path is an existing file."""
-        return self.path.is_file()
+        try:
+            return self.path.is_file()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return False
+            raise
 
     def names(self) -> list[str]:
         """The names of the entries of this folder, sorted; empty if it does not exist.
@@ -61,18 +69,6 @@ class StorePath:
         """The files directly in this folder whose names end with `ending`, sorted by name."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
-    def versions(self) -> list[tuple[str, int, int]]:
-        """Name, bytes and time of the last change (ns) of each file directly in this folder.
-
-        They are sorted by name. Another version of a file differs in one of them.
-        """
-        found = []
-        for name in self.names():
-            with suppress(FileNotFoundError):  # removed meanwhile
-                about = (self.path / name).stat()
-                found.append((name, about.st_size, about.st_mtime_ns))
-        return found
-
     def read_bytes(self) -> bytes:
         """The file's content as bytes."""
         with self.local() as path:
@@ -82,32 +78,22 @@ class StorePath:
         """The file's content as UTF-8 text."""
         return self.read_bytes().decode("utf-8")
 
-    def read_table(
-        self, columns: list[str] | None = None, only: pc.Expression | None = None
-    ) -> pa.Table:
-        """Read the Parquet file: the given columns (default all), and the rows that `only` selects.
+    def read_table(self) -> pa.Table:
+        """Read a Parquet file that is not one of `koco_stream.io.table_file`.
 
-        Raises `OSError` if a page checksum does not match, and `ArrowInvalid` for another column.
+        Raises `OSError` if a page checksum does not match.
         """
-        if only is None:  # pq.read_table would import pandas, which takes a third of a second
-            with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-                missing = set(columns or ()).difference(file.schema_arrow.names)
-                if missing:
-                    raise pa.ArrowInvalid(f"{self} has no column {min(missing)!r}")
-                table = file.read(columns)
-            return table if columns is None else table.select(columns)
-        # No partition columns are inferred from folder names.
-        return pq.read_table(
-            self.path,
-            columns=columns,
-            filters=only,
-            partitioning=None,
-            page_checksum_verification=True,
-        )
 
-    def metadata(self) -> pq.FileMetaData:
-        """The metadata of the Parquet file, for which its rows are not read."""
-        return pq.read_metadata(self.path)
+        def whole(handle: pa.NativeFile) -> pa.Table:
+            with pq.ParquetFile(handle, page_checksum_verification=True) as file:
+                return file.read()
+
+        return self.reading(whole)
+
+    def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
+        """What `read` gives of the opened file, all of it of one version."""
+        with pa.OSFile(self.address) as handle:
+            return read(handle)
 
     def sizes(self) -> list[int]:
         """Bytes of each file in this folder and in the folders below it, or of this file alone."""

@@ -23,16 +23,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs
-import pyarrow.parquet as pq
 
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.local import StorePath
+from koco_stream.io.local import StorePath, T
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable
@@ -88,32 +86,6 @@ class ObjectPath(StorePath):
                 return []
         return sorted({info.base_name for info in found})
 
-    def versions(self) -> list[tuple[str, int, int]]:
-        """Name, bytes and time of the last change (ns) of each object directly below this path."""
-        with self._explained_failures():
-            below = pyarrow.fs.FileSelector(self.key, allow_not_found=True)
-            found = self.filesystem.get_file_info(below)
-        return sorted(
-            (info.base_name, info.size, info.mtime_ns or 0) for info in found if info.is_file
-        )
-
-    def read_table(
-        self, columns: list[str] | None = None, only: pc.Expression | None = None
-    ) -> pa.Table:
-        """Read the Parquet file, or only some columns and rows of it.
-
-        Columns that are not requested are not downloaded.
-        """
-        return self._read(
-            lambda handle: pq.read_table(
-                handle, columns=columns, filters=only, page_checksum_verification=True
-            )
-        )
-
-    def metadata(self) -> pq.FileMetaData:
-        """The metadata of the Parquet file, for which its rows are not downloaded."""
-        return self._read(pq.read_metadata)
-
     def sizes(self) -> list[int]:
         """Bytes of each object below this path, or of this object alone."""
         with self._explained_failures():
@@ -131,7 +103,7 @@ class ObjectPath(StorePath):
                 shutil.copyfileobj(handle, out, READ_BYTES)
 
         with _temporary(self.name) as path:
-            self._read(copy)
+            self.reading(copy)
             yield path
 
     @contextmanager
@@ -177,11 +149,8 @@ class ObjectPath(StorePath):
         """Context manager that does nothing, since object stores have no locks."""
         return nullcontext()
 
-    def _read(self, read: Callable[[pa.NativeFile], Any]) -> Any:
-        """The result of `read` on the opened object.
-
-        It is repeated if the object was replaced meanwhile.
-        """
+    def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
+        """What `read` gives of the opened object; repeated if the object was replaced meanwhile."""
         for _ in range(READINGS):
             with self._explained_failures():
                 with self.filesystem.open_input_file(self.key) as handle:

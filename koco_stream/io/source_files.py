@@ -4,7 +4,6 @@ it is imported.
 
 import ast
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import text_hash
+from koco_stream.io.files import json_text, text_hash
 
 
 def source_files(path: Path) -> dict[str, str]:
@@ -70,7 +69,7 @@ def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
 
 def hash_of(files: dict[str, str]) -> str:
     """A hash (16 hexadecimal digits) of a learner's files."""
-    return text_hash(json.dumps(sorted(files.items())))[:16]
+    return text_hash(json_text(sorted(files.items())))[:16]
 
 
 def import_file(name: str, path: Path) -> ModuleType:

@@ -1,13 +1,12 @@
 """The base class of all learners, with their common Python interface."""
 
 import math
-import warnings
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, warn
 from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
     load_into,
@@ -324,22 +323,20 @@ class Learner(Algorithm, Estimator):
         if not self._warned and labels.size and max(labels.max(), -labels.min()) > self.clip:
             self._warned = True
             if "clip" not in self.irrelevant(self._public()):
-                warnings.warn(
+                warn(
                     f"a label ({labels[np.abs(labels).argmax()]:g}) is beyond clip = {self.clip:g}:"
                     " predictions will never reach it, and the curvature assumes |y| <= clip; scale"
-                    " the labels or raise clip",
-                    stacklevel=4,
+                    " the labels or raise clip"
                 )
 
     def _warn_of_doubt(self) -> None:
         """Warn once if rounds are doubtful."""
         if not self._doubted and (doubtful := doubtful_rounds([self._state])):
             self._doubted = True
-            warnings.warn(
+            warn(
                 f"double precision cannot vouch for six digits of the predictions of {doubtful} of"
                 f" {self.rounds_} rounds, because steps are so large; scale the features (koco"
-                " prepare --scale), or take a larger alpha",
-                stacklevel=4,
+                " prepare --scale), or take a larger alpha"
             )
 
 

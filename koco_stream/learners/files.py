@@ -15,6 +15,7 @@ from types import ModuleType
 
 from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.cache import private_folder
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.source_files import hash_of, import_file, source_files
 
@@ -67,7 +68,7 @@ def _kept(code: str) -> dict[str, str]:
 def send(store: AnyPath, code: str) -> None:
     """Write a learner's files from the cache folder to the store, from where workers take them."""
     note = {"files": _kept(code), "origin": str(ORIGINS[code])}
-    _sent(store, code).write_text(json.dumps(note))
+    _sent(store, code).write_text(json_text(note))
 
 
 def fetch(store: AnyPath, name: str, code: str) -> None:

@@ -6,12 +6,21 @@ a few rows just before the sweep or on earlier runs.
 """
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NamedTuple
 
-from koco_stream.learners import Growth, Public, Sampling, StreamSize, learner_named
+from koco_stream.learners import (
+    AnyLearner,
+    Cost,
+    Growth,
+    Public,
+    Sampling,
+    StreamSize,
+    learner_named,
+)
 from koco_stream.metrics import measurement_bytes
 from koco_stream.runs.run import Run, Seen
 from koco_stream.runs.rungs import NO_RUNGS, Rungs
@@ -29,6 +38,8 @@ READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows
 SAVED_BYTES_PER_SECOND = 2e8  # hashing, writing and syncing a checkpoint
 MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting included
 GATHERED_BYTES = 24 << 20  # the longest block of shuffled rows for runs over all classes
+# Of a learner that cannot say it; a run is then planned with all of a worker's memory.
+UNKNOWN = Cost(0, 1e4)
 WORK_SAMPLE = 8  # runs of a cohort that stand for all
 TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
@@ -133,7 +144,7 @@ class Costs:
     def _from_the_first_row(self, run: Run) -> RunCost:
         learner, size = run.learner_class, self.sizes[run.stream.dataset_hash]
         stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
-        cost, states = learner.cost(run.params, stream), run.stream.n_states(size.n_classes)
+        cost, states = cost_of(learner, run.params, stream), run.stream.n_states(size.n_classes)
         n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
         n_bytes += size.measured_bytes(run, self.rungs.last(run.stream, size.rounds(run.stream)))
         if run.stream.multiclass is not None:
@@ -141,9 +152,10 @@ class Costs:
         nanoseconds = states * (
             factor * cost.nanoseconds + MEASURED_NS * bool(run.measured.metrics)
         )
-        if stream.growth is not None:
+        if stream.growth is not None or cost is UNKNOWN:
             passing = sum(pass_bytes(run.stream, size).values()) + 8 * cost.shared.floats
-            n_bytes = min(n_bytes, max(self.worker_bytes - passing, 0))
+            room = max(self.worker_bytes - passing, 0)
+            n_bytes = room if cost is UNKNOWN else min(n_bytes, room)
         seconds = RUN_SECONDS + stream.rounds * nanoseconds * 1e-9
         key, nanoseconds, floats = cost.shared
         return RunCost(
@@ -160,8 +172,8 @@ class Costs:
         for run in runs[:: -(-len(runs) // WORK_SAMPLE)]:
             stream = self.sizes[run.stream.dataset_hash].seen_by(run)
             some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
-            done += run.learner_class.cost(run.params, some).seconds(some.rounds)
-            total += run.learner_class.cost(run.params, stream).seconds(stream.rounds)
+            done += cost_of(run.learner_class, run.params, some).seconds(some.rounds)
+            total += cost_of(run.learner_class, run.params, stream).seconds(stream.rounds)
         return done / total if total else share
 
     def reading(self, stream: Stream, begun: int = 0) -> float:
@@ -173,6 +185,23 @@ class Costs:
         rounds = size.rounds(stream) - begun
         reading = READ_NS * 1e-9 * size.n_values * rounds / max(size.n_rows, 1)
         return COMMIT_SECONDS + reading
+
+
+def cost_of(learner: AnyLearner, params: Public, stream: StreamSize) -> Cost:
+    """What a learner says that a run costs; `UNKNOWN`, with a warning, if that fails."""
+    try:
+        cost = learner.cost(params, stream)
+        if math.isfinite(cost.floats + cost.nanoseconds):
+            return cost
+        why = str(cost)
+    except Exception as error:  # a user's learner may raise anything; it can run nevertheless
+        why = f"{type(error).__name__}: {error}"
+    warnings.warn(
+        f"the cost of {learner.__name__} cannot be estimated ({why}); each run is planned with all"
+        " of a worker's memory",
+        stacklevel=2,
+    )
+    return UNKNOWN
 
 
 class Timing(NamedTuple):
@@ -189,7 +218,7 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
     """The correction factor of each learner: the median ratio of measured to stated seconds."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
-        cost = learner_named(timing.learner).cost(timing.params, timing.stream)
+        cost = cost_of(learner_named(timing.learner), timing.params, timing.stream)
         ns = cost.nanoseconds + cost.shared.nanoseconds / timing.cohort_size
         if timing.stream.rounds > 0 and ns > 0:
             ratios.setdefault(timing.learner, []).append(

@@ -12,6 +12,8 @@ The number of points is the sum of the probabilities over the rounds. Since the 
 from the whole dataset, the estimate is that of a shuffled stream.
 """
 
+import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -56,6 +58,8 @@ class DictionarySample:
     """
 
     def __init__(self, X: Any, rounds: int) -> None:
+        if X.shape[0] < 2:
+            raise ArithmeticError("there is no row before another")
         queries = max(1, min(QUERIES, X.shape[0] // 3))
         self.queries, self.earlier, self.rounds = X[:queries], X[queries:], rounds
         self.query_norms, self.norms = squares(self.queries), squares(self.earlier)
@@ -93,8 +97,8 @@ class DictionarySample:
 
     def growth(self, sampling: Sampling) -> Growth:
         """The expected growth of a dictionary that is sampled so."""
-        if sampling.floor >= 1.0:  # all rows join
-            return Growth((0.0, float(self.rounds)), (0.0, float(self.rounds)))
+        if sampling.floor >= 1.0:
+            return all_join(self.rounds)
         own = kernel_values(sampling, self.query_norms, self.query_norms, self.query_norms)
         n = self.among_centres.shape[0]
         norms = self.norms[:n]
@@ -129,8 +133,15 @@ class DictionarySample:
             rates.append(max(float(p.mean()), sampling.floor))
         rounds = np.concatenate(([0.0], self.at))
         points = np.cumsum(np.diff(rounds) * (np.array([rates[0], *rates[:-1]]) + rates) / 2.0)
+        if not np.isfinite(points).all():
+            raise ArithmeticError("kernel values overflow")
         grown = Growth(tuple(rounds.tolist()), (0.0, *points.tolist()))
         return grown.up_to(sampling.most)
+
+
+def all_join(rounds: int) -> Growth:
+    """The growth of a dictionary that all rows join."""
+    return Growth((0.0, float(rounds)), (0.0, float(rounds)))
 
 
 def kernel_values(sampling: Sampling, products: Array, left: Array, right: Array) -> Array:
@@ -193,7 +204,8 @@ def with_growths(
 ) -> dict[str, DataSize]:
     """The datasets' sizes with the expected growth of each dictionary of the runs on them.
 
-    A dataset that is not prepared yet stays as it is.
+    A dataset that is not prepared yet stays as it is. If an estimate fails, a warning says so, and
+    all rows are planned to join.
     """
     asked: dict[str, dict[tuple[Sampling, int], Stream]] = {}
     for run in runs:
@@ -203,13 +215,22 @@ def with_growths(
             asked.setdefault(identity, {}).setdefault(key, run.stream)
     known = dict(sizes)
     for identity, samplings in asked.items():
+        stream, distance = next(iter(samplings.values())), math.nan
         try:
-            X = sampled_rows(store, next(iter(samplings.values())))
+            X = sampled_rows(store, stream)
+            with np.errstate(all="ignore"):  # what is not finite is refused
+                samples = {rounds: DictionarySample(X, rounds) for _, rounds in samplings}
+                growths = {key: samples[key[1]].growth(key[0]) for key in samplings}
+                distance = next(iter(samples.values())).median_distance
         except WrongInput:  # it is not prepared yet, or damaged: the run will say so
             continue
-        samples = {rounds: DictionarySample(X, rounds) for _, rounds in samplings}
-        growths = {key: samples[key[1]].growth(key[0]) for key in samplings}
-        distance = next(iter(samples.values())).median_distance
+        except Exception as error:  # an estimate ends no sweep
+            warnings.warn(
+                f"how dictionaries grow on {stream.dataset} cannot be estimated"
+                f" ({error or type(error).__name__}); it is planned as if all rows joined",
+                stacklevel=2,
+            )
+            growths = {key: all_join(key[1]).up_to(key[0].most) for key in samplings}
         known[identity] = replace(sizes[identity], growths=growths, median_distance=distance)
     return known
 
@@ -224,7 +245,8 @@ def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[
         sampling = run.learner_class.sampling(run.params)
         if seen.growth is not None and sampling is not None and sampling.floor < 1.0:
             key, share = (run.learner, run.stream.dataset), seen.growth.last / max(seen.rounds, 1)
-            if seen.growth.last > LARGE_POINTS and share > LARGE_SHARE:
+            estimated = not math.isnan(sizes[run.stream.dataset_hash].median_distance)
+            if estimated and seen.growth.last > LARGE_POINTS and share > LARGE_SHARE:
                 largest[key] = max(
                     largest.get(key, (0.0, run, 0.0)),
                     (share, run, seen.growth.last),

@@ -90,7 +90,7 @@ RUNS: tuple[Column, ...] = (
         "numbers",
         pa.string(),
         "own: the same bit for bit in any cohort or process, and after any interruption; foreign: a"
-        " learner that promises less; imported: made elsewhere",
+        " learner that promises less",
     ),
     Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
     *_parameter_columns(),
@@ -125,6 +125,12 @@ RUNS: tuple[Column, ...] = (
         "metrics of users' files as JSON, from name to the mean over windows; null without any",
     ),
     Column("window", pa.int64(), "rounds of the windows in `windows`; null without any", "rounds"),
+    Column(
+        "kept_predictions",
+        pa.int64(),
+        "rounds whose predictions are in `predictions`; null if they are not kept",
+        "rounds",
+    ),
     Column(
         "constant_mean_loss",
         pa.float64(),

@@ -225,6 +225,10 @@ def _numeric(array: Array, name: str) -> Array:
         return array
     if array.dtype.kind in "mM":
         raise WrongType(f"{name} has type {array.dtype}, a time; turn it into numbers first")
+    if array.dtype.kind in "SUT":
+        raise WrongType(
+            f"{name} has type {array.dtype} and is not numeric: turn texts into numbers first"
+        )
     if array.dtype.kind == "c":
         raise WrongInput(
             f"Complex data not supported: {name} has type {array.dtype}; give real numbers"

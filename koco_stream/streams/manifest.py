@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.files import canonical_json
+from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 2
@@ -67,7 +67,7 @@ class Manifest:
         Its last entry is a hash of the rest, by which a reader detects changes.
         """
         content = asdict(self)
-        return json.dumps({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
+        return json_text({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
 
 
 def seal_of(content: dict[str, Any]) -> str:

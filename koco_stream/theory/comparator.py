@@ -9,6 +9,7 @@ prediction is therefore returned with the loss, to judge a regret by.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, locked, write_text
+from koco_stream.io.files import content_hash, json_text, locked, write_text
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.reader import Block, StreamReader
@@ -51,7 +52,7 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
         with locked(path.with_suffix(".lock")):
             if not path.is_file():
                 found = least_squares(reader, fit_intercept)
-                write_text(path, json.dumps(found and found._asdict()))
+                write_text(path, json_text(found and found._asdict()))
     kept = json.loads(path.read_text())
     return kept and Comparator(**kept)
 
@@ -68,7 +69,7 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     It stops when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7
     of the loss of predicting 0. The result does not depend on blocks and shards. None if that takes
     too many steps, as with about as many features as rows, where a predictor without
-    loss is approached slowly.
+    loss is approached slowly, and if its loss is not finite.
     """
     manifest, reader = reader.manifest, StreamReader(reader.store, as_summed(reader.stream))
     blocks = blocks_of(reader)
@@ -100,7 +101,7 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
         norm2 = scaled_norm2(gradient, scale)
         if norm2 > 0.25 * before:
             break  # limited by rounding
-    return Comparator(loss, largest)
+    return Comparator(loss, largest) if math.isfinite(loss + largest) else None
 
 
 Blocks = Callable[[], Iterable[Block]]

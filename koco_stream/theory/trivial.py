@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, locked, write_text
+from koco_stream.io.files import content_hash, json_text, locked, write_text
 from koco_stream.learners.constant import Constant
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.losses import LOSSES
@@ -45,7 +45,7 @@ def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
             if not path.is_file():
                 blocks = (BlockLabels.of(labels, reader) for labels in reader.labels())
                 found = result_on(blocks, loss)
-                write_text(path, json.dumps(found and found._asdict()))
+                write_text(path, json_text(found and found._asdict()))
     kept = json.loads(path.read_text())
     return kept and TrivialResult(**kept)
 

@@ -18,7 +18,7 @@ import httpx
 
 import koco_stream
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import file_hash, locked, sync, write_text
+from koco_stream.io.files import file_hash, json_text, locked, sync, write_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from storage.store import LOCK, check_store, open_store
 
@@ -140,7 +140,7 @@ def _noted(path: Path, address: str, what: str) -> str | None:
 
 
 def _note(path: Path, address: str, what: str, value: str | None) -> None:
-    write_text(path, json.dumps({"address": address, what: value}) + "\n")
+    write_text(path, json_text({"address": address, what: value}) + "\n")
 
 
 def _download(
@@ -252,7 +252,7 @@ def record(store: AnyPath, address: str, sha256: str, n_bytes: int) -> None:
         known = _read_checksums(root / CHECKSUMS)
         when = datetime.now(UTC).isoformat(timespec="seconds")
         known.setdefault(address, {"sha256": sha256, "bytes": n_bytes, "when": when})
-        (root / CHECKSUMS).write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        (root / CHECKSUMS).write_text(json_text(known, indent=1, sort_keys=True) + "\n")
 
 
 def _read_checksums(path: StorePath) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from koco_stream.io.files import json_text
 from tests.bench.beside import US
 from tests.bench.measure import SPREAD, show, spreads
 from tests.bench.preparing import ONE, PEER, TWO
@@ -294,7 +295,7 @@ def keep(found: list[dict[str, Any]], file: Path, about: dict[str, Any]) -> None
     now = {line["claim"]: line for line in found if line["measured"] is not None}
     old = {line["claim"]: line for line in before}
     lines = [now.get(name) or old.get(name) for name, *_ in [*CLAIMS, *BESIDE]]
-    text = json.dumps({**about, "claims": [line for line in lines if line]}, indent=1)
+    text = json_text({**about, "claims": [line for line in lines if line]}, indent=1)
     file.write_text(f"{text}\n")
 
 

@@ -68,7 +68,6 @@ def test_reading_results__runs_after_the_tutorial(folder):
         pytest.param("own-dataset.md", marks=pytest.mark.system),
         "python-use.md",
         "sweeps-in-python.md",
-        "explore.md",
     ],
 )
 def test_how_to__runs(page, tmp_path):

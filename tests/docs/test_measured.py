@@ -18,7 +18,7 @@ def scores():
     """The mean score of each learner of the table on each dataset of the second part."""
     rows = pq.read_table(ROOT / "flows" / "reproduce" / "benchmark.parquet").to_pylist()
     return {
-        (row["learner"], row["source"]): np.mean(row["scores"])
+        (row["learner"], row["source"]): float(f"{np.mean(row['scores']):.11e}")
         for row in rows
         if row["part"] == "benchmark-whole" and row["learner"] in MEASURED
     }

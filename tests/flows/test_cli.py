@@ -4,9 +4,13 @@ import re
 import shlex
 
 import click
+import pytest
 
 from flows.cli import COMMANDS
 from flows.cli import koco as command
+from storage.store import open_store
+
+OGD = '[[learner]]\nname = "OGD"'
 
 
 def commands(group, words=("koco",)):
@@ -45,3 +49,22 @@ def test_command_of_two_words__is_itself_and_not_an_argument_of_the_first(koco, 
     assert "there is no store" in said
     assert "SPEC" in koco("nightly", status=2).output
     assert "No such command 'accept'" in koco("accept", "small", status=2).output
+
+
+@pytest.mark.parametrize("letter", ["a", "é"])
+def test_name__that_no_file_can_have__is_refused_in_a_sentence(letter, koco, tmp_path):
+    """A file's name has at most 255 bytes; é has two."""
+    name, store = letter * (300 // len(letter.encode())), ("--store", open_store(tmp_path / "s"))
+    (tmp_path / "t.csv").write_text("1,1\n2,0\n")
+    (tmp_path / "s.toml").write_text(f'name = "s"\n[[dataset]]\nname = "{name}"\n{OGD}')
+    for words in (
+        ("sweep", name, *store),
+        ("sweep", tmp_path / "s.toml", *store),
+        ("prepare", name, "--from", tmp_path / "t.csv", *store),
+        ("prepare", "t", "--from", name, *store),
+        *((*one, name, *store) for one in (("report",), ("compare",), ("remove", "sweep"))),
+        *((*one, name, *store) for one in (("verify",), ("results", "--sweep"))),
+        ("list", "--store", tmp_path / name),
+        ("results", "--arrow", tmp_path / name, *store),
+    ):
+        assert koco(*words, status=2).stderr.startswith("koco: "), words

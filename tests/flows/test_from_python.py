@@ -50,7 +50,8 @@ def test_dictionary__gives_the_runs_of_the_file(small_store, tmp_path, koco):
     losses = {0.5: [], 0.25: []}
     for row in result.runs.to_pylist():
         losses[row["step_size"]].append(row["mean_loss"])
-    assert best["mean_loss_mean"] == min(map(np.mean, losses.values()))
+    least = min(map(np.mean, losses.values()))
+    assert best["mean_loss_mean"] == pytest.approx(least, rel=1e-11)
     assert len(result.to_pandas()) == 4
     assert result.report.is_file()
 
@@ -107,14 +108,26 @@ def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
             """
         )
     )
-    done = subprocess.run(
-        [sys.executable, script], env=environment(), capture_output=True, text=True, cwd=tmp_path
-    )
-    assert "mine.py, line 7: workers import this script again" in done.stderr
+
+    def said(*how, **given):
+        return subprocess.run(
+            [sys.executable, *how],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            **given,
+        ).stderr
+
+    for how in ([script], ["-m", "mine"]):
+        assert "mine.py, line 7: workers import this script again" in said(*how)
+    text = script.read_text()
+    for how in (["-"], []):
+        assert "<stdin> is not a file: put the script in a file, or give workers=0" in said(
+            *how, input=text
+        )
     assert not (tmp_path / "store").exists()
     guarded = script.read_text().replace("\nmain()", '\nif __name__ == "__main__":\n    main()')
     script.write_text(guarded)
-    done = subprocess.run(
-        [sys.executable, script], env=environment(), capture_output=True, text=True, cwd=tmp_path
-    )
-    assert "given as a dictionary, dataset" in done.stderr  # what is wrong with the sweep
+    for how in ([script], ["-c", text]):
+        assert "given as a dictionary, dataset" in said(*how)  # what is wrong with the sweep

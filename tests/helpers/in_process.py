@@ -1,5 +1,7 @@
 """The koco command within this process: no server of Prefect's, no workers, nothing to wait for."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -20,3 +22,12 @@ def koco():
         return done
 
     return run
+
+
+def strict(text):
+    """What a JSON text says, as a parser reads it that knows no NaN."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(text, parse_constant=refuse)

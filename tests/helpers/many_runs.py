@@ -3,17 +3,17 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from koco_stream.engine.result_file import result_files_folder
 from koco_stream.io.files import canonical_json, text_hash
-from koco_stream.io.paths import AnyPath, store_path
-from koco_stream.runs.schemas import CURVES, RUNS, curve_points, result_schema, schema
+from koco_stream.io.paths import AnyPath
+from koco_stream.io.table_file import write_tables
+from koco_stream.runs.schemas import CURVES, RUNS, curve_points, schema
 from koco_stream.types import Array
-from storage.results import file_name, write_tables
+from storage.results import file_name
 from storage.store import open_store
 
 LEARNERS = ("OjaSON", "AdaGrad", "CONKONS")
@@ -25,30 +25,31 @@ ORDERS = 5
 def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed: int = 0) -> Path:
     """A store at `where` with `n` collected runs of one sweep, in so many files, with curves."""
     store = open_store(where)
+    results = store / "results"
     runs = drawn_runs(n, sweep, np.random.default_rng(seed))
     for part in np.array_split(np.arange(n), files):
-        put_collected(store, runs.slice(part[0], len(part)))
+        some = runs.slice(part[0], len(part))
+        write_tables([drawn_curves(some)], results / "curves" / file_name(some))
+        write_tables([some], results / "runs" / file_name(some))
     note = {"name": sweep, "file": "", "figures": [], "run_ids": runs.column("run_id").to_pylist()}
-    (store_path(store) / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
+    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
     return Path(str(store))
 
 
-def put_collected(store: AnyPath, runs: pa.Table) -> None:
-    """Write runs, with their curves, as files of the tables."""
-    results = store_path(store) / "results"
-    write_tables([drawn_curves(runs)], results / "curves" / file_name(runs))
-    write_tables([runs], results / "runs" / file_name(runs))
+def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> None:
+    """A store in which a sweep of `run_ids` has run, with these rows of results and no curves.
 
-
-def put_result_file(store: AnyPath, name: str, runs: pa.Table) -> None:
-    """Write runs, with their curves, as a result file that is not collected yet."""
-    points = drawn_curves(runs).to_pylist()
-    rows = [
-        {**row, "curve": [point for point in points if point["run_id"] == row["run_id"]]}
-        for row in runs.to_pylist()
-    ]
-    with (result_files_folder(store) / f"{name}.parquet").written() as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema=result_schema()), temporary)
+    What every row has is filled in, and `run_ids` are those of the rows if they are None.
+    """
+    root = open_store(store)
+    needed = {"order": "as-stored", "params": "{}", "status": "ok"}
+    rows = [{"run_id": f"{k:032x}", **needed, **row} for k, row in enumerate(rows)]
+    for kind, columns, results in (("runs", RUNS, rows), ("curves", CURVES, [])) if rows else ():
+        table = pa.Table.from_pylist(results, schema=schema(columns))
+        write_tables([table], root / "results" / kind / "a.parquet")
+    ids = [row["run_id"] for row in rows] if run_ids is None else run_ids
+    note = {"name": sweep, "file": "", "figures": list(figures), "run_ids": ids}
+    (root / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
 
 
 def drawn_curves(runs: pa.Table) -> pa.Table:

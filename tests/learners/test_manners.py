@@ -71,7 +71,7 @@ EXTREMES = [0, -1, 1e-300, 5e-324, 1e300, math.inf, math.nan, None, "x", True, 2
 
 
 @EVERY
-@pytest.mark.filterwarnings("ignore:a label", "error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:a label", "ignore:double precision", "error::RuntimeWarning")
 def test_extreme_parameters__are_refused_diverge_or_give_numbers(learner):
     X = np.random.default_rng(0).standard_normal((5, 3))
     for name, value in product((q.name for q in learner.parameters), EXTREMES):

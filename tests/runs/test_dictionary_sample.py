@@ -157,6 +157,24 @@ def test_unprepared_dataset__is_planned_without_an_estimate(small_store):
     assert plan(runs, sizes, Limits(1, 8 << 30)).seconds > 0
 
 
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [([[1, 2]], "no row before another"), ([[1e150, 1]] * 9, "kernel values overflow")],
+)
+def test_estimate__that_fails__warns_and_plans_as_if_all_rows_joined(rows, why, tmp_path):
+    store = prepared(tmp_path, "odd", rows, np.ones(len(rows)))
+    manifest = load_manifest(store, "odd")
+    stream, size = Stream("odd", manifest.dataset_hash), DataSize.of(manifest)
+    given = {"kernel": "polynomial", "degree": 4}
+    runs = [Run.of(stream, "KORS", {**given, "max_dictionary": most}, 0) for most in (None, 1)]
+    with pytest.warns(UserWarning, match=f"dictionaries grow on odd cannot be estimated .*{why}"):
+        sizes = with_growths(store, {stream.dataset_hash: size}, runs)
+    found = [sizes[stream.dataset_hash].seen_by(run).growth for run in runs]
+    assert [growth.points for growth in found] == [(0.0, len(rows)), (0.0, 1.0)]
+    assert large_dictionaries(runs, sizes) == []
+    assert len(plan(runs, sizes, Limits(1, 8 << 30)).runs) == 2
+
+
 @settings(max_examples=5, deadline=None)
 @given(limit=st.integers(300, 2000))
 def test_outgrown_memory__ends_the_largest_runs_and_no_other(store_for_all, limit):

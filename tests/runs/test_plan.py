@@ -3,6 +3,7 @@ busy to the end.
 """
 
 import heapq
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from flows.sweeping.planning import cost_factors
 from koco_stream.engine.cohort import run_cohort
-from koco_stream.learners import Growth, StreamSize, learner_named
+from koco_stream.learners import Cost, Growth, StreamSize, learner_named
 from koco_stream.runs.cost_model import (
     RUN_SECONDS,
     SAVED_BYTES_PER_SECOND,
@@ -343,3 +344,13 @@ def test_plan__without_room_keeps_no_state():
     for room, keeps in ((None, True), (0, False)):
         todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
         assert all(bool(cohort.later) == keeps for cohort in todo.cohorts)
+
+
+@pytest.mark.parametrize("cost", [lambda *_: 1 / 0, lambda *_: Cost(math.nan, 1.0)])
+def test_cost__that_a_learner_cannot_say__is_all_of_a_workers_memory(cost, monkeypatch):
+    monkeypatch.setattr(learner_named("OGD"), "cost", cost)
+    with pytest.warns(UserWarning, match="the cost of OGD cannot be estimated"):
+        cohorts = plan(runs_of(STREAM, "OGD", 2), USUAL, Limits(1, GENEROUS)).cohorts
+    assert [len(cohort.runs) for cohort in cohorts] == [1, 1]
+    with pytest.warns(UserWarning, match="the cost of OGD"):
+        assert factors_of([Timing("OGD", {}, StreamSize(100, 6, 6.0), 1e-3)]) == {"OGD": 1.0}

@@ -8,13 +8,13 @@ from collections import Counter
 from contextlib import contextmanager, suppress
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream.engine.result_file import result_files_folder
 from koco_stream.io.paths import StorePath
+from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.runs.schemas import CURVES, result_schema, schema
 from storage import collecting
 from storage.collecting import collect, compact
@@ -61,8 +61,8 @@ def put_result_file(store, name, runs):
         }
         for run, status in runs
     ]
-    with (result_files_folder(store) / f"{name}.parquet").written() as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, result_schema()), temporary)
+    file = result_files_folder(store) / f"{name}.parquet"
+    write_tables([pa.Table.from_pylist(rows, result_schema())], file)
 
 
 def expected(known):
@@ -92,7 +92,7 @@ def check_files(store, known):
     """
     assert result_files(store) == []
     runs, curves = (
-        {file.name: file.read_table() for file in table_files(store, name)}
+        {file.name: read_table(file) for file in table_files(store, name)}
         for name in ("runs", "curves")
     )
     assert [*runs] == [*curves] == [file_name(table) for table in runs.values()]

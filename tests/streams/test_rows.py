@@ -166,6 +166,8 @@ def test_arrays__of_any_type_and_order_are_the_plain_rows(kind, seed, data):
         (np.array([[None]]), "row 0 of X holds nan"),
         (sparse.COO.from_numpy(np.ones((2, 2)), fill_value=1.0), "X has the fill value 1.0"),
         (np.array([["a"]]), "not numeric"),
+        ([["1", "2"]], "not numeric: turn texts into numbers first"),
+        (np.array([[b"1"]]), "not numeric: turn texts into numbers first"),
     ],
 )
 def test_other_arrays__are_refused(X, message):

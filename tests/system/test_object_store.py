@@ -27,6 +27,7 @@ from flows.prepare.preparation import dataset_rows, verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from storage import collecting
@@ -76,13 +77,12 @@ def test_path__gives_back_what_was_written(somewhere, tmp_path):
     results, content = somewhere / "results", bytes(range(256))
     file, note = results / "runs" / "b.parquet", results / "note.json"
     table = pa.table({"run_id": ["x", "y"], "t": [1, 2]})
-    with file.written() as temporary:
-        pq.write_table(table, temporary)
+    write_tables([table], file)
     (tmp_path / "source").write_bytes(content)
     (somewhere / "results/runs/a.bin").put(tmp_path / "source")
     note.write_text("κ\n")
-    assert file.read_table() == table
-    assert file.read_table(["t"]) == table.select(["t"])
+    assert file.read_table() == read_table(file) == table
+    assert read_table(file, ["t", "gone"], ["y", "z"]) == table.select(["t"]).slice(1)
     assert (results / "runs" / "a.bin").read_bytes() == content
     assert (note.read_text(), note.sha256()) == ("κ\n", hashlib.sha256("κ\n".encode()).hexdigest())
     with file.local() as path:
@@ -172,10 +172,10 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
             file.write_bytes(b"much longer")
         return handle.read()
 
-    assert file._read(read) == b"much longer"
+    assert file.reading(read) == b"much longer"
     assert times == [5, 11]
     with pytest.raises(StoreUnavailable, match="it changed each of"):
-        file._read(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
+        file.reading(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def check_collected(store, reference, once=("runs", "curves")):
     assert tables(store) == reference
     assert result_files(store) == []
     for name, table in zip(("runs", "curves"), reference, strict=True):
-        rows = sum(file.read_table(["run_id"]).num_rows for file in table_files(store, name))
+        rows = sum(read_table(file, ["run_id"]).num_rows for file in table_files(store, name))
         assert rows == len(table) or name not in once, name
 
 

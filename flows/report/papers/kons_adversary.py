@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, Series, mean_and_band, plot, style_of
 from flows.report.rows import curves_of, ok_runs
+from flows.scores.means import means
 from koco_stream.io.paths import AnyPath
 from koco_stream.types import Array
 
@@ -39,7 +39,7 @@ class Growth:
     @property
     def mean(self) -> list[float]:
         """Mean value over the seeds after each of the rounds."""
-        return [fmean(column) for column in zip(*self.by_seed.values(), strict=True)]
+        return means(zip(*self.by_seed.values(), strict=True)).tolist()
 
     @property
     def exponent(self) -> float:

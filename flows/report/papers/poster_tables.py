@@ -8,7 +8,6 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import koco_stream
 from flows.report.drawing import Claim, Drawing, Figure, Style, scatter
 from flows.report.papers.poster_published import ROUNDS, TABLES, Published
 from flows.report.rows import READ, computed_once, rows_of_stream, stream_of
+from flows.scores.means import deviations, exact_means, mean
 from flows.tables.tables import grouped
 from koco_stream.batch import Batch
 from koco_stream.io.paths import AnyPath
@@ -152,10 +152,10 @@ def _averaged(rows: list[dict[str, Any]]) -> Ours:
     sizes = [row["dictionary_size"] for row in rows]
     return Ours(
         json.loads(rows[0]["params"]),
-        fmean(values),
-        stdev(values) if len(values) > 1 else 0.0,
-        None if None in sizes else fmean(sizes),
-        1e6 * fmean(row["seconds"] / row["rounds"] for row in rows),
+        mean(values),
+        float(deviations([values], exact_means([values]))[0]) if len(values) > 1 else 0.0,
+        None if None in sizes else mean(sizes),
+        1e6 * mean(row["seconds"] / row["rounds"] for row in rows),
         len(rows),
         rows[0],
     )

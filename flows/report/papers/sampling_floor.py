@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow as pa
 from flows.report.axes import Axis
 from flows.report.drawing import Claim, Figure, Series, plot
 from flows.report.rows import READ, kernel_matrix, ok_runs, rows_of_stream, stream_of
+from flows.scores.means import mean
 from flows.tables.tables import grouped
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
@@ -44,7 +44,7 @@ class Point:
     @property
     def regret(self) -> float:
         """Mean regret over the seeds."""
-        return fmean(self.regrets)
+        return mean(self.regrets)
 
     @property
     def share(self) -> float:
@@ -153,8 +153,8 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
                     for row in found
                 ],
                 found[0]["rounds"],
-                fmean(row["dictionary_size"] for row in found),
-                fmean(row["seconds"] for row in found),
+                mean(row["dictionary_size"] for row in found),
+                mean(row["seconds"] for row in found),
             )
             for floor, found in sorted(grouped(of_dataset, floor_of).items())
         ]

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from flows.report.drawing import Claim, Drawing, Figure, Style, scatter
 from flows.report.rows import ok_runs
+from flows.scores.means import difference
 from koco_stream.io.paths import AnyPath
 
 STARTS = ("gradients", "random")
@@ -100,7 +101,8 @@ def _winner(by_start: dict[tuple[str, float], float], rate: float, is_loss: bool
         return "–"
     gradients, random = (by_start[start, rate] for start in STARTS)
     margin = 0.01 * min(gradients, random) if is_loss else MARGIN
-    return "equal" if abs(gradients - random) <= margin else STARTS[int(random < gradients)]
+    more = difference(gradients, random)
+    return "equal" if abs(more) <= margin else STARTS[int(more > 0.0)]
 
 
 def _count(winners: Sequence[str]) -> str:

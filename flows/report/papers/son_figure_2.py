@@ -72,7 +72,9 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
             and params.get("projection", "weights") == "weights"
         ):
             key = source["condition_number"], source["data_seed"]
-            best[key] = min(best.get(key, row), row, key=lambda run: run["error_rate"])
+            best[key] = min(
+                (best.get(key, row), row), key=lambda run: (run["error_rate"], str(run["params"]))
+            )
     errors: dict[float, dict[int, list[float]]] = defaultdict(dict)
     points: Array = np.zeros(0)
     for (kappa, seed), row in sorted(best.items()):

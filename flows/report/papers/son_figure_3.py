@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import product
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
 
 from flows.report.drawing import Claim, Drawing, Figure, Style, scatter
 from flows.report.rows import ok_runs
+from flows.scores.means import difference, mean
 from koco_stream.io.paths import AnyPath
 from storage.catalogue.entries import CATALOGUE, SON
 
@@ -88,7 +89,7 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
     for (reading, line, dataset, _), errors in single.items():
         if reading is not None and line in best[reading]:
             of_line = best[reading][line]
-            of_line[dataset] = min(of_line.get(dataset, 1.0), fmean(errors))
+            of_line[dataset] = min(of_line.get(dataset, 1.0), mean(errors))
     return {
         reading: errors for reading, errors in best.items() if any(errors[line] for line in STYLES)
     }
@@ -214,8 +215,8 @@ def _most(
     Empty if no dataset has both errors.
     """
     both = [name for name in errors if name in others]
-    lower = sum(errors[name] < others[name] - NO_WIN for name in both)
-    higher = [name for name in both if errors[name] > others[name] + NO_WIN]
+    lower = sum(difference(others[name], errors[name]) > NO_WIN for name in both)
+    higher = [name for name in both if difference(errors[name], others[name]) > NO_WIN]
     named = f" ({', '.join(higher)})" if higher else ""
     came_out = f"lower on {lower} of {len(both)}, higher on {len(higher)}{named}"
     holds = lower >= (least or len(both) // 2 + 1)

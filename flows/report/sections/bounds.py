@@ -97,7 +97,7 @@ def bound_of(
 ) -> Bound | None:
     """Regret bound of a run after each of `rounds`, cached in the cache folder.
 
-    None if a label exceeds the clip, which the theorems do not allow.
+    None if a label exceeds the clip, which the theorems do not allow, or if it is not finite.
     """
     identity = {
         "stream": stream.identity(),
@@ -118,7 +118,8 @@ def bound_of(
         )
 
     found = computed_once("bounds", identity, computed)
-    return found and Bound(**found)
+    whole = found and None not in (*found["competitor"], *found["bound"])
+    return Bound(**found) if whole else None
 
 
 def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[int]) -> Bound:

@@ -4,15 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from flows.comparing.comparison import Comparison, compared_runs
+from flows.comparing.comparison import Comparison
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Flag, Series, Style, merged_flags, plot
-from flows.tables.rungs import has_rungs, whole_runs
 from flows.tables.tables import rows_of
-from koco_stream.io.paths import AnyPath
 
 POINTS: Style = ("blue", "o", "")
 FRONT_STYLE: Style = ("grey", "", "--")
@@ -41,14 +37,6 @@ class Compared:
     note: str
     flags: list[Flag]
     figures: list[Figure]
-
-
-def compared_learners(store: AnyPath, sweep: str, runs: pa.Table) -> Comparison | None:
-    """Compare the learners of a sweep's runs; None if there are not two to compare.
-
-    If the sweep has halved, only the longest streams count.
-    """
-    return compared_runs(store, whole_runs(store, sweep, runs), has_rungs(store, sweep))
 
 
 def comparison_section(found: Comparison) -> Compared:
@@ -80,7 +68,7 @@ def ranks_figure(found: Comparison) -> Figure:
         ["block", "metric", "learner", "score", "rank", "repeats", "failed", "µs a round"],
         [
             [row[name] for name in ("block", "metric", "learner", "score", "rank", "repeats")]
-            + [row["failed"] or None, row["microseconds"]]
+            + [row["failed"], row["microseconds"]]
             for row in rows_of(found.blocks)
         ],
         f"Ranks over {found.n_blocks:,} blocks; the best learner is on the left.{groups}",

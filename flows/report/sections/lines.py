@@ -11,29 +11,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import mean, stdev
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.report.drawing import Style, style_of
+from flows.scores.constant import JUDGED, beats_constant, not_better_words
+from flows.scores.means import deviations, exact_means, known_of, means, with_means
 from flows.tables.data_seeds import data_seeds_together
 from flows.tables.parameters import shown_params, sort_key, varied
-from flows.tables.tables import (
-    STREAM_AND_CONFIGURATION,
-    beats_constant,
-    grouped,
-    not_better_words,
-    of_newest_code,
-    rows_of,
-)
+from flows.tables.tables import STREAM_AND_CONFIGURATION, grouped, of_newest_code, rows_of
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
 READ = (
     *STREAM_AND_CONFIGURATION,
     *("run_id", "sweep", "order_seed", "learner_seed", "sketch_size", "numbers_version", "status"),
+    "doubtful_rounds",
     *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
     *("dictionary_size", "seconds", "host", "version", "finished_at"),
     *("loss", "constant_mean_loss", "constant_error_rate", "numbers"),
@@ -52,9 +47,8 @@ KEYS = (
     ),
     "max_rows",
 )
-CONSTANTS = ("constant_mean_loss", "constant_error_rate")
-AVERAGED = ("mean_loss", "error_rate", "dictionary_size", "seconds", "regret", *CONSTANTS)
-COMPARED = ("mean_loss", "error_rate", *CONSTANTS)
+CONSTANTS = JUDGED[2:]
+AVERAGED = (*JUDGED, "dictionary_size", "seconds", "regret")
 SPREAD = ("mean_loss", "error_rate", "dictionary_size", "regret")
 
 
@@ -121,10 +115,8 @@ class Line:
 
     @cached_property
     def best(self) -> Configuration | None:
-        """The configuration with the least error; ties are broken by the text of the parameters."""
-        return best_of(
-            sorted(self.configurations, key=lambda one: json.dumps(one.params, sort_keys=True))
-        )
+        """The configuration with the least error."""
+        return best_of(self.configurations)
 
     @cached_property
     def tried(self) -> dict[str, list[Any]]:
@@ -139,7 +131,10 @@ class Line:
 
 
 def best_of(configurations: Iterable[Configuration]) -> Configuration | None:
-    """The first configuration with the least error; None if no run has status ok."""
+    """The configuration with the least error; None if no run has status ok.
+
+    Of equal ones it is the first: a line has its configurations by the text of their parameters.
+    """
     found = [(one.merit, one) for one in configurations if one.merit is not None]
     return min(found, key=lambda pair: pair[0], default=(None, None))[1]
 
@@ -190,7 +185,7 @@ class StreamResults:
         for line, one in self.best_lines:
             best.setdefault(line.learner, one)  # the best of its sketch sizes comes first
         return [
-            not_better_words(learner, self.title, *(one.means[name] for name in COMPARED))
+            not_better_words(learner, self.title, *(one.means[name] for name in JUDGED))
             for learner, one in best.items()
             if one.beats_constant is False
         ]
@@ -200,17 +195,20 @@ class StreamResults:
         """A sentence if the best line by error rate is not the best one by mean loss."""
         if not self.has_errors:
             return None
-        everything = [
+        losses = [
             (one.means["mean_loss"], line.name)
             for line in self.lines
             for one in line.configurations
             if one.means["mean_loss"] is not None
         ]
-        by_loss = min(everything)[1]
-        by_error = self.best_lines[0][0].name
-        if by_loss == by_error:
+        least, lowest = min(losses, default=(None, ""))[0], self.best_lines[0][1].merit
+        by_loss = {name for loss, name in losses if loss == least}
+        by_error = {line.name for line, one in self.best_lines if one.merit == lowest}
+        if not by_loss or by_loss & by_error:
             return None
-        return f"{self.title}: the best by error rate is {by_error}, by mean loss {by_loss}"
+        return (
+            f"{self.title}: the best by error rate is {min(by_error)}, by mean loss {min(by_loss)}"
+        )
 
     @cached_property
     def rounds(self) -> int:
@@ -329,16 +327,16 @@ def _numbers(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _averaged(loss: str | None, rows: Sequence[Mapping[str, Any]]) -> TrivialResults:
     """Mean and sample standard deviation over orders."""
-    means, deviations = dict[str, float | None](), dict[str, float | None]()
-    for name, column in zip(("mean_loss", "error_rate"), CONSTANTS, strict=True):
-        values = [row[column] for row in rows if row[column] is not None]
-        means[name] = mean(values) if values else None
-        deviations[name] = stdev(values) if len(values) > 1 else None
-    return TrivialResults(loss, means, deviations)
+    values = [[row[name] for row in rows if row[name] is not None] for name in CONSTANTS]
+    mean_of, deviation_of = (
+        dict(zip(JUDGED, known_of(found), strict=False))
+        for found in (means(values), deviations(values, exact_means(values)))
+    )
+    return TrivialResults(loss, mean_of, deviation_of)
 
 
 def _configurations(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield a row of averages for each stream and configuration."""
+    """Yield a row of averages for each stream and configuration, by the text of its parameters."""
     well = pc.and_(pc.equal(table.column("status"), "ok"), pc.is_valid(table.column("mean_loss")))
     metrics = [name for name in METRICS if table.column(name).null_count < table.num_rows]
     averaged = [*AVERAGED, *metrics]
@@ -357,29 +355,26 @@ def _configurations(table: pa.Table) -> Iterator[dict[str, Any]]:
         .aggregate(
             [
                 ("run_id", "count"),
-                ("merit", "mean"),
-                ("merit", "min"),
-                ("merit", "max"),
-                *((name, "mean") for name in averaged),
+                *(("merit", kind) for kind in ("list", "min", "max")),
+                *((name, "list") for name in averaged),
                 (CONSTANTS[0], "count"),
-                *((name, "stddev", pc.VarianceOptions(ddof=1)) for name in SPREAD),
                 ("comparator_largest", "max"),
                 ("rounds", "max"),
                 ("well", "list"),
             ]
         )
     )
-    return rows_of(found)
+    return rows_of(with_means(found, ["merit", *averaged], SPREAD).sort_by("params"))
 
 
 def _configuration(row: dict[str, Any]) -> Configuration:
     """Make a configuration from a row of averages."""
     ids = sorted(one for one in row["well_list"] if one is not None)
     params = json.loads(row["params"])
-    means = {name: row[f"{name}_mean"] for name in AVERAGED}
-    means |= {name: row[f"{name}_mean"] for name in METRICS if f"{name}_mean" in row}
+    known = {name: row[f"{name}_mean"] for name in AVERAGED}
+    known |= {name: row[f"{name}_mean"] for name in METRICS if f"{name}_mean" in row}
     if row[f"{CONSTANTS[0]}_count"] < len(ids):  # the others would be averages of other streams
-        means |= dict.fromkeys(CONSTANTS)
+        known |= dict.fromkeys(CONSTANTS)
     return Configuration(
         shown_params(row["learner"], params),
         len(ids),
@@ -387,9 +382,9 @@ def _configuration(row: dict[str, Any]) -> Configuration:
         row["merit_mean"],
         row["merit_min"] or 0.0,
         row["merit_max"] or 0.0,
-        means,
-        {name: row[f"{name}_stddev"] for name in SPREAD},
-        beats_constant(row["learner"], *(means[name] for name in COMPARED)),
+        known,
+        {name: row[f"{name}_std"] for name in SPREAD},
+        beats_constant(row["learner"], *(known[name] for name in JUDGED)),
         row["comparator_largest_max"],
         row["rounds_max"] or 0,
         ids,

@@ -1,21 +1,23 @@
 """The first screen of a report: what was compared, who won and how sure that is, what failed.
 
-It ends with what to run next (`suggestions`).
+It ends with what to run next (`next_run`).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flows.comparing.comparison import Comparison
 from flows.comparing.conclusion import listed
 from flows.report.drawing import Drawing, Flag, merged_flags
 from flows.report.sections.lines import Configuration, StreamResults
-from flows.report.sections.suggestions import Suggestion, suggestions_for
-from flows.tables.tables import CONSTANT, grouped, lists_of, rows_of
+from flows.report.sections.next_run import what_to_run_next
+from flows.scores.constant import CONSTANT
+from flows.tables.tables import grouped, lists_of, rows_of
 from flows.tables.text import with_minus
 from koco_stream.streams.orders import AS_STORED
 
@@ -46,8 +48,8 @@ class Overview:
         The critical-difference diagram.
     warnings : list of Flag
         What failed, or is no better than `Constant`.
-    suggestions : list of Suggestion
-        What to run next.
+    next_run : str
+        What to run next; empty if no best value is at the edge of its grid.
     """
 
     facts: list[str]
@@ -59,7 +61,7 @@ class Overview:
     other_choice: str
     picture: Drawing | None
     warnings: list[Flag]
-    suggestions: list[Suggestion]
+    next_run: str
 
 
 def overview_of(
@@ -74,7 +76,8 @@ def overview_of(
     `found` is the comparison of its learners; None if there is nothing to compare.
     """
     missing = max(0, len(note["run_ids"]) - runs.num_rows)
-    statuses = Counter(sorted(runs.column("status").to_pylist()))
+    ended, there = (runs.column(name).to_pylist() for name in ("status", "dataset"))
+    statuses = Counter(sorted(ended))
     columns, rows, notes = _learners(found) if found else _streams(streams)
     picture = None
     if found and found.critical_difference is not None:
@@ -89,8 +92,8 @@ def overview_of(
         notes,
         *how_chosen(sweep, streams, found),
         picture,
-        warnings_of(streams, missing, statuses),
-        suggestions_for(sweep, note["file"], streams, found, missing, statuses["failed"]),
+        warnings_of(streams, runs, missing, statuses, {*note["datasets"].values()} - {*there}),
+        what_to_run_next(streams),
     )
 
 
@@ -157,10 +160,11 @@ def conclusion_of(streams: Sequence[StreamResults], found: Comparison | None) ->
             " they are not compared. The table has the best of each stream."
         )
     words = f"{learners[0]} alone was run, so there is nothing to compare."
-    if len(judged) < 2:
+    if len(streams) < 2 or not judged:
         how = "better" if better else "no better"
         return f"{words} It is {how} than Constant." if judged else words
-    return f"{words} It is better than Constant on {better:,} of {len(judged):,} streams."
+    unknown = f", {n:,} not known" if (n := len(streams) - len(judged)) else ""
+    return f"{words} It is better than Constant on {better:,} of {len(judged):,} streams{unknown}."
 
 
 def _judged(stream: StreamResults) -> dict[str, bool]:
@@ -238,8 +242,10 @@ def _streams(streams: Sequence[StreamResults]) -> tuple[list[str], list[list[Any
     if not any(stream.has_errors for stream in shown):
         measure = "mean loss"
     rows = [_best_row(stream) for stream in shown[:MOST_ROWS]]
-    left = len(shown) - len(rows)
+    left, nothing = len(shown) - len(rows), [one.title for one in streams if not one.best_lines]
     notes = [f"The table has the first {MOST_ROWS} of {len(shown)} streams."] if left else []
+    of = f"{len(nothing)} of {len(streams)} streams: {'; '.join(nothing)}"
+    notes += [f"No run has ended well on {of}."] * bool(nothing)
     names = ["stream", "best learner", measure, MICROSECONDS, "± std", "Constant", "beats Constant"]
     return names, rows, notes
 
@@ -263,18 +269,36 @@ def _best_row(stream: StreamResults) -> list[Any]:
 
 
 def warnings_of(
-    streams: Sequence[StreamResults], missing: int, statuses: Mapping[str, int]
+    streams: Sequence[StreamResults],
+    runs: pa.Table,
+    missing: int,
+    statuses: Mapping[str, int],
+    without_runs: Iterable[str],
 ) -> list[Flag]:
-    """What failed, what is no better than `Constant`, and bests by error but not by loss."""
+    """What failed, whose digits are in doubt, what is no better than `Constant`, and bests by error
+    but not by loss.
+
+    `missing` runs are not computed yet, and all of the datasets `without_runs`.
+    """
     flags = []
     if missing:
         planned = missing + sum(statuses.values())
-        flags.append(Flag(f"{missing:,} of {planned:,} runs are not computed yet"))
+        none = f", and none on {listed(sorted(without_runs))}" if without_runs else ""
+        flags.append(Flag(f"{missing:,} of {planned:,} runs are not computed yet{none}"))
     flags += [
         Flag(f"{count:,} run{'s' * (count != 1)} {status}", link="not-ok")
         for status, count in statuses.items()
         if status != "ok"
     ]
+    doubtful = runs.filter(pc.field("doubtful_rounds") > 0).column("learner").to_pylist()
+    if doubtful:
+        flags.append(
+            Flag(
+                f"Double precision cannot vouch for all rounds of {len(doubtful):,} runs of"
+                f" {listed(sorted(set(doubtful)))} (column doubtful_rounds): scale the features, or"
+                " take a larger alpha"
+            )
+        )
     worse = [words for stream in streams for words in stream.not_better]
     flags += merged_flags(f"No better than Constant: {_where_not_better(streams)}", worse, "best")
     differing = [words for stream in streams if (words := stream.other_by_loss)]

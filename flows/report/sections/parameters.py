@@ -1,33 +1,25 @@
-"""Error against each parameter that varied, and against the two that matter most together."""
+"""Error against each parameter that varied."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 from flows.report.axes import Axis
 from flows.report.drawing import Drawing, Figure, Series, Style, plot
 from flows.report.sections.curves import drawn_lines, left_out
-from flows.report.sections.edges import edge_flags
-from flows.report.sections.influence import PARTS, influence, parts_of
 from flows.report.sections.lines import Configuration, Line, StreamResults, best_of, is_number
+from flows.tables.parameters import sort_key
 from flows.tables.tables import grouped
 
+T = TypeVar("T")
 LOGARITHMIC = 8.0  # values whose ends have a larger ratio are drawn on a logarithmic axis
 WIDE = 20.0  # so are errors
 MOST_JOINED = 12  # values that are joined by a line, if they were drawn with other parameters'
 MOST_VALUES = 64  # values that are joined in any case
 MOST_POINTS = 300  # points of configurations in a plot
 MOST_ROWS = 100  # most values in the table
-MOST_MAPS = 2  # lines whose two parameters are drawn together
-FEWEST = 8  # least number of configurations for that
-# quality of the points of a map, with their shares of all
-QUALITIES: dict[str, tuple[float, Style]] = {
-    "best tenth": (0.1, ("vermilion", "D", "")),
-    "best quarter": (0.25, ("orange", "o", "")),
-    "best half": (0.5, ("sky", "s", "")),
-    "the others": (1.0, ("grey", "x", "")),
-}
 
 
 def is_scattered(line: Line, name: str) -> bool:
@@ -53,6 +45,13 @@ def best_by_value(line: Line, name: str) -> dict[Any, Configuration | None]:
     sorted_ones = [one for value in in_order for one in by_value[value]]
     best = [best_of(part) for part in parts_of(sorted_ones, MOST_JOINED)]
     return {_plain(one.params[name]): one for one in best if one is not None}
+
+
+def parts_of(items: Sequence[T], most: int) -> list[Sequence[T]]:
+    """Items in at most so many parts of consecutive ones, of equal size but for one."""
+    count = min(most, len(items))
+    ends = [round(k * len(items) / count) for k in range(count + 1)] if count else []
+    return [items[a:b] for a, b in pairwise(ends)]
 
 
 def _plain(value: Any) -> Any:
@@ -84,19 +83,10 @@ def error_against_parameters(stream: StreamResults, styles: Mapping[str, Style])
     known = sorted(row[3] for row in rows if row[3] is not None)
     if left := len(rows) > MOST_ROWS:
         rows = [row for row in rows if row[3] is not None and row[3] <= known[:MOST_ROWS][-1]]
-    maps = [(line, *chosen) for line in lines if (chosen := _matter_most(line))][:MOST_MAPS]
-    explained = "".join(
-        f" Of {line.name}, {first} and {second} matter most: they explain"
-        f" {100 * one:.0f} and {100 * other:.0f} % of the variance of the rank of the error, each"
-        f" alone and in at most {PARTS} parts. The plot of both shows the best configurations at"
-        " each pair of values."
-        for line, (first, one), (second, other) in maps
-    )
     many = any(len(line.configurations) > MOST_POINTS // len(lines) for line in lines)
     return Figure(
         f"{stream.measure.capitalize()} against the parameters",
-        [_plot(stream, name, found, styles) for name, found in by_name.items()]
-        + [_map(stream, line, first[0], second[0]) for line, first, second in maps],
+        [_plot(stream, name, found, styles) for name, found in by_name.items()],
         [],
         ["line", "parameter", "value", stream.measure, "least", "largest", "runs"],
         rows,
@@ -111,23 +101,8 @@ def error_against_parameters(stream: StreamResults, styles: Mapping[str, Style])
             else ""
         )
         + (f" The table has the best {MOST_ROWS} of these values." if left else "")
-        + f"{explained}{left_out(stream)}",
-        flags=edge_flags([stream]),
+        + left_out(stream),
     )
-
-
-def _matter_most(line: Line) -> tuple[tuple[str, float], tuple[str, float]] | None:
-    """The two parameters with most influence on a line's error; None if there are not two."""
-    known = [one for one in line.configurations if one.merit is not None]
-    if len(known) < FEWEST or len(line.tried) < 2:
-        return None
-    merits = [one.merit or 0.0 for one in known]
-    shares = {
-        name: influence([_plain(one.params.get(name)) for one in known], merits)
-        for name in line.tried
-    }
-    first, second, *_ = sorted(shares.items(), key=lambda item: -item[1])
-    return first, second
 
 
 def kept_points(configurations: Sequence[Configuration], most: int) -> list[Configuration]:
@@ -160,7 +135,7 @@ def _plot(
     """Plot of the error against a parameter, by line."""
     series, notes, styles = [], [], dict(styles)
     of_lines = {line.name: best_by_value(line, name) for line in lines}
-    tried = sorted({_plain(v) for line in lines for v in line.tried[name]}, key=_order)
+    tried = sorted({_plain(v) for line in lines for v in line.tried[name]}, key=sort_key)
     x = _axis(name, tried)
     for line in lines:
         found = of_lines[line.name]
@@ -189,7 +164,7 @@ def _plot(
             styles[line.name] = (*styles[line.name][:2], "")
         series.append(one if several else replace(one, low=None, high=None))
         if at is not None:
-            notes.append(f"{line.name} {merits[at]:.4g} at {_value_text(at)}")
+            notes.append(f"{line.name} {merits[at]:.4g} at {at if x.names else f'{at:g}'}")
     shown = [v for one in series for v in (*one.y, *(b for _, b in one.cloud))]
     positive = [v for v in shown if v > 0]
     log = bool(positive) and max(positive) > WIDE * min(positive)
@@ -201,50 +176,3 @@ def _plot(
         f"{stream.measure.capitalize()} against {name} on {stream.title}."
         f" Best: {'; '.join(notes)}.",
     )
-
-
-def _order(value: Any) -> tuple[bool, Any]:
-    """Numbers first, then texts."""
-    return isinstance(value, str), value
-
-
-def _value_text(value: Any) -> str:
-    """A parameter's value in words."""
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _map(stream: StreamResults, line: Line, first: str, second: str) -> Drawing:
-    """Plot of two parameters of a line, with points by the quality of their configurations."""
-    known = [one for one in line.configurations if {first, second} <= one.params.keys()]
-    pairs = grouped(known, lambda one: (_plain(one.params[first]), _plain(one.params[second])))
-    best = [one for found in pairs.values() if (one := best_of(found)) is not None]
-    x, y = (
-        _axis(name, sorted({_plain(one.params[name]) for one in known}, key=_order))
-        for name in (first, second)
-    )
-    kept, begun = kept_points(best, MOST_POINTS), 0
-    ranked = sorted(best, key=lambda one: one.merit or 0.0)
-    place = {id(one): k for k, one in enumerate(ranked)}
-    series, styles = [], {}
-    for name, (share, style) in QUALITIES.items():
-        end = max(math.ceil(share * len(ranked)), 1)
-        mine = [one for one in kept if begun <= place[id(one)] < end]
-        if mine:
-            words = f"{name}, to {ranked[end - 1].merit:.3g}"
-            series.append(
-                Series(
-                    words,
-                    _places(x, [_plain(one.params[first]) for one in mine]),
-                    _places(y, [_plain(one.params[second]) for one in mine]),
-                )
-            )
-            styles[words] = style
-        begun = end
-    values = " and ".join(
-        f"{name} {_value_text(_plain(ranked[0].params[name]))}" for name in (first, second)
-    )
-    alt = (
-        f"{stream.measure.capitalize()} of {line.name} on {stream.title} by {first} and {second}."
-        f" The least, {ranked[0].merit:.4g}, is at {values}."
-    )
-    return plot(series, styles, x, y, alt, f"{line.name}: {first} and {second}")

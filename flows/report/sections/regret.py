@@ -11,6 +11,7 @@ from flows.report.rows import Curve
 from flows.report.sections.bounds import THEOREMS, bound_of, why_not
 from flows.report.sections.curves import FIRST_ROUND, ROUNDS, drawn_lines, longest_curves
 from flows.report.sections.lines import Configuration, Line, StreamResults
+from flows.scores.means import mean
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
@@ -123,7 +124,7 @@ def _against_bound(
     if bound is None:
         return [], None
     regret = np.array([curve.loss[points] for curve in own]) - np.array(bound.competitor)
-    at_end = float(regret[:, -1].mean()), bound.bound[-1]
+    at_end = mean(regret[:, -1]), bound.bound[-1]
     if not stored:
         return [], at_end
     name, x = f"{line.name}, bound", t[points].tolist()

@@ -1,6 +1,5 @@
 """A foreign learner as the engine sees it: parameters, identity, cost, and its rounds."""
 
-import json
 from functools import cache
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from koco_stream.foreign_host.target import (
     learns_classes,
     seed_argument,
 )
+from koco_stream.io.files import json_text
 from koco_stream.learners.foreign.arguments import DEFAULTS, RESERVED, Argument, arguments_in
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.spec import Cost, Public, Spec, StreamSize, real, whole
@@ -109,7 +109,7 @@ class ForeignLearner(Spec):
     def shown(cls, identifying: Public) -> Public:
         """The parameters of a run as numbers, truth values and texts; lists and tables as JSON."""
         return {
-            name: json.dumps(q) if isinstance(q, list | dict) else q
+            name: json_text(q) if isinstance(q, list | dict) else q
             for name, q in identifying.items()
         }
 

@@ -31,7 +31,7 @@ from koco_stream.types import Array
 
 # As `newton_round.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by
 # itself; and roots of eigenvalues lose half as many digits.
-MOST_CLIPS, MOST_CLIPS_OF_ROOTS = 1e13, 1e20
+MOST_CLIPS, MOST_CLIPS_OF_ROOTS = 1e14, 1e24
 
 FIRST_ALPHA = Parameter(
     "alpha", float, "α_0, the ridge before the first shrink; 0 for the pseudo-inverse", low=0

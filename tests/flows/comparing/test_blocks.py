@@ -4,6 +4,7 @@ over made-up results.
 
 import json
 import math
+from itertools import permutations
 from statistics import mean
 
 import numpy as np
@@ -144,16 +145,21 @@ def test_learner_that_diverged__has_the_worst_rank_there_and_is_named():
     rows = grid("abcde", ["AdaGrad", "OGD", "ONS"])
     rows[0] |= {"status": "diverged"}  # AdaGrad, in one of two orders of a
     found = made(rows)
-    assert [block.failed for block in found.blocks] == [[True, False, False]] + [[False] * 3] * 4
+    why = "1 of 2 repeats diverged"
+    assert [block.failed for block in found.blocks] == [[why, "", ""]] + [[""] * 3] * 4
     compared = comparison_of(found)
     ranks = {(one["block"], one["learner"]): one["rank"] for one in compared.blocks.to_pylist()}
     assert ranks["a, shuffled", "AdaGrad"] == 3
     assert ranks["b, shuffled", "AdaGrad"] == 1
-    assert "AdaGrad failed or diverged on 1 of 5 blocks" in compared.notes[0]
+    assert compared.notes == [
+        f"AdaGrad has no result on 1 of 5 blocks, and the worst rank there: a, shuffled ({why})"
+    ]
+    assert compared.blocks.column("failed").to_pylist().count(why) == 1
+    assert compared.summary.column("compared").to_pylist() == [None, 4, 4]
     # and a configuration that ended well is preferred to one with the smaller error
     rows += [row("a", "AdaGrad", 0.9, order, params={"step_size": 2}) for order in (0, 1)]
     [block, *_] = made(rows).blocks
-    assert (block.failed[0], json.loads(block.params[0])) == (False, {"step_size": 2})
+    assert (block.failed[0], json.loads(block.params[0])) == ("", {"step_size": 2})
 
 
 def test_block_without_a_learner__is_left_out_and_named():
@@ -165,6 +171,80 @@ def test_block_without_a_learner__is_left_out_and_named():
     found = made(rows)
     assert [block.title for block in found.blocks] == ["a, shuffled"]
     assert found.left_out == ["b, shuffled is left out: it has no runs of OGD"]
+    compared = comparison_of(found)
+    assert compared.left_out == compared.notes == found.left_out
+    assert "each, by error_rate; 1 more are left out." in compared.how
+
+
+def test_repeats_that_not_all_learners_have__are_counted_and_named():
+    rows = grid("a", ["AdaGrad", "OGD"], orders=(0, 1, 2))
+    rows += [row("a", "ONS", 0.5, order, seed) for order in (1, 2, 4) for seed in (0, 1)]
+    rows += [row("a", "RPSON", 0.5, order, seed) for order in (1, 2) for seed in (1, 3)]
+    [block] = made(rows).blocks
+    assert block.scores.shape == (2, 4)
+    assert block.lacking == (
+        "10 of 12 repeats are left out: AdaGrad has no runs with order 4; OGD has no runs with"
+        " order 4; ONS has no runs with order 0; RPSON has no runs with order 0, 4; ONS has no runs"
+        " with learner seed 3; RPSON has no runs with learner seed 0"
+    )
+    assert comparison_of(made(rows)).left_out == [f"a, shuffled: {block.lacking}"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("metric", ["mean_loss", "auc"])
+def test_score_that_is_no_number__is_a_learner_without_a_result(value, metric):
+    rows = [one | {"auc": 0.5} for one in grid("ab", ["AdaGrad", "OGD"])]
+    rows[0] |= {metric: value}
+    compared = comparison_of(made(rows, metric=metric))
+    assert compared.notes[0].endswith("there: a, shuffled (1 of 2 repeats came to no number)")
+    [score, rank] = [
+        [one[name] for one in compared.blocks.to_pylist() if one["learner"] == "AdaGrad"]
+        for name in ("score", "rank")
+    ]
+    assert (score[0], rank[0]) == (None, 2.0)
+    json.loads(compared.to_json(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("metric", ["error_rate", "mean_loss", "auc", "kappa", "rmse", "r2"])
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+def test_same_scores_in_another_order__are_ties_everywhere_but_where_they_are_others(metric, scale):
+    """Six learners have the same three scores in all orders, and the last is worse on one block."""
+    names = ["AdaGrad", "FTRLProximal", "NAG", "OGD", "ONS", "RPSON", "SAdaGrad"]
+    sign = -1 if metric in ("auc", "kappa", "r2") else 1
+    rows = []
+    for dataset in "abcdef":
+        for name, which in zip(names, [*permutations(range(3)), (0, 1, 2)], strict=True):
+            worse = 1.5 if (dataset, name) == ("c", "SAdaGrad") else 1.0
+            for order, k in enumerate(which):
+                score = sign * scale * worse * (0.1, 0.7, 0.3)[k]
+                other = {"mean_loss": 0.5, metric: score, f"constant_{metric}": 3.0}
+                rows.append(row(dataset, name, 0.5, order) | other)
+    rows = [{**one, "constant_error_rate": 0.6, "constant_mean_loss": 0.6} for one in rows]
+    found = comparison_of(made(rows, metric=metric))
+    ranks = [found.ranks[name] for name in names]
+    assert ranks[:6] == [pytest.approx((5 * 4 + 3.5) / 6)] * 6
+    assert ranks[6] == pytest.approx((5 * 4 + 7) / 6)
+    for pair in found.pairs.to_pylist():
+        last = "SAdaGrad" == pair["other"]
+        assert (pair["wins"], pair["losses"], pair["ties"]) == (last, 0, 6 - last)
+        assert (pair["difference"] == 0.0) != last
+        assert pair["p_alone"] == 1.0
+    again = [
+        comparison_of(made([rows[k] for k in draw.permutation(len(rows))], metric=metric))
+        for draw in map(np.random.default_rng, range(3))
+    ]
+    assert [one.to_json() for one in again] == [found.to_json()] * 3
+
+
+def test_choice_among_equal_configurations__is_the_first_by_the_text_of_its_parameters():
+    rows = [
+        row("a", learner, error, order, params={"step_size": step})
+        for learner in ("AdaGrad", "OGD")
+        for step, errors in ((0.2, (0.1, 0.3)), (0.1, (0.3, 0.1)), (0.3, (0.2, 0.3)))
+        for order, error in enumerate(errors)
+    ]
+    for some in (rows, rows[::-1]):
+        assert made(some).blocks[0].params == ['{"step_size": 0.1}'] * 2
 
 
 def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_beat():
@@ -177,6 +257,9 @@ def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_bea
         assert found.learners == ["AdaGrad", "OGD"]
         assert len(found.blocks) == 2
         assert [block.beats_constant for block in found.blocks] == [[True, False]] * 2
+        # as everywhere, by the loss too, whatever is compared
+        lossy = [one | {"mean_loss": 2.0} for one in rows + some]
+        assert made(lossy).blocks[0].beats_constant == [False, False]
         summary = comparison_of(found).summary.to_pylist()
         assert [one["beats_constant"] for one in summary] == ["2 of 2", "0 of 2"]
     assert {
@@ -267,12 +350,10 @@ def test_losses_that_differ__are_noted_where_losses_are_compared():
     assert noted[1] == []
 
 
-def test_comparison__does_not_depend_on_the_order_of_rows_or_names():
+def test_comparison__does_not_depend_on_names():
     draw = np.random.default_rng(0)
     rows = [one | {"error_rate": float(draw.random())} for one in grid("abcdef", ["A", "B", "C"])]
     one = comparison_of(made(rows))
-    other = comparison_of(made(rows[::-1]))
-    assert one.to_dict() == other.to_dict()
     renamed = [row | {"learner": {"A": "Z"}.get(row["learner"], row["learner"])} for row in rows]
     again = comparison_of(made(renamed))
     assert {**again.ranks, "A": again.ranks["Z"]} == {**one.ranks, "Z": one.ranks["A"]}

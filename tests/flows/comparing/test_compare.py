@@ -6,9 +6,7 @@ import json
 import re
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import flows
@@ -17,8 +15,10 @@ from flows.comparing.conclusion import MIN_BLOCKS
 from flows.report.document import report_of, write_report
 from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
+from koco_stream.io.table_file import read_table, write_tables
 from storage.results import read_curves, table_files
 from tests.helpers import demsar
+from tests.helpers.many_runs import put
 from tests.helpers.pages import look_at, tables_of
 from tests.helpers.swept import prepared, swept
 
@@ -85,15 +85,15 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """A store with the results of Demšar's example, imported."""
-    folder = tmp_path_factory.mktemp("published")
+    """A store with the results of Demšar's example."""
+    store = tmp_path_factory.mktemp("published") / "store"
     rows = [
         {"dataset": dataset, "learner": learner, "mean_loss": 1 - area, "auc": area}
         for dataset, (areas, _) in demsar.TABLE.items()
         for learner, area in zip(demsar.LEARNERS, areas, strict=True)
     ]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "demsar.parquet")
-    return folder
+    put(store, "demsar", None, rows)
+    return store
 
 
 def words(text):
@@ -101,15 +101,13 @@ def words(text):
 
 
 def test_published_study__comes_out_as_printed(published, koco):
-    store, file = published / "store", published / "demsar.parquet"
-    koco("results", "--import", file, "--store", store, status=0)
-    done = koco("compare", "demsar", "--metric", "auc", "--store", store, status=0)
+    done = koco("compare", "demsar", "--metric", "auc", "--store", published, status=0)
     said = words(done.stdout)
     assert "Friedman's chi-square 9.28, F 3.69, p = 0.02" in said
     assert "critical difference of mean ranks 1.25 at level 0.05" in said
     assert "Not told apart by the critical difference: C4.5+m+cf, C4.5+m, C4.5+cf, C4.5." in said
     done = koco(
-        *("compare", "demsar", "--metric", "auc", "--alpha", 0.1, "--store", store, "--json"),
+        *("compare", "demsar", "--metric", "auc", "--alpha", 0.1, "--store", published, "--json"),
         status=0,
     )
     found = json.loads(done.stdout)
@@ -191,8 +189,8 @@ def test_first_half__of_results_without_a_point_there_is_refused(store, tmp_path
     old = tmp_path / "store"
     shutil.copytree(store, old)
     for file in table_files(old, "curves"):
-        table = pq.read_table(file.path)
-        pq.write_table(table.filter(pc.not_equal(table.column("t"), 200)), file.path)
+        table = read_table(file)
+        write_tables([table.filter(pc.not_equal(table.column("t"), 200))], file)
     with pytest.raises(WrongInput, match="no result at half its rounds") as refused:
         compare(old, ["small"], select="first-half")
     assert "koco remove sweep" in str(refused.value)
@@ -216,6 +214,18 @@ def test_several_sweeps__are_taken_together_and_runs_count_once(store):
     assert set(both.pairs.column("p").to_pylist()) == {None}
     only = compare(store, ["small", "more"], learners=["OGD", "AdaGrad"])
     assert only.n_blocks == 5
+
+
+def test_what_is_not_computed_yet__is_counted_and_named(store):
+    note = json.loads((store / "sweeps" / "small.json").read_text())
+    more = {"run_ids": [*note["run_ids"], "x", "y"], "datasets": {**note["datasets"], "h": "zoo"}}
+    (store / "sweeps" / "unfinished.json").write_text(json.dumps({**note, **more}))
+    gone = "zoo is left out: it has no runs of the learners"
+    found, planned = compare(store, ["unfinished"]), len(note["run_ids"]) + 2
+    assert found.left_out == [gone]
+    assert found.notes == [gone, f"2 of {planned} runs of unfinished are not computed yet"]
+    assert f"{gone}" in report_of(store, "unfinished")["comparison"].flags[0].words
+    (store / "sweeps" / "unfinished.json").unlink()
 
 
 def test_result_from_python__is_that_of_the_command(store, koco):

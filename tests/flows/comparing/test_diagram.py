@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.comparing import diagram
-from flows.comparing.statistics import groups_of_equals
+from flows.scores.statistics import groups_of_equals
 
 NAMES = ("Oja", "SketchedKONS", "river.linear_model:PAClassifier", "a<b&c", "N")
 

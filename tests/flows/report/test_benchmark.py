@@ -91,7 +91,7 @@ def test_page__has_ranks_and_scores_of_the_kept_table(kept, page):
         learners_shown, scores_shown = page[PARTS[part].title][:2]
         means = {
             title.split(",")[0].split(":")[0]: {
-                name: np.mean(row["scores"]) for name, row in rows.items()
+                name: float(f"{np.mean(row['scores']):.11e}") for name, row in rows.items()
             }
             for title, rows in blocks.items()
         }

@@ -1,43 +1,28 @@
 """The first screen of a report: what was compared, who won, what failed, and what to run next."""
 
 import json
-import tomllib
+import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from flows.report.document import report_of, write_report
-from flows.report.sections.suggestions import blocks_needed
-from flows.report.sections.widening import toml_text, widened
-from flows.sweeping.grids import values_of
 from flows.tables.decisions import DECISIONS, write_decisions
-from koco_stream.learners import LEARNERS
 from storage.store import open_store
 from tests.flows.report.test_report import put
 from tests.flows.report.test_report_design import run
 from tests.helpers.pages import SIZES, browser, look_at, opened
-from tests.helpers.swept import swept
-
-GRID = """
-[[learner]]
-name = "AdaGrad"
-step_size = [0.1, 0.2, 0.4]
-[[learner]]
-name = "OGD"
-step_size = { powers_of_two = [-3, 0] }
-"""
 
 
 @pytest.fixture
 def overview(tmp_path):
     """The first screen of a sweep with these results, and of which so many are missing."""
 
-    def made(rows, missing=0, file=GRID):
+    def made(rows, missing=0, datasets=()):
         ids = [row["run_id"] for row in rows] + [f"missing {k}" for k in range(missing)]
         put(tmp_path, "s", ids, rows)
         note = tmp_path / "sweeps" / "s.json"
-        note.write_text(json.dumps({**json.loads(note.read_text()), "file": file}))
+        named = {"datasets": {name: name for name in datasets}}
+        note.write_text(json.dumps({**json.loads(note.read_text()), **named}))
         write_report(tmp_path, "s")
         return report_of(tmp_path, "s")["overview"]
 
@@ -75,7 +60,6 @@ def test_two_learners_and_many_blocks__are_told_apart_with_ranks_and_a_diagram(o
     assert found.notes[0].endswith("; OGD on set7.")
     assert found.picture.svg.startswith("<svg")
     assert found.warnings == []
-    assert found.suggestions == []  # nothing is missing
     assert found.chosen == ""  # there was no choice
 
 
@@ -99,16 +83,10 @@ def test_choice_by_the_rounds_that_are_judged__is_said_with_the_command_for_anot
     assert f"`{found.other_choice}`" in (tmp_path / "reports" / "s.md").read_text()
 
 
-def test_choice_of_one_learner__is_said_without_a_comparison(overview):
-    found = overview(with_grids([row for row in two_learners(2) if row["learner"] == "OGD"]))
-    assert (found.chosen[:14], found.other_choice) == ("Configurations", "")
-
-
-def test_few_blocks__have_no_diagram_and_say_how_many_datasets_are_missing(overview):
+def test_few_blocks__have_no_diagram(overview):
     found = overview(list(two_learners(2)))
     assert found.conclusion.startswith("Not enough datasets for a test")
     assert found.picture is None
-    assert [one.words[:14] for one in found.suggestions] == ["Add 4 datasets"]
 
 
 def test_one_stream__has_its_errors_instead_of_ranks(overview):
@@ -117,7 +95,7 @@ def test_one_stream__has_its_errors_instead_of_ranks(overview):
     assert [row[:2] for row in found.rows] == [["OGD", 0.2], ["AdaGrad", pytest.approx(0.25)]]
 
 
-def test_one_learner__has_a_row_for_each_stream_and_is_told_whom_to_add(overview):
+def test_one_learner__has_a_row_for_each_stream(overview):
     rows = [run(k, f"set{k}", "AdaGrad", 0.5, 0.1) for k in range(11)]
     found = overview(rows)
     assert found.conclusion == (
@@ -132,12 +110,19 @@ def test_one_learner__has_a_row_for_each_stream_and_is_told_whom_to_add(overview
     assert microseconds > 0
     assert len(found.rows) == 8
     assert found.notes == ["The table has the first 8 of 11 streams."]
-    add, repeat = found.suggestions
-    assert tomllib.loads(add.code)["learner"][0]["name"] == "OGD"
-    assert "order_seeds" in tomllib.loads(repeat.code)
 
 
-def test_failures__are_named_with_the_commands_that_repeat_them(overview, tmp_path):
+def test_streams__without_a_result_are_counted_and_named(overview):
+    rows = [run(k, f"set{k}", "AdaGrad", 0.5, 0.1) for k in range(4)]
+    rows[1] |= {"status": "diverged", "mean_loss": None, "error_rate": None}
+    rows[2] |= {"constant_mean_loss": None, "constant_error_rate": None}
+    found = overview(rows, missing=2, datasets=["set0", "set1", "set2", "set9"])
+    assert found.notes == ["No run has ended well on 1 of 4 streams: set1, shuffled."]
+    assert found.conclusion.endswith("better than Constant on 2 of 2 streams, 2 not known.")
+    assert found.warnings[0].words == "2 of 6 runs are not computed yet, and none on set9"
+
+
+def test_failures__are_counted_and_named(overview, tmp_path):
     nothing = dict.fromkeys(("mean_loss", "error_rate"))
     rows = list(two_learners(9))
     rows[0] |= {**nothing, "status": "failed", "error": "no memory"}
@@ -149,7 +134,6 @@ def test_failures__are_named_with_the_commands_that_repeat_them(overview, tmp_pa
         ("1 run diverged", "not-ok"),
         ("1 run failed", "not-ok"),
     ]
-    assert found.suggestions[0].code == "koco sweep s.toml --retry-failed"
     page = (tmp_path / "reports" / "s.html").read_text()
     assert '<a href="#not-ok">1 run failed</a>' in page
     assert 'id="not-ok"' in page
@@ -160,79 +144,36 @@ def test_nothing_better_than_constant__is_the_first_thing_said(overview):
     found = overview([*rows, *(run(9 - k, f"set{k}", "OGD", 1.0, 0.7) for k in (0,))])
     assert found.conclusion.startswith("No learner is better than Constant on any stream.")
     assert found.warnings[0].words == "No better than Constant: OGD on 2 of 2, AdaGrad on 1 of 1"
-    assert any("scale of the features" in one.words for one in found.suggestions)
 
 
 def test_no_runs__are_a_first_screen_too(overview):
     found = overview([], missing=3)
     assert found.conclusion == "No run has ended well yet."
-    assert [one.code for one in found.suggestions] == ["koco sweep s.toml"]
-
-
-def test_best_at_an_edge__is_widened_as_its_file_has_it(overview, tmp_path):
-    rows = [
-        run(10 * k + j, "set", learner, 0.5, 0.2 + sign * 0.01 * j, params=params(step))
-        for k, (learner, sign, steps) in enumerate(
-            (("AdaGrad", -1, (0.1, 0.2, 0.4)), ("OGD", 1, (0.125, 0.25, 0.5, 1.0)))
-        )
-        for j, step in enumerate(steps)
-    ]
-    (widen,) = [one for one in overview(rows).suggestions if one.words.startswith("Widen")]
-    assert widen.code.splitlines() == [
-        "step_size = [0.1, 0.2, 0.4, 0.8, 1.6]  # AdaGrad",
-        "step_size = { powers_of_two = [-5, 0] }  # OGD",
-    ]
-    markdown = (tmp_path / "reports" / "s.md").read_text()
-    assert f"```\n{widen.code}\n```" in markdown
-
-
-@given(
-    st.one_of(
-        st.lists(st.floats(1e-6, 1e6), min_size=3, max_size=8, unique=True),
-        st.lists(st.integers(1, 10**6), min_size=3, max_size=8, unique=True),
-        st.tuples(st.integers(-20, 0), st.integers(0, 20)).map(
-            lambda ends: {"powers_of_two": [*ends]}
-        ),
-    ),
-    st.sampled_from([{"largest"}, {"smallest"}, {"largest", "smallest"}]),
-)
-def test_widened_grid__has_all_values_and_more_beyond_the_edge_alone(value, ends):
-    wide = widened("AdaGrad", "step_size", value, ends)
-    if wide is None:  # the learner allows none beyond
-        return
-    assert tomllib.loads(f"x = {toml_text(wide)}")
-    before, after = values_of(value), values_of(wide)
-    assert set(before) <= set(after)
-    more = set(after) - set(before)
-    assert more
-    assert all(one > max(before) or one < min(before) for one in more)
-    assert "largest" in ends or max(after) == max(before)
-    assert "smallest" in ends or min(after) == min(before)
-    declared = {one.name: one for one in LEARNERS["AdaGrad"].parameters}["step_size"]
-    assert [declared.check(one) for one in more]
+    assert found.next_run == ""
 
 
 @pytest.mark.parametrize(
-    ("learner", "name", "value", "ends", "wide"),
+    ("steps", "errors", "said"),
     [
-        ("OjaSON", "alpha", {"log_uniform": [1e-3, 10.0]}, {"largest"}, [1e-3, 100.0]),
-        ("OjaSON", "sketch_size", {"integer": [0, 10]}, {"largest"}, [0, 20]),
-        ("OjaSON", "sketch_size", {"integer": [0, 10]}, {"smallest"}, None),
-        ("OjaSON", "sketch_start", {"choice": ["random"]}, {"largest"}, None),
-        ("theirs.py:Mine", "rate", {"uniform": [1.0, 2.0]}, {"smallest"}, [0.0, 2.0]),
-        ("OjaSON", "alpha", 1.0, {"largest"}, None),
+        ((0.1, 0.2, 0.4), (3, 2, 1), "AdaGrad step_size 0.4 (next: 0.8)"),
+        ((0.1, 0.2, 0.4), (1, 2, 3), "AdaGrad step_size 0.1 (next: 0.05)"),
+        ((-1.0, 0.5, 2.0), (3, 2, 1), "AdaGrad step_size 2 (next: 8)"),
+        ((0.1, 0.2, 0.4), (2, 1, 3), ""),
+        ((0.1, 0.2, 0.4), (2, 1, 1), ""),  # a value inside is as good
+        ((0.1, 0.2, 0.4), (3, 2, None), ""),  # the value beyond was tried, and diverged
+        ((0.1, 0.4), (2, 1), ""),  # a grid without inner values
+        ((0.0, 0.5, 1.0), (1, 2, 3), ""),  # the learner allows none below
     ],
 )
-def test_widened_range__ends_where_the_learner_does(learner, name, value, ends, wide):
-    found = widened(learner, name, value, ends)
-    assert (found if wide is None else next(iter(found.values()))) == wide
-
-
-@pytest.mark.parametrize(("n_learners", "needed"), [(2, 6), (3, 7), (5, 9)])
-def test_blocks_needed__are_those_with_which_a_pair_can_be_told_apart(n_learners, needed):
-    n_pairs = n_learners * (n_learners - 1) // 2
-    assert blocks_needed(n_pairs, 0.05) == needed
-    assert n_pairs * 2.0 ** (1 - needed) <= 0.05 < n_pairs * 2.0 ** (2 - needed)
+def test_next_run__widens_grids_whose_best_value_is_at_an_edge(steps, errors, said, overview):
+    rows = [
+        run(10 * k + j, f"set{k}", "AdaGrad", error, error, params=params(step))
+        | ({} if error else {"status": "diverged", "mean_loss": None, "error_rate": None})
+        for k in range(2)
+        for j, (step, error) in enumerate(zip(steps, errors, strict=True))
+    ]
+    found = overview(rows).next_run
+    assert re.findall(r"beyond: (.*) on 2 of 2 streams\. Add", found) == ([said] if said else [])
 
 
 def test_halving__is_told_from_its_last_rung_alone(overview, tmp_path):
@@ -261,7 +202,7 @@ def test_first_screen__is_seen_without_scrolling_and_readable_for_everybody(tmp_
     page = write_report(tmp_path, "s").path
     look_at([page], SIZES)
     with browser() as started, opened(started, page) as (shown, complaints):
-        for what in ("h1", ".facts", "#overview", ".plain", ".first svg", ".first .flags", ".next"):
+        for what in ("h1", ".facts", "#overview", ".plain", ".first svg", ".first .flags"):
             box = shown.locator(what).first.bounding_box()
             assert box["y"] >= 0, what
             assert box["y"] + box["height"] <= 800, what
@@ -272,25 +213,3 @@ def test_first_screen__is_seen_without_scrolling_and_readable_for_everybody(tmp_
                 cut = "(one) => one.parentElement.scrollWidth > one.parentElement.clientWidth"
                 assert not shown.locator(".plain").evaluate(cut), width
                 assert shown.get_by_text("µs a round").first.is_visible()
-
-
-def test_search__has_the_same_first_screen(tmp_path):
-    text = """
-[search]
-method = "sobol"
-samples = 8
-[[dataset]]
-name = "ill-conditioned"
-n_rows = 60
-[[learner]]
-name = "OjaSON"
-alpha = { log_uniform = [1e-2, 1e2] }
-[[learner]]
-name = "AdaGrad"
-step_size = { log_uniform = [1e-2, 1e2] }
-"""
-    swept(tmp_path, text)
-    found = report_of(tmp_path / "store", "tiny")["overview"]
-    assert found.facts[:2] == ["2 learners", "1 dataset"]
-    assert len(found.rows) == 2
-    assert "Not enough datasets for a test: 1 block" in found.conclusion

@@ -19,7 +19,6 @@ from flows.sweeping.steps import run_sweep
 from flows.tables.tables import summary_of
 from koco_stream.errors import WrongInput
 from koco_stream.streams.reader import StreamReader
-from storage.verify import result_problems
 from tests.helpers.sweeps import stream_of
 
 SWEEP = """
@@ -125,15 +124,6 @@ def test_changed_function__makes_new_runs(folder, tmp_path):
     again = read_sweep(tmp_path / "measured.toml").measured
     assert again != checked.sweep.measured
     assert again.metrics[:2] == checked.sweep.measured.metrics[:2] == ("auc", "kappa")
-
-
-def test_damaged_table__is_found_by_verify(folder, tmp_path):
-    shutil.copytree(folder / "store", tmp_path / "store")
-    assert result_problems(tmp_path / "store") == []
-    file = next((tmp_path / "store" / "results" / "windows").iterdir())
-    file.write_bytes(file.read_bytes()[:-50])
-    (problem,) = result_problems(tmp_path / "store")
-    assert "windows" in problem
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,9 @@ WRONG = [
     (
         'name = "try"',
         'name = "../try"',
-        r"line 2, name: a name has letters, digits, .*, not '\.\./try'",
+        r"line 2, name: a name has up to 200 letters, digits, .*, not '\.\./try'",
     ),
+    ('name = "try"', f'name = "{"a" * 201}"', "line 2, name: a name has up to 200 letters"),
     ("step_size = 0.5", 'sketch_size = "big"', r"line 17, learner 2, sketch_size"),
     (
         "sketch_size = [0, 2]",

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.halving import measured
-from flows.sweeping.planning import predictions
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, Space, points
 from flows.sweeping.steps import PLAIN, run_cohorts, run_sweep
@@ -306,9 +305,3 @@ def test_search_without_optuna__names_the_extra(tmp_path, small_store, monkeypat
     monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
     with pytest.raises(WrongInput, match=r"line 5.*pip install 'koco-stream\[search\]'; or take"):
         checked(written(tmp_path), small_store)
-
-
-def test_prediction__of_what_follows_from_results_is_refused(tmp_path, small_store):
-    request = SweepRequest(str(written(tmp_path)), str(small_store))
-    with pytest.raises(WrongInput, match='"tpe" chooses runs by results'):
-        list(predictions(request, [1], 4 << 30))

@@ -9,7 +9,6 @@ import operator
 from statistics import mean
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from flows.tables.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
 from storage.results import table_files
 from tests.helpers.examples import FORMULAS
+from tests.helpers.many_runs import put
 
 COMPARE = {
     "=": operator.eq,
@@ -159,7 +159,8 @@ def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
     beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
     assert sorted(row["learner"] for row in beside) == ["AdaGrad", "OjaSON"]
     assert all(
-        row["difference"] == row["mean_loss_mean_other"] - row["mean_loss_mean"] for row in beside
+        row["difference"] == pytest.approx(row["mean_loss_mean_other"] - row["mean_loss_mean"])
+        for row in beside
     )
 
 
@@ -178,13 +179,17 @@ def test_forms__give_the_same_numbers(swept, tmp_path):
 
 
 def test_csv__has_no_text_that_a_spreadsheet_takes_for_a_formula(koco, tmp_path):
-    same = ("dataset", "learner", "options")
     rows = [
-        {**dict.fromkeys(same, text), "mean_loss": -1.0, "error": f"{text}\t="} for text in FORMULAS
+        {
+            **dict.fromkeys(("dataset", "learner"), text),
+            "params": json.dumps({"options": text}),
+            "mean_loss": -1.0,
+            "error": f"{text}\t=",
+        }
+        for text in FORMULAS
     ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
+    put(tmp_path / "store", "theirs", None, rows)
     given = ("results", "--store", tmp_path / "store", "--sweep", "theirs")
-    koco(*given, "--import", tmp_path / "theirs.parquet", status=0)
     columns = ("--runs", "--columns", "dataset,learner,options,error,mean_loss")
     found = list(csv.reader(io.StringIO(koco(*given, *columns, "--csv", status=0).stdout)))
     for text, row in zip(FORMULAS, found[1:], strict=True):
@@ -195,8 +200,8 @@ def test_csv__has_no_text_that_a_spreadsheet_takes_for_a_formula(koco, tmp_path)
 
 def test_terminal__gets_no_control_characters(koco, tmp_path):
     rows = [{"dataset": "a", "learner": "b", "mean_loss": 1.0, "error": "\x1b[2J\x07 no\u202e"}]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "theirs.parquet")
-    words = ("--import", tmp_path / "theirs.parquet", "--runs", "--columns", "error,learner")
+    put(tmp_path / "store", "theirs", None, rows)
+    words = ("--runs", "--columns", "error,learner")
     shown = koco("results", "--store", tmp_path / "store", *words, status=0).stdout
     assert "no" in shown
     assert all(line.isprintable() for line in shown.splitlines())

@@ -1,1 +1,0 @@
-"""The page of `koco explore`: a local server that answers questions on a store's runs."""

@@ -1,0 +1,115 @@
+"""Means of scores that do not depend on the order in which scores are added.
+
+A mean is that of the exact sum, and has 12 significant digits. So scores that are equal up to the
+order of summation, or to the last bits of their computation, are equal wherever they are compared.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from koco_stream.types import Array
+
+DIGITS = 12  # significant digits of what is compared
+KNOWN = 15  # of a sum; more of them depend on how its terms have been rounded
+LEAST, MOST = 1e-290, 1e308  # smaller and larger numbers stay as they are
+EXACT = 22  # larger powers of ten, and negative ones, are no doubles
+TENS = np.array([float(f"1e{k}") for k in range(-300, 309)])
+
+
+def rounded(values: ArrayLike, sizes: ArrayLike | None = None, *, digits: int = DIGITS) -> Array:
+    """Numbers in the significant digits of `sizes`, by default their own.
+
+    They are the doubles nearest to these decimals. What is not finite stays as it is.
+    """
+    given = np.asarray(values, dtype=float)
+    size = np.abs(given if sizes is None else np.asarray(sizes, dtype=float))
+    usable = np.isfinite(given) & (size > LEAST) & (size < MOST)
+    places = digits - 1 - np.floor(np.log10(np.where(usable, size, 1.0))).astype(int)
+    steps = np.rint(np.where(usable, given, 0.0) * TENS[places + 300])
+    found = np.asarray(np.where(usable, steps / TENS[places + 300], given))
+    odd = usable & ((places < 0) | (places > EXACT))
+    decimals = zip(steps[odd], places[odd], strict=True)
+    found[odd] = [float(f"{step:.0f}e{-place}") for step, place in decimals]
+    return found + 0.0  # no zero has a sign
+
+
+def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
+    """Mean of each row of numbers, of which the differences are as exact as the numbers.
+
+    It is infinite if the row is empty, or has a number that is not finite.
+    """
+    found = []
+    for row in rows:
+        n = len(row)
+        try:
+            size = math.fsum(map(abs, row)) / n if n else math.inf
+        except OverflowError:
+            n, row = 1, [value / n for value in row]
+            size = math.fsum(map(abs, row))
+        known = size < math.inf  # it may be NaN
+        found.append((math.fsum(row) / n, size) if known else (math.inf, math.inf))
+    return rounded(*np.array(found).reshape(-1, 2).T, digits=KNOWN)
+
+
+def means(rows: Iterable[Sequence[float] | Array]) -> Array:
+    """The number that is compared and shown for each row of numbers: their mean, rounded."""
+    return rounded(exact_means(rows))
+
+
+def mean(values: Iterable[float]) -> float:
+    """The number that is compared and shown for some numbers: their mean, rounded."""
+    return float(means([list(values)])[0])
+
+
+def difference(one: float, other: float) -> float:
+    """What a mean is above another one; 0 if they are equal."""
+    return float(rounded(one - other, max(abs(one), abs(other))))
+
+
+def with_means(
+    table: pa.Table,
+    names: Iterable[str],
+    spread: Collection[str] = (),
+    complete: Collection[str] = (),
+) -> pa.Table:
+    """A table with columns NAME_mean, and NAME_std for `spread`, instead of its lists NAME_list.
+
+    Numbers that are missing do not count, but a list of a `complete` column that lacks one has no
+    mean. It is null too where there is none that is finite. The standard deviation is that of a
+    sample, and null for a single number.
+    """
+    for name in names:
+        known = [
+            [] if name in complete and None in row else [one for one in row if one is not None]
+            for row in table.column(f"{name}_list").to_pylist()
+        ]
+        exact = exact_means(known)
+        found = {"mean": rounded(exact)}
+        if name in spread:
+            found["std"] = rounded(deviations(known, exact), exact)
+        table = table.drop_columns([f"{name}_list"])
+        for ending, numbers in found.items():
+            column = pa.array(known_of(numbers), pa.float64())
+            table = table.append_column(f"{name}_{ending}", column)
+    return table
+
+
+def known_of(values: Array) -> list[float | None]:
+    """Numbers, or None for those that are not finite."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def deviations(rows: Sequence[Sequence[float]], exact: Array) -> Array:
+    """Sample standard deviation of each row around its mean; infinite as that, and for one."""
+    return np.array(
+        [
+            math.hypot(*sorted(value - one for value in row)) / math.sqrt(len(row) - 1)
+            if len(row) > 1
+            else math.inf
+            for row, one in zip(rows, exact.tolist(), strict=True)
+        ]
+    )

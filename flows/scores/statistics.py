@@ -1,0 +1,233 @@
+"""Statistics of learners over blocks, as functions on arrays.
+
+Everywhere `scores` (n_blocks, k) has a row for each block and a column for each learner; lower is
+better, equal scores are ties, and infinity is a learner that failed. Ranks and wins are those of
+rounded means (`flows.scores.means`), differences those of exact ones. Sources: Demšar, JMLR 7,
+2006; Friedman 1937, 1940; Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from flows.scores.means import KNOWN, exact_means, known_of, means, rounded
+from koco_stream.types import Array
+
+RESAMPLES = 2000  # of the bootstrap
+SEED = 0  # of the bootstrap, so that the same results have the same interval
+
+
+class Friedman(NamedTuple):
+    """Friedman's test of the hypothesis that all learners are equal.
+
+    Attributes
+    ----------
+    chi_square, p_chi_square : float
+        Friedman's statistic, and its p-value by the chi-square distribution of k − 1 degrees.
+    f, p : float
+        The statistic of Iman and Davenport, which is less conservative, and its p-value by the F
+        distribution of k − 1 and (k − 1)(n − 1) degrees.
+    """
+
+    chi_square: float
+    p_chi_square: float
+    f: float
+    p: float
+
+
+class Difference(NamedTuple):
+    """A mean difference over blocks, with the ends of an interval; None where there is none."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+def ranks_of(values: Array) -> Array:
+    """Ranks (k,) from 1 of values (k,), the least first; equal values have their mean rank."""
+    order = np.sort(values)
+    first = np.searchsorted(order, values, side="left")
+    last = np.searchsorted(order, values, side="right")
+    return (first + last + 1) / 2.0
+
+
+def mean_ranks(scores: Array) -> Array:
+    """Mean ranks (k,) of the learners over the blocks."""
+    return np.array([ranks_of(row) for row in scores]).mean(axis=0)
+
+
+def wins_losses_ties(scores: Array) -> Array:
+    """Array (k, k, 3): blocks in which learner i is better than j, worse, and equal."""
+    one, other = scores[:, :, None], scores[:, None, :]
+    counts = [(one < other).sum(axis=0), (one > other).sum(axis=0), (one == other).sum(axis=0)]
+    return np.stack(counts, axis=-1)
+
+
+def friedman(scores: Array) -> Friedman:
+    """Friedman's test, for at least two blocks and two learners.
+
+    The chi-square is that of Demšar's paper, which does not correct for ties; with ties, SciPy's
+    `friedmanchisquare` is larger by that correction.
+    """
+    from scipy.special import chdtrc, fdtrc  # its import takes half a second
+
+    n, k = scores.shape
+    ranks = mean_ranks(scores)
+    chi_square = 12.0 * n / (k * (k + 1)) * (np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0)
+    chi_square = float(max(chi_square, 0.0))  # rounding may make it negative
+    left = n * (k - 1) - chi_square
+    # all blocks may have the same order of learners: then nothing is left
+    f = (n - 1) * chi_square / left if left > 1e-9 * n else math.inf
+    p = 0.0 if math.isinf(f) else float(fdtrc(k - 1, (k - 1) * (n - 1), f))
+    return Friedman(chi_square, float(chdtrc(k - 1, chi_square)), float(f), p)
+
+
+def wilcoxon(differences: Array) -> float:
+    """Two-sided p-value of Wilcoxon's signed-rank test of paired differences (n,).
+
+    It is exact also with ties, where SciPy's is not: that of all ways to give the differences a
+    sign. Differences of 0 are ranked too, and count half for each side, as in Demšar's paper.
+    Infinite differences are larger than all others.
+    """
+    known = differences[~np.isnan(differences)]
+    coarse = rounded(known, np.abs(known[np.isfinite(known)]).max(initial=0.0))  # so ties are equal
+    given = np.where(coarse == 0.0, known, coarse)
+    doubled = np.rint(2.0 * ranks_of(np.abs(given))).astype(int)
+    signed = doubled[given != 0.0]
+    if not signed.size:
+        return 1.0
+    positive, total = int(doubled[given > 0.0].sum()), int(signed.sum())
+    shares = np.zeros(total + 1)  # of the sign choices whose positive ranks have each sum
+    shares[0] = 1.0
+    for rank in signed:
+        shifted = np.zeros_like(shares)
+        shifted[rank:] = shares[: shares.size - rank]
+        shares = (shares + shifted) / 2.0
+    tail = shares[: min(positive, total - positive) + 1].sum()
+    return float(min(1.0, 2.0 * tail))
+
+
+def least_p(n: int) -> float:
+    """The smallest p-value that Wilcoxon's test can have with `n` blocks."""
+    return min(1.0, 2.0 ** (1 - n))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected by Holm: a hypothesis is rejected at level α if its value is at most α."""
+    corrected, largest = [1.0] * len(p_values), 0.0
+    for done, which in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
+        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[which]))
+        corrected[which] = largest
+    return corrected
+
+
+def critical_difference(k: int, n: int, alpha: float) -> float:
+    """Nemenyi's critical difference: mean ranks of `k` learners over `n` blocks that differ by at
+    least so much differ significantly at level `alpha`.
+    """
+    from scipy.stats import studentized_range  # its import takes a second
+
+    q = float(studentized_range.ppf(1.0 - alpha, k, np.inf)) / math.sqrt(2.0)
+    return q * math.sqrt(k * (k + 1) / (6.0 * n))
+
+
+def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]:
+    """The largest groups of learners whose mean ranks all differ by less than `critical`.
+
+    A group has the numbers of two learners at least, by increasing rank; a learner may be in
+    several groups.
+    """
+    order = sorted(range(len(ranks)), key=lambda one: (ranks[one], one))
+    groups, reached = list[list[int]](), -1
+    for first, learner in enumerate(order):
+        last = max(
+            place
+            for place in range(first, len(order))
+            if ranks[order[place]] - ranks[learner] < critical or place == first
+        )
+        if last > max(first, reached):
+            groups.append(order[first : last + 1])
+        reached = max(reached, last)
+    return groups
+
+
+def differences(scores: Array, best: Array, relative: bool) -> Array:
+    """Differences of exact means (..., k) to those of one learner (...,).
+
+    Relative ones are differences over the mean of the two, so between −2 and 2, and 0 if both are
+    0. A difference of two scores that are equal when they are rounded, or of two failed learners,
+    is 0, and that to one failed learner is infinite.
+    """
+    other = np.asarray(best)[..., None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found, sizes = scores - other, np.maximum(np.abs(scores), np.abs(other))
+        if relative:
+            found, sizes = 2.0 * found / (np.abs(scores) + np.abs(other)), np.ones_like(sizes)
+        found = rounded(found, sizes, digits=KNOWN)
+    failed = np.where(np.isinf(scores), np.inf, -np.inf)
+    found = np.where(np.isinf(scores) | np.isinf(other), failed, found)
+    return np.where(rounded(scores) == rounded(other), 0.0, found)
+
+
+def mean_difference(values: Array) -> float | None:
+    """Mean of the finite ones of differences (n,), or None."""
+    [found] = known_of(means([values[np.isfinite(values)]]))
+    return found
+
+
+def bootstrap(
+    repeats: Sequence[Array], best: int, relative: bool, alpha: float
+) -> list[Difference]:
+    """Mean difference of each learner to the learner `best`, with a percentile interval.
+
+    Blocks are resampled, and within each block its repeats; those in which one of the two has
+    failed are left out. There is no interval if there is nothing to resample.
+
+    Parameters
+    ----------
+    repeats : sequence of array
+        Scores (n_repeats, k) of each block.
+    best : int
+        The learner to which the others are compared.
+    relative : bool
+        Whether differences are relative, as in `differences`.
+    alpha : float
+        One minus the interval's level.
+    """
+    draw, n, k = np.random.default_rng(SEED), len(repeats), repeats[0].shape[1]
+    whole = np.array([exact_means(block.T) for block in repeats])
+    exact = differences(whole, whole[:, best], relative)
+    if n < 2 and len(repeats[0]) < 2:
+        return [Difference(mean_difference(exact[:, one]), None, None) for one in range(k)]
+    chosen = draw.integers(n, size=(RESAMPLES, n))
+    found = np.empty((RESAMPLES, n, k))
+    for number, block in enumerate(repeats):
+        here = chosen == number
+        picked = draw.integers(len(block), size=(int(here.sum()), len(block)))
+        resampled = block[picked].mean(axis=1)
+        found[here] = differences(resampled, resampled[:, best], relative)
+    return [
+        Difference(mean_difference(exact[:, one]), *_interval(found[:, :, one], alpha))
+        for one in range(k)
+    ]
+
+
+def _interval(resampled: Array, alpha: float) -> tuple[float | None, float | None]:
+    """Percentile interval of the means of resampled differences (n_resamples, n_blocks)."""
+    finite = np.isfinite(resampled)
+    counts = finite.sum(axis=1)
+    every = np.where(finite, resampled, 0.0)
+    sums = rounded(every.sum(axis=1), np.abs(every).sum(axis=1))
+    drawn = sums[counts > 0] / counts[counts > 0]
+    if not drawn.size:
+        return None, None
+    low, high = np.quantile(drawn, [alpha / 2.0, 1.0 - alpha / 2.0])
+    return float(low), float(high)
+
+
+def pairs_of(k: int) -> list[tuple[int, int]]:
+    """All pairs of `k` learners."""
+    return list(itertools.combinations(range(k), 2))

@@ -1,0 +1,231 @@
+"""The statistics of a comparison: as printed in a published example, as literal definitions say,
+and as SciPy says where it has the same test.
+"""
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from flows.scores import statistics as our
+from tests.helpers import demsar
+from tests.oracles import comparing as literal
+
+AREAS = -np.array([areas for areas, _ in demsar.TABLE.values()])  # lower is better
+scores = st.tuples(st.integers(2, 12), st.integers(2, 6)).flatmap(
+    lambda shape: arrays(float, shape, elements=st.integers(0, 5).map(float))
+)
+few = st.lists(st.integers(-4, 4), min_size=1, max_size=9)
+shares = st.floats(0.0, 1.0)
+
+
+def test_published_example__has_the_ranks_and_figures_printed_there():
+    for row, (_, printed) in zip(AREAS, demsar.TABLE.values(), strict=True):
+        assert our.ranks_of(row).tolist() == list(printed)
+    ranks = our.mean_ranks(AREAS)
+    assert [f"{rank:.3f}" for rank in ranks] == [f"{rank:.3f}" for rank in demsar.MEAN_RANKS]
+    found = our.friedman(AREAS)
+    assert f"{found.chi_square:.2f}" == f"{demsar.CHI_SQUARE:.2f}"
+    assert f"{found.f:.2f}" == f"{demsar.F:.2f}"
+    assert found.p < 0.05  # "we reject the null-hypothesis"
+    for alpha, printed in demsar.CRITICAL.items():
+        assert f"{our.critical_difference(4, 14, alpha):.2f}" == f"{printed:.2f}"
+    groups = our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.10))
+    assert [{demsar.LEARNERS[one] for one in group} for group in groups] == demsar.GROUPS
+    assert our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.05)) == [[3, 1, 2, 0]]
+
+
+# Demšar's Table 5 (a): the values of q for the Nemenyi test
+@pytest.mark.parametrize(
+    ("k", "at_5", "at_10"),
+    [(2, 1.960, 1.645), (3, 2.343, 2.052), (5, 2.728, 2.459), (10, 3.164, 2.920)],
+)
+def test_critical_difference__has_the_published_quantiles(k, at_5, at_10):
+    for alpha, q in ((0.05, at_5), (0.10, at_10)):
+        found = our.critical_difference(k, 7, alpha) / np.sqrt(k * (k + 1) / 42)
+        assert found == pytest.approx(q, abs=1e-3)
+
+
+@given(scores)
+def test_friedman__is_scipys_without_its_correction_for_ties(table):
+    n, k = table.shape
+    found = our.friedman(table)
+    ties = sum(
+        int(count) ** 3 - int(count)
+        for row in table
+        for count in np.unique(row, return_counts=True)[1]
+    )
+    correction = 1 - ties / (n * (k**3 - k))
+    if k > 2 and correction > 1e-9:  # SciPy's is for three learners or more
+        theirs = scipy.stats.friedmanchisquare(*table.T)
+        assert found.chi_square == pytest.approx(theirs.statistic * correction, abs=1e-9)
+    assert found.p_chi_square == pytest.approx(scipy.stats.chi2.sf(found.chi_square, k - 1))
+    assert 0.0 <= found.p <= 1.0
+    if np.isfinite(found.f):
+        degrees = k - 1, (k - 1) * (n - 1)
+        assert found.p == pytest.approx(scipy.stats.f.sf(found.f, *degrees), abs=1e-12)
+
+
+def test_friedman__of_learners_in_the_same_order_everywhere_and_of_equal_ones():
+    same = our.friedman(np.tile([1.0, 2.0, 3.0], (6, 1)))
+    assert (same.chi_square, same.f, same.p) == (pytest.approx(12.0), np.inf, 0.0)
+    equal = our.friedman(np.ones((6, 3)))
+    assert (equal.chi_square, equal.f, equal.p) == (0.0, 0.0, 1.0)
+
+
+@given(scores, st.randoms(use_true_random=False))
+def test_ranks__are_the_literal_ones_and_do_not_depend_on_scale_or_names(table, random):
+    ranks = our.mean_ranks(table)
+    for row in table:
+        assert our.ranks_of(row).tolist() == literal.ranks(row.tolist())
+    k = table.shape[1]
+    assert ranks.sum() == pytest.approx(k * (k + 1) / 2)
+    # another monotone map of each block, which keeps the ties
+    maps = [lambda x: x**3 - 7, np.exp, lambda x: 2 * x + 1]
+    mapped = np.array([random.choice(maps)(row) for row in table])
+    assert our.mean_ranks(mapped) == pytest.approx(ranks)
+    assert our.friedman(mapped).chi_square == pytest.approx(our.friedman(table).chi_square)
+    order = random.sample(range(k), k)
+    assert our.mean_ranks(table[:, order]) == pytest.approx(ranks[order])
+    assert our.friedman(table[:, order]).f == pytest.approx(our.friedman(table).f, rel=1e-6)
+
+
+@given(scores)
+def test_wins_losses_ties__count_every_block_once(table):
+    found = our.wins_losses_ties(table)
+    assert (found.sum(axis=2) == len(table)).all()
+    assert (found[:, :, 0] == found[:, :, 1].T).all()
+    assert (found[:, :, 2] == found[:, :, 2].T).all()
+    one, other = table[:, 0].tolist(), table[:, 1].tolist()
+    assert found[0, 1, 0] == sum(a < b for a, b in zip(one, other, strict=True))
+
+
+@given(few)
+def test_wilcoxon__is_the_enumeration_of_all_signs(values):
+    found = our.wilcoxon(np.array(values, float))
+    assert found == pytest.approx(float(literal.wilcoxon(values)))
+    assert found == our.wilcoxon(-np.array(values, float))
+
+
+@given(st.lists(st.integers(-99, 99).filter(bool), min_size=2, max_size=30, unique_by=abs))
+def test_wilcoxon__is_scipys_where_there_are_no_ties(values):
+    theirs = scipy.stats.wilcoxon(values, method="exact").pvalue
+    assert our.wilcoxon(np.array(values, float)) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_wilcoxon__of_the_published_example():
+    # Demšar's Table 2: the ranks of the differences sum to 93 and 12, which is significant at 0.05
+    gain = AREAS[:, 0] - AREAS[:, 1]
+    among = our.ranks_of(np.abs(np.round(gain, 3)))
+    zeros = among[np.round(gain, 3) == 0].sum() / 2
+    assert among[np.round(gain, 3) > 0].sum() + zeros == 93
+    assert our.wilcoxon(np.round(gain, 3)) < 0.05
+
+
+def test_wilcoxon__with_infinite_missing_or_equal_values():
+    assert our.wilcoxon(np.array([np.inf, 1.0, 2.0])) == our.wilcoxon(np.array([9.0, 1.0, 2.0]))
+    assert our.wilcoxon(np.array([np.nan, 1.0, 2.0])) == our.wilcoxon(np.array([1.0, 2.0]))
+    assert our.wilcoxon(np.zeros(4)) == our.wilcoxon(np.array([])) == 1.0
+    for n in range(1, 12):
+        assert our.wilcoxon(np.arange(1.0, n + 1)) == our.least_p(n)
+
+
+def test_wilcoxon__takes_differences_that_only_rounding_makes_unequal_for_ties():
+    assert 0.3 - 0.2 != 0.2 - 0.1
+    found = our.wilcoxon(np.array([0.3 - 0.2, 0.1 - 0.2, 0.5]))
+    assert found == our.wilcoxon(np.array([1.0, -1.0, 5.0]))
+
+
+@given(st.lists(shares, max_size=8), shares)
+def test_holm__rejects_what_the_procedure_rejects(p_values, alpha):
+    corrected = our.holm(p_values)
+    near = [p for p in p_values for m in range(1, 9) if abs(p * m - alpha) < 1e-9]
+    if not near:  # rounding decides there
+        found = {which for which, p in enumerate(corrected) if p <= alpha}
+        assert found == literal.rejected_by_holm(p_values, alpha) or alpha == 1.0
+    assert all(p <= c <= 1.0 for p, c in zip(p_values, corrected, strict=True))
+
+
+def test_holm__of_values_computed_by_hand():
+    assert our.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert our.holm([0.9, 0.5]) == pytest.approx([1.0, 1.0])
+    assert our.holm([]) == []
+
+
+@given(st.lists(st.integers(1, 9).map(float), min_size=1, max_size=8), st.integers(0, 9))
+def test_groups__are_the_largest_sets_that_are_not_distinguishable(ranks, critical):
+    groups = our.groups_of_equals(ranks, critical)
+    found, expected = (
+        [set(one) for one in some] for some in (groups, literal.cliques(ranks, critical))
+    )
+    assert len(found) == len(expected)
+    assert all(one in expected for one in found)
+    assert all([ranks[i] for i in one] == sorted(ranks[i] for i in one) for one in groups)
+
+
+def blocks(draw, n, r, k):
+    return [draw.random((r, k)) + np.arange(k) for _ in range(n)]
+
+
+def test_bootstrap__is_the_same_each_time_and_holds_the_mean():
+    repeats = blocks(np.random.default_rng(1), 7, 3, 4)
+    found = our.bootstrap(repeats, 0, False, 0.05)
+    assert found == our.bootstrap(repeats, 0, False, 0.05)
+    assert found[0] == (0.0, 0.0, 0.0)
+    means = np.array([block.mean(axis=0) for block in repeats])
+    for one in range(1, 4):
+        assert found[one].mean == pytest.approx((means[:, one] - means[:, 0]).mean())
+        assert found[one].low < found[one].mean < found[one].high
+        narrower = our.bootstrap(repeats, 0, False, 0.5)[one]
+        assert found[one].low < narrower.low < narrower.high < found[one].high
+
+
+def test_bootstrap__of_differences_of_known_spread_is_that_of_the_normal_distribution():
+    draw = np.random.default_rng(3)
+    values = draw.standard_normal(400)
+    repeats = [np.array([[0.0, value]]) for value in values]
+    found = our.bootstrap(repeats, 0, False, 0.05)[1]
+    half = 1.96 * values.std() / np.sqrt(400)
+    assert found.low == pytest.approx(values.mean() - half, abs=0.15 * half)
+    assert found.high == pytest.approx(values.mean() + half, abs=0.15 * half)
+
+
+def test_bootstrap__resamples_repeats_where_there_is_one_block():
+    one = [np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 4.0]])]
+    found = our.bootstrap(one, 0, False, 0.05)[1]
+    assert (found.mean, found.low, found.high) == (pytest.approx(7 / 3), 1.0, 4.0)
+    assert our.bootstrap([one[0][:1]], 0, False, 0.05)[1] == (1.0, None, None)
+
+
+def test_bootstrap__leaves_out_blocks_where_a_learner_failed():
+    repeats = [np.array([[0.0, 1.0, np.inf]]), np.array([[0.0, 3.0, np.inf]])]
+    found = our.bootstrap(repeats, 0, False, 0.05)
+    assert found[1] == (2.0, 1.0, 3.0)
+    assert found[2] == (None, None, None)
+    worse = our.bootstrap([*repeats, np.array([[0.0, np.inf, 5.0]])], 0, False, 0.05)
+    assert (worse[1].mean, worse[2].mean) == (2.0, 5.0)
+
+
+@given(
+    st.floats(0, 1e6, allow_subnormal=False),
+    st.floats(0, 1e6, allow_subnormal=False),
+    st.floats(1e-3, 1e3),
+)
+def test_relative_differences__do_not_depend_on_the_unit(a, b, unit):
+    found = our.differences(np.array([a, b]), np.array(b), True)
+    assert found[1] == 0.0
+    assert -2.0 <= found[0] <= 2.0
+    assert np.sign(found[0]) == np.sign(a - b) or abs(a - b) < 1e-300
+    scaled = our.differences(np.array([unit * a]), np.array(unit * b), True)[0]
+    assert scaled == pytest.approx(found[0], rel=1e-6, abs=1e-9)
+
+
+def test_differences__to_and_of_failed_learners():
+    found = our.differences(np.array([1.0, np.inf, 2.0]), np.array(1.0), True)
+    assert found[:2].tolist() == [0.0, np.inf]
+    assert our.differences(np.array([1.0, np.inf]), np.array(np.inf), False).tolist() == [
+        -np.inf,
+        0,
+    ]
