@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from flows.comparing.blocks import Blocks
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
-from flows.report.drawing import Claim, Figure, Flag
+from flows.report.drawing import Figure, Flag
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
 from flows.reproduce.benchmark import (
@@ -91,14 +89,11 @@ def reproduce(
     sets = datasets_of(target, store, data, workers)
     at_hand = [one.name for one in sets if one.manifest]
     figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
-    stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
-    for sweep in (*target.sweeps, *stand_ins):
+    for sweep in target.sweeps:
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
         if path is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
-        if sweep in stand_ins:
-            say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
         if sweep in PARTS:
@@ -109,24 +104,9 @@ def reproduce(
             drawn = part_figures(PARTS[sweep], parts[sweep], compared, kept)
             figures += [(outcome["sweep"], one) for one in drawn]
             continue
-        runs = runs_of(store, outcome["sweep"])
-        figure = (
-            stand_in_figure(runs, outcome["sweep"], *stand_ins[sweep])
-            if sweep in stand_ins
-            else FIGURES[target.figure](store, runs)
-        )
+        figure = FIGURES[target.figure](store, runs_of(store, outcome["sweep"]))
         figures.append((outcome["sweep"], figure))
-    rows = [one.row for one in sets]
-    rows += [
-        [
-            f"{sweep}, for {dataset}",
-            entry_of(dataset).editions[0].n_rows,
-            None,
-            f"a stand-in: {what}",
-        ]
-        for sweep, dataset, what in target.stand_ins
-    ]
-    flags = flags_of(target, sets, quick, failed)
+    flags, rows = flags_of(sets, quick, failed), [one.row for one in sets]
     done = Reproduction(target, quick, flags, rows, figures, failed)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
@@ -199,7 +179,7 @@ def state_of(name: str, n_rows: int) -> str:
     return "whole" if n_rows >= editions[0].n_rows else subset
 
 
-def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
+def flags_of(sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not available")]
     # a dataset that is read in two ways is named once
@@ -217,35 +197,6 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
             for one in sets
             if one.state.startswith("not compared")
         ),
-        *(f"A stand-in for {dataset}: {what}" for _, dataset, what in target.stand_ins),
         f"{failed:,} runs failed" if failed else "",
     ]
     return [Flag(words) for words in flags if words]
-
-
-def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figure:
-    """Figure with the outcome of runs on a stand-in dataset.
-
-    The stand-in replaces a dataset on which, according to the paper, the learners did not complete.
-    """
-    rows = runs.select(["learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"])
-    claims = [
-        Claim(
-            f"{row['learner']} does not complete on {dataset}",
-            "none: a stand-in cannot decide it",
-            f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and"
-            f" {row['seconds'] or 0:,.0f} s, with {row['dictionary_size'] or 0:,} points",
-            None,
-        )
-        for row in rows.to_pylist()
-    ]
-    return Figure(
-        f"A stand-in for {dataset}",
-        [],
-        claims,
-        rows.column_names,
-        [list(row.values()) for row in rows.to_pylist()],
-        f"Not {dataset}, but {what}. A learner that completes here may have been too slow in the"
-        f" paper's code. This says nothing about {dataset} itself.",
-        opened=True,
-    )

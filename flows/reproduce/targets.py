@@ -42,8 +42,6 @@ class Target:
         whose figures are comparisons.
     datasets : tuple of str
         The paper's datasets, by their names in the catalogue.
-    stand_ins : tuple of (str, str, str)
-        Sweeps on generated data instead of a dataset: sweep, dataset, description.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Target:
     sweeps: tuple[str, ...]
     figure: str
     datasets: tuple[str, ...] = ()
-    stand_ins: tuple[tuple[str, str, str], ...] = ()
 
 
 def _datasets_of(paper: str) -> tuple[str, ...]:
@@ -94,16 +91,6 @@ TARGETS = {
             ("poster-regression", "poster-classification"),
             "poster-tables",
             _datasets_of(PROS),
-            (
-                (
-                    "slice-like",
-                    "slice",
-                    (
-                        "generated rows of the size of slice (53,500 rows of 385 features), not"
-                        " slice itself"
-                    ),
-                ),
-            ),
         ),
         Target(
             "section-6-adversary",

@@ -172,7 +172,7 @@ def test_page_of_the_benchmark__speaks_of_no_paper_and_names_a_dataset_once():
     target = target_named("benchmark")
     part = "a part: the test set"
     sets = [Dataset(name, part) for name in ("census", "census,scale=none", "mnist")]
-    flags = flags_of(target, sets, False, 0)
+    flags = flags_of(sets, False, 0)
     assert [one.words for one in flags] == [
         "Only in part: census (the test set); mnist (the test set)"
     ]
