@@ -248,17 +248,15 @@ class Spec:
     held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
     which the base class makes the cost. It may also list the parameters it has
     but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
-    `stochastic`. `reads_rows` is False for one that learns from the labels alone, so that an empty
-    row is a row like any other. `numbers_version` is increased whenever a code change alters a
-    run's numbers. The default curvature is `curvature_share` times the loss's σ (P1 in
-    docs/errata.md). `numbers` is "own" for a compiled learner, whose numbers are the same to the
-    bit in any cohort, cut or process, and "foreign" for one that promises less.
+    `stochastic`. `numbers_version` is increased whenever a code change alters a run's numbers. The
+    default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is
+    "own" for a compiled learner, whose numbers are the same to the bit in any cohort, cut or
+    process, and "foreign" for one that promises less.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     unused: ClassVar[tuple[str, ...]] = ()
     always_stochastic: ClassVar[bool] = False
-    reads_rows: ClassVar[bool] = True
     numbers: ClassVar[str] = "own"
     numbers_version: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0

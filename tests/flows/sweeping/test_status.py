@@ -97,7 +97,7 @@ def test_progress__leaves_in_the_store_how_the_sweep_ended(error, state, said, t
         assert (status.state, status.process, status.host) == mine
         progress.more(5, 2)
         progress.computing("http://127.0.0.1:1/status")
-        progress.receive(Receipt("of one", 2, 1, 1, 100, 0.5, 0.6))
+        progress.receive(Receipt("of one", 2, 1, 1, 100, 0.5))
         progress.more(3, 0)
         if error:
             raise error
