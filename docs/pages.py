@@ -13,7 +13,6 @@ import click
 from properdocs.structure.files import File
 
 from flows.cli import koco
-from flows.reproduce.benchmark_page import benchmark_page
 from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SEED, SHARED
@@ -245,8 +244,8 @@ def speed_page():
     sections = [
         "# Measured speed",
         (
-            "`make bench` runs the learners beside Vowpal Wabbit, River, scikit-learn, NumPy, Ray"
-            " Tune and Optuna, in turn, on one core, and sweeps on two. Here is each of its claims,"
+            "`make bench` runs the learners beside Vowpal Wabbit and NumPy, in turn, on one core,"
+            " and sweeps on two, beside joblib and Optuna. Here is each of its claims,"
             f" as measured on one machine ({found['machine']}). They are ratios of medians, so"
             " that they mean something on yours too; `python -m tests.bench --json FILE` writes"
             " them for [`koco nightly --claims`](schedules.md). What does not hold is an aim that"
@@ -279,6 +278,5 @@ MADE = {
     "commands.md": commands_page,
     "tables.md": tables_page,
     "learners.md": learners_page,
-    "benchmark.md": benchmark_page,
     "speed.md": speed_page,
 }

@@ -1,4 +1,4 @@
-"""Entry point of the koco command, with all its subcommands."""
+"""The koco command, with all its subcommands."""
 
 import signal
 import subprocess
@@ -93,7 +93,3 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     koco(prog_name="koco")
-
-
-if __name__ == "__main__":
-    main()

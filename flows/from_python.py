@@ -37,7 +37,6 @@ def sweep(
     *,
     workers: int | None = None,
     cluster: str = "local",
-    block_rows: int | None = None,
     retry_failed: bool = False,
     certificates: str | None = None,
     insecure: bool = False,
@@ -57,8 +56,6 @@ def sweep(
         workers calls this function under `if __name__ == "__main__":`.
     cluster : str
         `local`, a scheduler's address, or a site.
-    block_rows : int, optional
-        Rows read at a time; changes no number.
     retry_failed : bool
         Whether runs that have failed, or whose windows or predictions are gone, are run again.
     certificates : str, optional
@@ -96,14 +93,7 @@ def sweep(
     else:
         given = read_sweep(sweep_file(spec))
     request = SweepRequest(
-        str(given.path),
-        str(store),
-        workers,
-        block_rows,
-        cluster,
-        retry_failed,
-        certificates,
-        insecure,
+        str(given.path), str(store), workers, cluster, retry_failed, certificates, insecure
     )
     summary = launch(request, prefect, given)
     if failed := summary["statuses"].get("failed", 0):

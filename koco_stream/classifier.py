@@ -221,7 +221,7 @@ class Classifier(Estimator):
     def load(cls, path: str | Path, learner: type[Learner] | None = None) -> Self:
         """Load a classifier; `learner` is the class of a learner that is not the library's own.
 
-        Raises `WrongInput` if the file is damaged, of a newer format, or of another kind.
+        Raises `WrongInput` if the file is damaged, or of another format or kind.
         """
         known = LEARNERS if learner is None else {learner.registered().__name__: learner}
         header, arrays = read_model(Path(path))

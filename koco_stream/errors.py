@@ -33,6 +33,15 @@ class StoreUnavailable(OSError):
     """
 
 
+def other_format(found: object, reads: int, again: str, wrote: object = None) -> str:
+    """What is wrong with a file that has another format, and the remedy; its name comes before."""
+    version = f"koco-stream {wrote}" if wrote else "another version of koco-stream"
+    return (
+        f"was written by {version} (format {str(found)[:20]}; this one reads {reads}): use that"
+        f" version, or {again}"
+    )
+
+
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:
     """Warn at the line of the caller that is not of this package."""
     frame, level = sys._getframe(), 1

@@ -161,12 +161,3 @@ def in_doubt(reach: float, excess: float, most: float) -> bool:
     is C whatever its digits.
     """
     return reach > most and not excess > UNCERTAIN * reach
-
-
-@jit
-def loses_digits(step: float, clip: float) -> bool:
-    """Whether a step is too large for double precision to vouch for the predictions after it.
-
-    `step` is how far the step moves the prediction for its own row: ℓ'xᵀA⁻¹x.
-    """
-    return abs(step) > MOST_CLIPS * clip

@@ -10,15 +10,13 @@ from koco_stream.io.paths import StorePath
 def read_note(file: StorePath) -> dict[str, Any]:
     """What a store's entry of a sweep says. Raises `WrongInput` if it is damaged."""
     try:
-        note = json.loads(file.read_text())
-        # older versions stored a single name of a figure
-        figures = note.get("figures", [note["figure"]] if note.get("figure") else [])
-        known = {"file": "", "datasets": {}, **note, "figures": figures}
-        names = [*known["datasets"], *known["datasets"].values()]
-        texts = [known["file"], *known["figures"], *known["run_ids"], *names]
-        fits = isinstance(known["run_ids"], list) and all(isinstance(one, str) for one in texts)
+        note: dict[str, Any] = json.loads(file.read_text())
+        names = [*note["datasets"], *note["datasets"].values()]
+        texts = [note["file"], *note["figures"], *note["run_ids"], *names]
+        lists = all(isinstance(note[name], list) for name in ("figures", "run_ids"))
+        fits = lists and all(isinstance(one, str) for one in texts)
     except (ValueError, KeyError, TypeError, AttributeError):
         fits = False
     if not fits:
         raise WrongInput(f"{file} is damaged; start its sweep again, which writes it anew")
-    return known
+    return note

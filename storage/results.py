@@ -20,7 +20,6 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import groups_of, named, read_table
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
-from storage.later_parameters import with_later_defaults
 
 ATTEMPTS = 20
 FAILED = "failed"
@@ -65,7 +64,7 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     tables = _read_each(store, lambda _, table: conformed(columns, table), read)
     # empty_table would make arrays, which imports pandas and costs a third of a second
     none = pa.Table.from_batches([], schema(columns))
-    return with_later_defaults(first_of_each(pa.concat_tables([none, *tables])))
+    return first_of_each(pa.concat_tables([none, *tables]))
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
@@ -194,17 +193,14 @@ def rows_in(
 
 
 def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
-    """Table with exactly these columns, in their current types.
+    """Table with exactly these columns, in their types.
 
-    Columns that an older version did not write are null. Raises `pa.ArrowException` with the column
-    if one is of another kind, or if a row lacks something (see `koco_stream.runs.row_checks`).
+    Raises `pa.ArrowException` with the column if one is of another kind, or if a row lacks
+    something (see `koco_stream.runs.row_checks`).
     """
-    check_rows(table, {column.name for column in columns})
-    made, names = [], set(table.column_names)
+    table, made = table.select([column.name for column in columns]), []
+    check_rows(table)
     for column in columns:
-        if column.name not in names:
-            made.append(pa.nulls(table.num_rows, column.type))
-            continue
         try:
             made.append(table.column(column.name).cast(column.type))
         except (pa.ArrowException, ValueError) as error:

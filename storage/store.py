@@ -12,7 +12,7 @@ from pathlib import Path
 from psutil import pid_exists
 
 import koco_stream
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, other_format
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
@@ -24,7 +24,7 @@ LOCK = "koco-store.lock"
 def open_store(where: AnyPath) -> StorePath:
     """Open the store at `where`, or create it.
 
-    Raises `WrongInput` if other files are there, or a store of a newer format.
+    Raises `WrongInput` if other files are there, or a store of another format.
     """
     store = store_path(where)
     if not check_store(store):
@@ -48,24 +48,23 @@ def existing_store(where: AnyPath) -> StorePath:
 def check_store(where: AnyPath) -> bool:
     """Whether there is a store at `where`; False if nothing or an empty folder is there.
 
-    Raises `WrongInput` if other files are there, or a store of a newer format. Raises
+    Raises `WrongInput` if other files are there, or a store of another format. Raises
     `StoreUnavailable` if an object store does not answer, refuses access or has no such bucket.
     """
     store = store_path(where)
     mark = store / MARK
     if mark.is_file():
         try:
-            found = int(json.loads(mark.read_text())["format"])
+            said = json.loads(mark.read_text())
+            found, wrote = int(said["format"]), said.get("created_by")
         except (ValueError, KeyError, TypeError):
             raise WrongInput(
                 f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}}'
                 " there"
             ) from None
-        if found > FORMAT:
-            raise WrongInput(
-                f"the store {store} has format {found}; this version reads up to {FORMAT}: upgrade"
-                " koco-stream"
-            )
+        if found != FORMAT:
+            words = other_format(found, FORMAT, "choose another --store", wrote)
+            raise WrongInput(f"the store {store} {words}")
         return True
     try:
         # a mark in writing, or left by a terminated process, does not count

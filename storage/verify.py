@@ -30,8 +30,6 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "runs": RUNS,
     **dict.fromkeys(("windows", "predictions", "halving"), ()),
 }
-# first manifest format whose identity hash is that of `storage.preparing.shards`
-IDENTITY_SINCE = 2
 
 
 def dataset_problems(store: AnyPath, name: str) -> list[str]:
@@ -69,7 +67,7 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
                 f"{path} is not the file that was prepared: it was altered or damaged; prepare the"
                 " dataset again"
             )
-    if problems or manifest.format < IDENTITY_SINCE:
+    if problems:
         return problems
     try:
         found = identity_of(

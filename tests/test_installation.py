@@ -26,7 +26,7 @@ sys.meta_path.insert(0, Missing())
 sys.argv = {words!r}
 {code}
 """
-COMMAND = "from koco_stream.command import main; main()"
+COMMAND = "from flows.__main__ import main; main()"
 
 
 def python(code, modules=(), words=("koco",)):
@@ -100,7 +100,7 @@ def test_extras__install_the_modules_that_they_are_named_for():
     assert sorted(set(caps)) == ["fastapi<0.151", "prefect==3.8.8", "sqlalchemy<2.1"]
 
 
-@pytest.mark.parametrize("name", ["flows", "storage", "cluster"])
+@pytest.mark.parametrize("name", ["storage", "cluster"])
 def test_other_package_of_our_name__is_named(name, tmp_path):
     (tmp_path / name).mkdir()
     (tmp_path / name / "__init__.py").touch()

@@ -294,7 +294,7 @@ def _scored(row: Row, rounds: Mapping[str, int], metric: str, points: Points | N
     if points is None:
         sign, values = sign_of(metric), (row[metric] if well else None,) * 2
     else:
-        first, second = halves_of(points, run_id, rounds[run_id], metric, well, _title(row))
+        first, second = halves_of(points, run_id, rounds[run_id], metric, _title(row))
         values = first, second if well else None
     finite = (sign * one if one is not None and math.isfinite(one) else math.inf for one in values)
     return Scored(row, *finite)

@@ -33,24 +33,17 @@ def points_of(store: AnyPath, rounds: Mapping[str, int]) -> Points:
 
 
 def halves_of(
-    points: Points, run_id: str, n_rounds: int, metric: str, ended_well: bool, where: str
+    points: Points, run_id: str, n_rounds: int, metric: str, where: str
 ) -> tuple[float | None, float | None]:
     """Mean loss, or error rate, of a run on the first and second half of a stream of `n_rounds`.
 
-    They are None where the run did not come so far.
-
-    Raises `WrongInput`, with the remedy, if it ended well and its curve lacks a point: that of
-    results that an earlier version has stored.
+    They are None where the run did not come so far. Raises `WrongInput`, with the remedy, for a
+    stream without two rounds.
     """
     half = half_of(n_rounds)
-    middle, end = points.get((run_id, half)), points.get((run_id, n_rounds))
-    if half == 0 or (ended_well and (middle is None or end is None)):
-        raise WrongInput(
-            f"{where}: run {run_id} has no result at half its rounds ({half:,}): it was stored by"
-            " an earlier version, or has one round. Compute it again (koco remove"
-            f" sweep NAME, then koco sweep), or compare with select {ALL!r}"
-        )
-    at_half, at_end = ((point or {}).get(metric) for point in (middle, end))
+    if half == 0:
+        raise WrongInput(f"{where}: no run came to two rounds, so no half; take select={ALL!r}")
+    at_half, at_end = (points.get((run_id, t), {}).get(metric) for t in (half, n_rounds))
     first = None if at_half is None else at_half / half
     if at_half is None or at_end is None:
         return first, None

@@ -110,7 +110,8 @@ def sweep_removal(store: str, name: str) -> Removal:
     entries = [file for file in (note, left) if "/" not in name and file.is_file()]
     if not entries:
         sweep_note(root, name)  # raises, and names the nearest
-    mine = {run_id for file in entries for run_id in read_note(file)["run_ids"]}
+    notes = [read_note(file) for file in entries]
+    mine = {run_id for one in notes for run_id in one["run_ids"]}
     others = [sweep_note(root, other) for other in sweep_names(root) if other != name]
     kept = mine.intersection(*[{run_id for one in others for run_id in one["run_ids"]}])
     going = mine - kept
@@ -121,7 +122,7 @@ def sweep_removal(store: str, name: str) -> Removal:
     n_bytes += sum(size for file in own for size in file.sizes())
 
     def act() -> None:
-        left.write_text(json_text({"run_ids": sorted(mine)}) + "\n")
+        left.write_text(json_text({**notes[0], "run_ids": sorted(mine)}) + "\n")
         note.remove()
         remove_runs(root, going)
         for file in (*own, left):

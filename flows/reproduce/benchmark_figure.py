@@ -1,5 +1,6 @@
 """A part of the benchmark as figures of a page: its ranks, and the errors on each dataset."""
 
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ from flows.comparing.comparison import Comparison
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.drawing import Claim, Drawing, Figure, merged_flags
 from flows.reproduce.benchmark import Part, differing
-from flows.reproduce.findings import by_block, dataset_of
+from flows.tables.tables import rows_of
 
 
 def part_figures(
@@ -48,14 +49,12 @@ def part_figures(
 
 def scores_table(one: Comparison) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the scores on each dataset, with a column for each learner by rank."""
-    rows = [
-        [
-            dataset_of(found[0]),
-            found[0]["metric"],
-            *({row["learner"]: row["score"] for row in found}[name] for name in one.learners),
-        ]
-        for found in by_block(one)
-    ]
+    rows = []
+    for block, found in groupby(rows_of(one.blocks), lambda row: row["block"]):
+        scores = {row["learner"]: row for row in found}
+        dataset = block.split(",")[0].split(":")[0]  # without how it is read and scaled
+        metric = scores[one.learners[0]]["metric"]
+        rows.append([dataset, metric, *(scores[name]["score"] for name in one.learners)])
     return ["dataset", "metric", *one.learners], rows
 
 

@@ -1,6 +1,6 @@
 """Outcome of a reproduction: what its page and the terminal say."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from flows.report.drawing import Claim, Figure, Flag
@@ -15,9 +15,7 @@ class Reproduction:
     """Outcome of reproducing a target.
 
     `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of the target's
-    sweeps and `searches` those of its searches, each with the name of the sweep. `failed` is the
-    number of failed runs. `glance` has titles with a line each, and `findings` are
-    sentences on what came out; both are for the first screen.
+    sweeps, each with the name of the sweep. `failed` is the number of failed runs.
     """
 
     target: Target
@@ -25,15 +23,12 @@ class Reproduction:
     flags: list[Flag]
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
-    searches: list[tuple[str, Figure]]
     failed: int
-    glance: list[tuple[str, str]] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
 
     @property
     def sweeps(self) -> list[str]:
         """The names of the sweeps that were run."""
-        return list(dict.fromkeys(sweep for sweep, _ in self.figures + self.searches))
+        return list(dict.fromkeys(sweep for sweep, _ in self.figures))
 
     @property
     def name(self) -> str:
@@ -73,7 +68,7 @@ class Reproduction:
 
     @property
     def claims(self) -> list[tuple[str, Claim]]:
-        """The claims of all figures except those of searches, each with the name of its sweep."""
+        """The claims of all figures, each with the name of its sweep."""
         return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
 
     @property
@@ -93,7 +88,6 @@ class Reproduction:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         lines = [
-            *self.findings,
             *(
                 f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
                 f" | came out: {one.came_out}"
@@ -102,7 +96,7 @@ class Reproduction:
             *(
                 f"not tested: {figure.title} ({sweep})"
                 for sweep, figure in self.figures
-                if not figure.claims and not self.findings
+                if not figure.claims and not self.is_ours
             ),
             f"{self.target.name}: {self.summary}",
         ]

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from flows.comparing.blocks import Blocks
-from flows.comparing.comparison import Comparison
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
-from flows.report.drawing import Claim, Figure, Flag
+from flows.report.drawing import Figure, Flag
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
 from flows.reproduce.benchmark import (
@@ -22,7 +19,6 @@ from flows.reproduce.benchmark import (
     table_of,
 )
 from flows.reproduce.benchmark_figure import part_figures
-from flows.reproduce.findings import at_a_glance, findings
 from flows.reproduce.outcome import Reproduction
 from flows.reproduce.targets import (
     QUICK_GENERATED,
@@ -92,46 +88,26 @@ def reproduce(
         )
     sets = datasets_of(target, store, data, workers)
     at_hand = [one.name for one in sets if one.manifest]
-    figures, searches = list[tuple[str, Figure]](), list[tuple[str, Figure]]()
-    failed, parts, compared = 0, dict[str, Blocks](), dict[str, Comparison]()
-    stand_ins = {sweep: (dataset, what) for sweep, dataset, what in target.stand_ins}
-    for sweep in (*target.sweeps, *stand_ins, *target.searches):
+    figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
+    for sweep in target.sweeps:
         path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
         if path is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
-        if sweep in stand_ins:
-            say(f"koco: a stand-in for {stand_ins[sweep][0]}: {stand_ins[sweep][1]}")
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
         if sweep in PARTS:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
-            compared[sweep] = comparison_of_part(parts[sweep])
             kept = None if quick else kept_table()
-            drawn = part_figures(PARTS[sweep], parts[sweep], compared[sweep], kept)
+            compared = comparison_of_part(parts[sweep])
+            drawn = part_figures(PARTS[sweep], parts[sweep], compared, kept)
             figures += [(outcome["sweep"], one) for one in drawn]
             continue
-        runs = runs_of(store, outcome["sweep"])
-        figure = (
-            stand_in_figure(runs, outcome["sweep"], *stand_ins[sweep])
-            if sweep in stand_ins
-            else FIGURES[target.figure](store, runs)
-        )
-        (searches if sweep in target.searches else figures).append((outcome["sweep"], figure))
-    rows = [one.row for one in sets]
-    rows += [
-        [
-            f"{sweep}, for {dataset}",
-            entry_of(dataset).editions[0].n_rows,
-            None,
-            f"a stand-in: {what}",
-        ]
-        for sweep, dataset, what in target.stand_ins
-    ]
-    found = at_a_glance(compared), findings(compared)
-    flags = flags_of(target, sets, quick, failed)
-    done = Reproduction(target, quick, flags, rows, figures, searches, failed, *found)
+        figure = FIGURES[target.figure](store, runs_of(store, outcome["sweep"]))
+        figures.append((outcome["sweep"], figure))
+    flags, rows = flags_of(sets, quick, failed), [one.row for one in sets]
+    done = Reproduction(target, quick, flags, rows, figures, failed)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
     return done, str(write_pages(store, done.name, "reproduction", done=done))
@@ -143,9 +119,7 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
     """
-    wanted = dict.fromkeys(
-        name for sweep in target.sweeps + target.searches for name in prepared_datasets(sweep)
-    )
+    wanted = dict.fromkeys(name for sweep in target.sweeps for name in prepared_datasets(sweep))
     if target.figure == TAKES_MORE:
         wanted |= dict.fromkeys(target.datasets)
     found = []
@@ -205,7 +179,7 @@ def state_of(name: str, n_rows: int) -> str:
     return "whole" if n_rows >= editions[0].n_rows else subset
 
 
-def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
+def flags_of(sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not available")]
     # a dataset that is read in two ways is named once
@@ -223,35 +197,6 @@ def flags_of(target: Target, sets: list[Dataset], quick: bool, failed: int) -> l
             for one in sets
             if one.state.startswith("not compared")
         ),
-        *(f"A stand-in for {dataset}: {what}" for _, dataset, what in target.stand_ins),
         f"{failed:,} runs failed" if failed else "",
     ]
     return [Flag(words) for words in flags if words]
-
-
-def stand_in_figure(runs: pa.Table, sweep: str, dataset: str, what: str) -> Figure:
-    """Figure with the outcome of runs on a stand-in dataset.
-
-    The stand-in replaces a dataset on which, according to the paper, the learners did not complete.
-    """
-    rows = runs.select(["learner", "status", "rounds", "mean_loss", "dictionary_size", "seconds"])
-    claims = [
-        Claim(
-            f"{row['learner']} does not complete on {dataset}",
-            "none: a stand-in cannot decide it",
-            f"on {sweep} {row['status']} after {row['rounds'] or 0:,} rounds and"
-            f" {row['seconds'] or 0:,.0f} s, with {row['dictionary_size'] or 0:,} points",
-            None,
-        )
-        for row in rows.to_pylist()
-    ]
-    return Figure(
-        f"A stand-in for {dataset}",
-        [],
-        claims,
-        rows.column_names,
-        [list(row.values()) for row in rows.to_pylist()],
-        f"Not {dataset}, but {what}. A learner that completes here may have been too slow in the"
-        f" paper's code. This says nothing about {dataset} itself.",
-        opened=True,
-    )

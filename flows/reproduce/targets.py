@@ -40,21 +40,15 @@ class Target:
     figure : str
         Name of the figure that is drawn from each sweep; empty for the parts of the benchmark,
         whose figures are comparisons.
-    searches : tuple of str
-        Sweeps over what the paper does not state; their claims do not count.
     datasets : tuple of str
         The paper's datasets, by their names in the catalogue.
-    stand_ins : tuple of (str, str, str)
-        Sweeps on generated data instead of a dataset: sweep, dataset, description.
     """
 
     name: str
     about: str
     sweeps: tuple[str, ...]
     figure: str
-    searches: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
-    stand_ins: tuple[tuple[str, str, str], ...] = ()
 
 
 def _datasets_of(paper: str) -> tuple[str, ...]:
@@ -96,18 +90,7 @@ TARGETS = {
             " baselines",
             ("poster-regression", "poster-classification"),
             "poster-tables",
-            ("poster-regression-stored", "poster-classification-readings"),
             _datasets_of(PROS),
-            (
-                (
-                    "slice-like",
-                    "slice",
-                    (
-                        "generated rows of the size of slice (53,500 rows of 385 features), not"
-                        " slice itself"
-                    ),
-                ),
-            ),
         ),
         Target(
             "section-6-adversary",

@@ -7,14 +7,14 @@ from dataclasses import replace
 from flows.runtime.console import say
 from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
-from flows.sweeping.halving import all_equal, losses_of, rungs_of, stages
+from flows.sweeping.halving import measured, rungs_of, stages
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Configuration
 from koco_stream.errors import Damaged, WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
-from koco_stream.runs.cost_model import Costs, DataSize
+from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
 from koco_stream.runs.rungs import Rungs
@@ -33,8 +33,7 @@ class CheckedSweep:
 
     The steps of a sweep share and update it. It is not a dataclass on purpose, because Prefect
     traverses every list and dataclass that is passed to a task. `sweep` is given if its file was
-    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned,
-    with these `costs` and for so many `workers`.
+    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned.
     Raises `WrongInput` if the sweep file, a dataset or the store cannot be used.
     """
 
@@ -50,7 +49,6 @@ class CheckedSweep:
         self.runs = all_runs(self.sweep, self.manifests)
         self.missing = self.not_in_store(self.runs)
         self.cohorts: Sequence[Cohort] = ()
-        self.costs, self.workers = Costs({}), 1
 
     def _known_manifests(self) -> dict[str, Manifest | None]:
         """Manifests of the sweep's datasets, by name; None if not generated yet."""
@@ -115,12 +113,12 @@ class CheckedSweep:
         """
         search, spaces, store = self.sweep.search, self.sweep.spaces, self.request.store
         if search is not None and spaces:
-            return tpe.stages(self.runs, spaces, search, lambda ids: tpe.values_of(store, ids))
+            return tpe.stages(self.runs, spaces, search, lambda ids: measured(store, ids, True))
         return stages(
             self.runs,
             self.n_rows,
             self.sweep.halving,
-            lambda run_ids: losses_of(store, run_ids),
+            lambda ids: measured(store, ids, False),
             decisions,
         )
 
@@ -138,25 +136,18 @@ class CheckedSweep:
         With halving, they are the stages if the first configurations go on. Of a search that learns
         from results, only the next batch is known.
         """
-        if self.sweep.halving is None:
-            done, batch = self._next_batch()
-            return done, [batch]
-        expected = list(stages(self.runs, self.n_rows, self.sweep.halving, all_equal, []))
-        missing = [self.not_in_store(runs) for runs in expected]
-        return sum(map(len, expected)) - sum(map(len, missing)), missing
-
-    def _next_batch(self) -> tuple[int, list[Run]]:
-        """The number of runs that the store has, and those to compute next.
-
-        Without a search that learns from results, these are all that it lacks.
-        """
-        done = 0
-        for stage in self.stages([]) if self.sweep.spaces else [self.runs]:
-            missing = self.not_in_store(stage)
-            done += len(stage) - len(missing)
-            if missing:
-                return done, missing
-        return done, []
+        halving, spaces = self.sweep.halving, self.sweep.spaces
+        # before anything is computed, all configurations are equally good
+        equal = stages(self.runs, self.n_rows, halving, lambda ids: dict.fromkeys(ids, 0.0), [])
+        done, missing = 0, list[list[Run]]()
+        for stage in self.stages([]) if spaces else equal:
+            lacks = self.not_in_store(stage)
+            done += len(stage) - len(lacks)
+            if lacks or not spaces:
+                missing.append(lacks)
+            if lacks and spaces:
+                break
+        return done, missing
 
 
 def checked_sweep(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
@@ -176,8 +167,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """List all runs of a sweep, without duplicates.
 
     A dataset that is not prepared yet gets a placeholder for its hash, which is enough to count
-    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class, or if it
-    has too many features for a learner.
+    runs. Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class.
     """
     runs: list[Run] = []
     computed: set[str] = set()  # metrics
@@ -196,8 +186,6 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
             try:
                 for run in {run.loss: run for run in [*mine, *later]}.values():
                     replace(run, stream=whole).check_labels(classes, task)
-                for run in mine:
-                    run.check_features(size.n_features)
             except WrongInput as error:
                 raise WrongInput(f"{sweep.path}: {error}") from None
             runs += mine

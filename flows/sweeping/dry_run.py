@@ -36,7 +36,10 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     sizes = with_growths(request.store, checked.sizes, missing)
     plans = staged_plans(checked, stages, sizes)
     few, many = (
-        batches * seconds_of(staged_plans(checked, stages, scaled(sizes, factor)))
+        batches
+        * seconds_of(
+            staged_plans(checked, stages, {one: sizes[one].with_points(factor) for one in sizes})
+        )
         for factor in UNCERTAIN
     )
     uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
@@ -109,11 +112,6 @@ def halving_note(checked: CheckedSweep, plans: Sequence[Plan]) -> dict[str, str]
             " continued, and large states may have no room on disk"
         )
     return {"halving": note}
-
-
-def scaled(sizes: dict[str, DataSize], factor: float) -> dict[str, DataSize]:
-    """The datasets' sizes where dictionaries grow to this multiple of the expected points."""
-    return {identity: size.with_points(factor) for identity, size in sizes.items()}
 
 
 def kept_bytes(runs: Sequence[Run], sizes: dict[str, DataSize]) -> dict[str, int]:

@@ -24,7 +24,6 @@ def sweep_flow(
     sweep_file: str,
     store: str,
     workers: int,
-    block_rows: int | None = None,
     cluster: str = "local",
     retry_failed: bool = False,
     certificates: str | None = None,
@@ -45,7 +44,7 @@ def sweep_flow(
         that were found damaged.
     """
     request = SweepRequest(
-        sweep_file, store, workers, block_rows, cluster, retry_failed, certificates, insecure
+        sweep_file, store, workers, cluster, retry_failed, certificates, insecure
     )
     return run_in_flow(checked_sweep(request))
 

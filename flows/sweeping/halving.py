@@ -155,14 +155,12 @@ def _continuing(
     return [run for params in going for run, _ in configurations[params]]
 
 
-def all_equal(run_ids: Sequence[str]) -> dict[str, float]:
-    """Losses of a plan: before anything is computed, all configurations are equally good."""
-    return dict.fromkeys(run_ids, 0.0)
-
-
-def losses_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
-    """Mean losses by run_id, of those runs that are in the store with status ok."""
-    runs = read_runs(store, ("run_id", "status", "mean_loss"))
+def measured(store: AnyPath, run_ids: Sequence[str], errors: bool) -> dict[str, float]:
+    """Mean losses by run_id, of those runs that are in the store with status ok; with `errors`,
+    error rates where there are classes.
+    """
+    runs = read_runs(store, ("run_id", "status", "mean_loss", "error_rate"))
     asked = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
     ok = runs.filter(pc.and_(asked, pc.equal(runs.column("status"), "ok"))).to_pylist()
-    return {row["run_id"]: row["mean_loss"] for row in ok}
+    names = ("error_rate", "mean_loss") if errors else ("mean_loss",)
+    return {row["run_id"]: next(row[n] for n in names if row[n] is not None) for row in ok}

@@ -4,10 +4,10 @@ import json
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from distributed import Client
 
 from cluster.clusters import LOCAL, capacity, site_named
 from cluster.machine import worker_bytes
@@ -20,6 +20,9 @@ from koco_stream.learners import StreamSize, is_loaded, learner_named, run_name
 from koco_stream.runs.cost_model import DataSize, Timing, factors_of
 from koco_stream.runs.planner import Limits
 from storage.results import read_runs
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 ROOM_SHARE = 4  # states for longer runs take at most a quarter of the disk's free space
 SAMPLE = 200  # largest number of timings per learner
@@ -39,7 +42,7 @@ TIMED = (
 )
 
 
-def limits_of(store: AnyPath, cluster: str, workers: int, client: Client | None = None) -> Limits:
+def limits_of(store: AnyPath, cluster: str, workers: int, client: "Client | None" = None) -> Limits:
     """Number of workers, memory per worker and room on disk for the plan of a sweep.
 
     Kept states have a share of what is free on the store's disk; in a bucket, no limit is known.

@@ -5,12 +5,11 @@ It is a live line on a terminal and a plain line a minute in a log. `koco status
 
 from __future__ import annotations
 
-import math
 import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import TypeAdapter
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from flows.runtime.console import note, say
 from flows.runtime.processes import locked, start_of
@@ -29,18 +28,14 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 if TYPE_CHECKING:
     # slow: they import the compiler
-    from flows.sweeping.time_left import TimeLeft
     from koco_stream.engine.cohort import Receipt
     from koco_stream.engine.reporting import Report
+    from koco_stream.runs.cost_model import DataSize
+    from koco_stream.runs.run import Cohort
 
 LINE_EVERY = 60.0  # seconds between lines in a log
 STATUS_EVERY = 1.0  # seconds between updates of the status in the store
-# The time left that is shown rises if the new estimate is longer by this share and so many seconds.
-LONGER, LONGER_SECONDS = 0.1, 3.0
-# A shorter estimate is followed by this share an update: it may be a disturbance.
-FOLLOWED = 0.5
-NEARLY = 5.0  # seconds; of less, an estimate says only that it is less
-EXPLAINED_EVERY = 20.0  # seconds between reasons for a longer time
+SPEED_OF = 600.0  # seconds; the time left is by the speed of the last so many
 SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine counts as killed
 # Lock of a store that a sweep holds while it says that it runs, and a removal as long as it lasts.
 CLAIM = "sweeps"
@@ -65,7 +60,7 @@ class Status:
     dashboard: str | None = None
     host: str = ""
     process: int = 0
-    started: int = 0  # when that process was, as `start_of` says; 0 in older files
+    started: int = 0  # when that process was, as `start_of` says
     begun: str = ""
     updated: str = ""
     error: str | None = None
@@ -106,8 +101,7 @@ def is_dead(status: Status) -> bool:
     away, into the past or, by a clock that was wrong, into the future.
     """
     if status.host == socket.gethostname():
-        started = start_of(status.process)
-        return started is None or status.started not in (0, started)
+        return start_of(status.process) != status.started
     silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
     return abs(silent.total_seconds()) > SILENT_SECONDS
 
@@ -128,10 +122,9 @@ class SweepProgress:
     """Context manager that counts the receipts of a sweep and shows its progress.
 
     It shows the number of finished runs, rounds per second, runs that diverged or failed, and the
-    time left: on stderr, and in the store for `koco status`. `show` is called with the share of
-    the runs that are done, after each cohort. `time_left` estimates the time of the cohorts that
-    are computed now. The time that is shown falls as time passes; if a new estimate is clearly
-    longer, the reason is said. Entering it raises `WrongInput` if another process runs the sweep.
+    time left, which is that of the planned rounds at the speed of the last ones: on stderr, and in
+    the store for `koco status`. `show` is called with the share of the runs that are done, after
+    each cohort. Entering it raises `WrongInput` if another process runs the sweep.
     """
 
     def __init__(
@@ -143,11 +136,10 @@ class SweepProgress:
         started = start_of(me) or 0
         self.status = Status(sweep, host=host, process=me, started=started, begun=now())
         self.cohorts, self.computed, self.rounds, self.scan_seconds = 0, 0, 0, 0.0
-        self.time_left: TimeLeft | None = None
+        self.planned: dict[str, int] = {}  # rounds of cohorts that have not ended
         self.rounds_under_way: dict[str, int] = {}  # by cohort
+        self.total = self.completed = 0  # planned rounds, and those of cohorts that have ended
         self.lock = threading.Lock()
-        self.expected: float | None = None  # the time, by `time.monotonic`, of the end
-        self.explained = -math.inf
         self.begun = self.last_line = time.monotonic()
         self.over = threading.Event()
         self.beating = threading.Thread(target=self._beat, daemon=True)
@@ -155,13 +147,14 @@ class SweepProgress:
         self.live = Progress(
             TextColumn("runs"),
             BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[speed]}"),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[done]}"),
+            TimeRemainingColumn(),
             console=console,
             disable=not console.is_terminal,
+            speed_estimate_period=SPEED_OF,
         )
-        self.task = self.live.add_task("runs", total=None, speed="", left="")
+        self.live.add_task("runs", total=None, done="")
+        (self.task,) = self.live.tasks
 
     def __enter__(self) -> Self:
         with locked(self.store, CLAIM, "waiting for koco remove"):
@@ -179,6 +172,7 @@ class SweepProgress:
     ) -> None:
         self.over.set()
         self.beating.join()
+        self._update()
         self.live.stop()
         self.status = replace(self.status, dashboard=None, state="done")
         if isinstance(error, Exception):
@@ -195,7 +189,6 @@ class SweepProgress:
         self.status = replace(
             self.status, runs=self.status.runs + runs, done=self.status.done + there
         )
-        self.live.update(self.task, total=self.status.runs, completed=self.status.done)
         say(
             f"sweep {self.status.sweep}: {runs:,}{again} runs, {there:,} already in the store,"
             f" {runs - there:,} to compute"
@@ -209,19 +202,25 @@ class SweepProgress:
         self.begun, self.status = time.monotonic(), replace(self.status, dashboard=dashboard)
         say(f"  the workers compute{f'; Dask: {dashboard}' if dashboard else ''}")
 
+    def plan(self, cohorts: Sequence[Cohort], sizes: dict[str, DataSize]) -> None:
+        """Add the rounds of cohorts that will be computed on datasets of these sizes."""
+        with self.lock:
+            for cohort in cohorts:
+                rounds = sizes[cohort.stream.dataset_hash].rounds(cohort.stream) - cohort.begun
+                self.planned[cohort.cohort_id] = len(cohort.runs) * rounds
+                self.total += self.planned[cohort.cohort_id]
+
     def hear(self, report: Report) -> None:
         """Note how far a cohort under way is."""
         with self.lock:
             self.rounds_under_way[report.cohort_id] = report.rounds
-            if self.time_left is not None:
-                self.time_left.hear(report)
 
     def receive(self, receipt: Receipt) -> None:
         """Count the runs of a finished cohort."""
         with self.lock:
             self.rounds_under_way.pop(receipt.cohort_id, None)
-            if self.time_left is not None:
-                self.time_left.receive(receipt)
+            # a cohort that was not planned is a part of one that was split
+            self.completed += self.planned.pop(receipt.cohort_id, receipt.rounds)
         self.status = replace(
             self.status,
             done=self.status.done + receipt.runs,
@@ -232,7 +231,6 @@ class SweepProgress:
         self.computed += receipt.runs
         self.rounds += receipt.rounds
         self.scan_seconds += receipt.scan_seconds
-        self.live.update(self.task, completed=self.status.done)
         self.show(self.status.done / self.status.runs)
         if self.status.done == self.status.runs:
             self._line()
@@ -249,37 +247,20 @@ class SweepProgress:
     def _line(self) -> None:
         """Say a line of progress. On a terminal, which shows the live line, it is not printed."""
         self.last_line = time.monotonic()
-        done, runs = self.status.done, self.status.runs
-        left = self._left_text() or "none finished yet"
-        line = f"  {done:,} of {runs:,} runs, {self._speed()}" + (f", {left}" * (done < runs))
+        left = self._left() if self.status.done < self.status.runs else None
+        line = f"  {self._done()}" + ("" if left is None else f", {left:,.0f} s left")
         (say if self.live.disable else note)(line)
 
     def _update(self) -> None:
-        """Estimate the end of the sweep anew, and show it with the speed."""
+        """Show what is done."""
         with self.lock:
-            left = None if self.time_left is None else self.time_left.seconds()
-            reason = "" if self.time_left is None else self.time_left.reason()
-        if left is not None:
-            now = time.monotonic()
-            before = math.inf if self.expected is None else max(self.expected - now, 0.0)
-            if left > before + max(LONGER * before, LONGER_SECONDS):
-                if now - self.explained > EXPLAINED_EVERY:
-                    self.explained = now
-                    say(f"  {shown_seconds(left)} s left, not {before:,.0f} s: {reason}")
-                self.expected = now + left
-            else:
-                at_once = left < NEARLY or math.isinf(before)
-                shorter = left if at_once else before - FOLLOWED * (before - left)
-                self.expected = now + min(shorter, before)
-        self.live.update(self.task, speed=self._speed(), left=self._left_text())
+            under_way = sum(self.rounds_under_way.values())
+        rounds, total = self.completed + under_way, self.total or None
+        self.live.update(self.task.id, total=total, completed=rounds, done=self._done())
 
     def _left(self) -> float | None:
         """The expected seconds until the end; None if that is not known."""
-        return None if self.expected is None else max(self.expected - time.monotonic(), 0.0)
-
-    def _left_text(self) -> str:
-        left = self._left()
-        return "" if left is None else f"{shown_seconds(left)} s left"
+        return self.task.time_remaining
 
     def _pace(self) -> float:
         """Rounds per second."""
@@ -287,10 +268,12 @@ class SweepProgress:
         with self.lock:
             return (self.rounds + sum(self.rounds_under_way.values())) / elapsed
 
-    def _speed(self) -> str:
+    def _done(self) -> str:
+        """Numbers of runs, the speed, and the runs that are not ok, in words."""
         counts = ("diverged", self.status.diverged), ("failed", self.status.failed)
         not_ok = "".join(f", {count:,} {status}" for status, count in counts if count)
-        return f"{self._pace():,.0f} rounds/s{not_ok}"
+        done, runs = self.status.done, self.status.runs
+        return f"{done:,} of {runs:,} runs, {self._pace():,.0f} rounds/s{not_ok}"
 
     def _tell(self) -> None:
         """Write the status, with the present speed, into the store."""
@@ -301,11 +284,6 @@ class SweepProgress:
             updated=now(),
         )
         self.file.write_text(json_text(asdict(status)) + "\n")
-
-
-def shown_seconds(left: float) -> str:
-    """Seconds that are left, as they are shown: the last few are not told apart."""
-    return f"about {left:,.0f}" if left >= NEARLY else f"less than {NEARLY:.0f}"
 
 
 def now() -> str:

@@ -18,8 +18,6 @@ class SweepRequest:
         Path or URL of the store.
     workers : int
         Processes of the local cluster; with 0, runs are computed in this process.
-    block_rows : int or None
-        Rows read at a time; None for the engine's choice. Changes no result.
     cluster : str
         `local`, a scheduler's address, or a site.
     retry_failed : bool
@@ -33,7 +31,6 @@ class SweepRequest:
     sweep_file: str
     store: str
     workers: int = 0
-    block_rows: int | None = None
     cluster: str = "local"
     retry_failed: bool = False
     certificates: str | None = None

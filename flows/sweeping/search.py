@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
@@ -56,17 +56,6 @@ class Search(BaseModel):
         return int(content_hash([self.seed, *key]), 16)
 
 
-class Checks(Protocol):
-    """What a learner says of a parameter."""
-
-    @property
-    def name(self) -> str:
-        """The parameter's name."""
-
-    def check(self, value: Any) -> Any:
-        """The value in the parameter's type, or `WrongInput`."""
-
-
 @dataclass(frozen=True)
 class Drawn:
     """What a parameter's value is drawn from: a range with both its ends, or `choices`.
@@ -103,8 +92,8 @@ def is_drawn(value: Any) -> bool:
     return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in KINDS
 
 
-def drawn(parameter: Checks, value: Mapping[str, Any]) -> Drawn:
-    """What `value` says of a parameter, such as `{ uniform = [a, b] }`.
+def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
+    """What `value`, such as `{ uniform = [a, b] }`, says of a parameter, or of an argument.
 
     Raises `WrongInput` if the parameter has no such values.
     """
@@ -138,7 +127,7 @@ def drawn(parameter: Checks, value: Mapping[str, Any]) -> Drawn:
     return Drawn(kind, low, high)
 
 
-def _check_kind(parameter: Checks, kind: str) -> None:
+def _check_kind(parameter: Any, kind: str) -> None:
     """Raise `WrongInput` unless a parameter's values are numbers of this kind.
 
     An argument of a foreign learner takes any.

@@ -94,8 +94,7 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
         if engine.client is None:
             raise
         raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
-    checked.cohorts, checked.costs = planned.cohorts, planned.costs
-    checked.workers = limits.workers
+    checked.cohorts = planned.cohorts
 
 
 def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) -> None:
@@ -103,7 +102,6 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
     from cluster.reporting import reports_to
-    from flows.sweeping.time_left import TimeLeft
 
     request, name = checked.request, checked.sweep.name
     # the workers compute, so this process has time to import what the report needs
@@ -116,13 +114,13 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
 
     for reference in {file for run in checked.missing for file in run.files}:
         send(request.store, reference.code)
-    work = (request.store, name, checked.cohorts, receive, request.block_rows)
-    progress.time_left = TimeLeft(checked.cohorts, checked.costs, checked.workers)
+    work = (request.store, name, checked.cohorts, receive)
+    progress.plan(checked.cohorts, checked.sizes)
     with reports_to(engine.client, progress.hear):
         if engine.client is None:
             run_serially(*work)
         else:
-            run_on_dask(engine.client, *work, patience_of(request.cluster))
+            run_on_dask(engine.client, *work, patience=patience_of(request.cluster))
 
 
 def _import_report() -> None:
@@ -148,7 +146,7 @@ def write_sweep_report(store: str, name: str) -> str:
     """
     if len(sweep_note(store, name)["run_ids"]) > MANY_RUNS:
         written = subprocess.run(
-            [sys.executable, "-m", "flows.cli", "report", name, "--store", store],
+            [sys.executable, "-m", "flows", "report", name, "--store", store],
             capture_output=True,
             text=True,
             check=False,

@@ -13,15 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from flows.scores.means import means
 from flows.sweeping.search import CHOICE, INTEGER, LOG_UNIFORM, Drawn, Point, Search, Space, points
 from flows.tables.tables import grouped
-from koco_stream.io.paths import AnyPath
 from koco_stream.runs.run import Run, without_repeats
-from storage.results import read_runs
 
 FIRST = 8  # trials that are drawn as `sobol` draws them, before there is anything to learn from
 Values = Callable[[Sequence[str]], dict[str, float]]  # run_ids → values of runs that are ok
@@ -172,14 +167,3 @@ def _decoded(draw: Drawn, coded: Any) -> Any:
     if draw.kind == CHOICE:
         return draw.choices[coded]
     return int(coded) if draw.kind == INTEGER else draw.rounded(float(coded))
-
-
-def values_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, float]:
-    """The error rates of runs, or mean losses where there are no classes, of those that are ok."""
-    runs = read_runs(store, ("run_id", "status", "mean_loss", "error_rate"))
-    asked = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
-    ok = runs.filter(pc.and_(asked, pc.equal(runs.column("status"), "ok"))).to_pylist()
-    return {
-        row["run_id"]: row["mean_loss"] if row["error_rate"] is None else row["error_rate"]
-        for row in ok
-    }

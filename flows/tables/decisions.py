@@ -53,4 +53,4 @@ def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
     if not file.is_file():
         return DECISIONS.empty_table()
     with named(file):
-        return read_table(file).select(DECISIONS.names).cast(DECISIONS)
+        return read_table(file, DECISIONS.names).cast(DECISIONS)

@@ -11,11 +11,6 @@ from koco_stream.learners import LEARNERS
 Params = Mapping[str, Any]
 
 
-def shown_params(learner: str, params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a run that have an effect, from those in its identity."""
-    return LEARNERS[learner].shown(params) if learner in LEARNERS else params
-
-
 def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any]]:
     """Values of each parameter that is not the same in all configurations of a learner.
 

@@ -174,20 +174,15 @@ def of_newest_code(runs: pa.Table) -> pa.Table:
 
     Runs of the same stream and configuration are compared by their `numbers_version`.
     """
-    table = runs.select(STREAM_AND_CONFIGURATION).append_column(
-        "version", pc.fill_null(runs.column("numbers_version"), 0)
-    )
+    table = runs.select([*STREAM_AND_CONFIGURATION, "numbers_version"])
     versions = table.group_by(STREAM_AND_CONFIGURATION).aggregate(
-        [("version", "min"), ("version", "max")]
+        [("numbers_version", "min"), ("numbers_version", "max")]
     )
-    if (
-        pc.all(pc.equal(versions.column("version_min"), versions.column("version_max"))).as_py()
-        is not False
-    ):
+    if versions.column("numbers_version_min") == versions.column("numbers_version_max"):
         return runs
-    names = [*STREAM_AND_CONFIGURATION, "version_max"]
+    names = [*STREAM_AND_CONFIGURATION, "numbers_version_max"]
     newest = {tuple(key): version for *key, version in zip(*lists_of(versions, names), strict=True)}
-    mine = zip(*lists_of(table, [*STREAM_AND_CONFIGURATION, "version"]), strict=True)
+    mine = zip(*lists_of(table, table.column_names), strict=True)
     keep = [newest[tuple(key)] == version for *key, version in mine]
     return runs.filter(pa.array(keep, pa.bool_()))
 

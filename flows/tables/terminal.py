@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.tables.parameters import params_text, shown_params, telling, varied
+from flows.tables.parameters import params_text, telling, varied
 from flows.tables.querying import Answer, Query
 from flows.tables.tables import grouped, rows_of
 from flows.tables.text import laid_out, printable
@@ -94,7 +94,7 @@ def _params_in_words(configurations: pa.Table) -> tuple[dict[str | None, str], l
     constants: dict[str, list[str]] = {}
     by_learner = grouped(rows_of(configurations), lambda row: row["learner"])
     for learner, rows in sorted(by_learner.items()):
-        decoded = [shown_params(learner, json.loads(row["params"])) for row in rows]
+        decoded = [json.loads(row["params"]) for row in rows]
         vary = varied(learner, decoded)
         constant: dict[str, Any] = {}
         for row, params in zip(rows, decoded, strict=True):

@@ -20,7 +20,7 @@ from koco_stream.streams.reader import Block, StreamReader
 from koco_stream.streams.rows import with_intercept
 from koco_stream.types import Array
 
-VERSION = 2  # of the loop and its measurement: ratios of different versions are not comparable
+VERSION = 1  # of the loop and its measurement: ratios of different versions are not comparable
 LOOP_ROWS, LOOP_FEATURES = 16_384, 24
 FIRST_ROWS = 512
 PROBE_SECONDS = 0.1  # rows are added until a scan takes this long, or the stream ends

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.io.array_file import forget_pages, read_arrays, read_header, write_arrays
+from koco_stream.io.array_file import FORMAT, forget_pages, read_arrays, read_header, write_arrays
 from koco_stream.io.packed_arrays import Unpacked, packed
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners.saved import restored, state_arrays
@@ -25,7 +25,6 @@ from koco_stream.runs.run import Cohort, Kept, RunState
 from koco_stream.runs.schemas import points_until
 from koco_stream.types import Array
 
-FORMAT = 2
 KEPT = ("at", "seconds", "status", "error")
 
 
@@ -63,7 +62,6 @@ def save_cohort(
         if (first := first_of.setdefault(id(array), name)) != name
     }
     header = {
-        "format": FORMAT,
         "code": code_hash(),
         "rounds": rounds,
         "later": list(later),
@@ -78,7 +76,7 @@ def save_cohort(
         for k, own in enumerate(arrays):
             places[k] = handle.tell()
             kept, about = packed({name: a for name, a in own.items() if name not in shared})
-            write_arrays(handle, {"format": FORMAT, "packed": about}, kept)
+            write_arrays(handle, {"packed": about}, kept)
         places[-1] = handle.tell()
         handle.seek(0)  # now that all places are known: the same length
         write_arrays(handle, header, {"places": places})
@@ -161,10 +159,9 @@ class Saved(NamedTuple):
         stored, packings = dict[str, Array](), dict[str, Any]()
         try:
             content = _mapped(where)
-            # Other code is recognised first: its whole file might be a single array file.
-            if read_header(content)[0].get("code") != code_hash():
+            header, index = read_arrays(content, more=True)
+            if header["code"] != code_hash():
                 return None
-            header, index = read_arrays(content, FORMAT, more=True)
             shared = header["shared"]
             asked = {
                 k for k, run_id in enumerate(header["runs"]) if run_ids is None or run_id in run_ids
@@ -172,7 +169,7 @@ class Saved(NamedTuple):
             names = [name for name in shared if _run_of(name) in asked]
             for k in sorted(asked | {_run_of(shared[name]) for name in names}):
                 lo, hi = index["places"][k : k + 2].tolist()
-                of_run, arrays = read_arrays(memoryview(content)[lo:hi], FORMAT)
+                of_run, arrays = read_arrays(memoryview(content)[lo:hi])
                 stored |= arrays
                 packings |= of_run["packed"]
                 forget_pages(content)
@@ -285,7 +282,7 @@ class Checkpoint(NamedTuple):
     """
 
     path: StorePath
-    code: str | None
+    code: str
     runs: list[str]
     statuses: list[str]
     rounds: int
@@ -293,18 +290,18 @@ class Checkpoint(NamedTuple):
 
 
 def checkpoints(store: AnyPath) -> list[Checkpoint]:
-    """The readable checkpoints of a store."""
+    """The readable checkpoints of a store, of whatever code."""
     files = checkpoints_folder(store).files(".koco")
     headers = [(path, header_of(path)) for path in files]
     return [
         Checkpoint(
             path,
-            header.get("code"),
+            header["code"],
             header["runs"],
             [progress["status"] for progress in header["progress"]],
             header["rounds"],
-            header.get("ended", False),
+            header["ended"],
         )
         for path, header in headers
-        if header
+        if header.get("format") == FORMAT
     ]

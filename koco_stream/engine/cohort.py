@@ -1,6 +1,5 @@
 """Running a cohort on a worker: one pass over a stream, and one result file for all its runs."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,9 +38,8 @@ GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two l
 class Receipt:
     """A worker's summary of a processed cohort, small enough to send over the network.
 
-    `rounds` and `scan_seconds` are totals over the cohort's runs for the work done now; `seconds`
-    is the wall-clock time. `found` is true if the result file existed already: then no round was
-    done.
+    `rounds` and `scan_seconds` are totals over the cohort's runs for the work done now: none
+    if the result file existed already.
     """
 
     cohort_id: str
@@ -50,22 +48,12 @@ class Receipt:
     failed: int
     rounds: int
     scan_seconds: float
-    seconds: float
-    found: bool = False
 
     @staticmethod
     def of(
-        cohort: Cohort,
-        statuses: Sequence[str],
-        begun: float,
-        rounds: int = 0,
-        scan_seconds: float = 0.0,
-        found: bool = False,
+        cohort: Cohort, statuses: Sequence[str], rounds: int = 0, scan_seconds: float = 0.0
     ) -> "Receipt":
-        """The receipt of a cohort whose runs ended with these statuses.
-
-        `begun` is the start time by `time.perf_counter`.
-        """
+        """The receipt of a cohort whose runs ended with these statuses."""
         return Receipt(
             cohort.cohort_id,
             len(statuses),
@@ -73,8 +61,6 @@ class Receipt:
             statuses.count("failed"),
             rounds,
             scan_seconds,
-            time.perf_counter() - begun,
-            found,
         )
 
 
@@ -123,7 +109,6 @@ def run_cohort(
     VersionMismatch
         This process has other versions than `expected`.
     """
-    begun = time.perf_counter()
     if expected is not None:
         check_versions(expected)
     fetch_files(store, cohort)
@@ -134,7 +119,7 @@ def run_cohort(
     if statuses is not None:  # an earlier worker wrote the file and stopped before it reported
         if not cohort.later:
             checkpoint.remove()
-        return Receipt.of(cohort, statuses, begun, found=True)
+        return Receipt.of(cohort, statuses)
     reader = StreamReader(store, cohort.stream)
     points = points_until(reader.n_rows, cohort.later)
     seen = seen_by(reader, cohort.later)
@@ -142,7 +127,7 @@ def run_cohort(
     done = found = resumed(checkpoint, run_states, cohort.later)
     done = done or continued(store, cohort, reader.n_rows, run_states)
     known, spent = rounds_of(run_states), scan_seconds(run_states)
-    reporter = Reporter(cohort.cohort_id, reader.n_rows, done, spent)
+    reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
@@ -162,7 +147,6 @@ def run_cohort(
     return Receipt.of(
         cohort,
         [run_state.status for run_state in run_states],
-        begun,
         rounds_of(run_states) - known,
         scan_seconds(run_states) - spent,
     )
@@ -193,7 +177,6 @@ def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     """Write a result file in which all runs of the cohort failed with the message `error`."""
-    begun = time.perf_counter()
     fetch_files(store, cohort)
     failed = [
         RunState(run, None, [], np.zeros((0, 3)), status="failed", error=error)
@@ -201,7 +184,7 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     ]
     commit(store, sweep, cohort, StreamReader(store, cohort.stream), failed)
     checkpoint_of(store, cohort).remove()
-    return Receipt.of(cohort, ["failed"] * len(failed), begun)
+    return Receipt.of(cohort, ["failed"] * len(failed))
 
 
 def fetch_files(store: str, cohort: Cohort) -> None:
@@ -275,7 +258,7 @@ def advance_runs(
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
     if growing:
         block_rows = min(block_rows, GROWING_ROWS)
-    done, seconds = first, scan_seconds(run_states)
+    done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
         labels = BlockLabels.of(block.labels, reader)
         rows = {
@@ -285,10 +268,10 @@ def advance_runs(
         for k, (intercept, group) in enumerate(groups):
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
-                seconds += advance_group(live, rows[intercept], labels, points)
+                advance_group(live, rows[intercept], labels, points)
             if reporter is not None:
                 rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
-                reporter.tell(rounds, len(run_states), seconds)
+                reporter.tell(rounds, len(run_states))
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
@@ -335,8 +318,8 @@ def bytes_of(run_states: list[RunState]) -> int:
 
 def advance_group(
     run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
-) -> float:
-    """Advance a group of runs that share a scan over one block of rows; returns its seconds.
+) -> None:
+    """Advance a group of runs that share a scan over one block of rows.
 
     The time is added to the runs in equal shares. An exception from one run's learner ends that run
     as failed, with the rounds of earlier blocks counted. An exception from shared work ends all
@@ -369,7 +352,6 @@ def advance_group(
                 [done[i] for i in mine],
                 points,
             )
-    return seconds * len(run_states)
 
 
 def count(

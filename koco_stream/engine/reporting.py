@@ -12,17 +12,10 @@ EVERY = 1.0  # seconds between reports
 
 
 class Report(NamedTuple):
-    """A cohort under way: the share of its rounds done (also before it was resumed), and the rounds
-    of its runs, the seconds of their scans, and all seconds, since this process began with it, at
-    the share `begun`.
-    """
+    """A cohort under way, and the rounds that its runs have done in this process."""
 
     cohort_id: str
-    share: float
-    begun: float
     rounds: int
-    seconds: float
-    elapsed: float = 0.0
 
 
 listeners: list[Callable[[Report], None]] = []
@@ -35,31 +28,22 @@ class Reporter:
     ----------
     cohort_id : str
         The cohort.
-    n_rounds, begun : int
-        The rounds of its stream, and those that were done before.
-    spent : float
-        The seconds of these.
+    begun : int
+        The rounds of its stream that were done before.
     """
 
-    def __init__(self, cohort_id: str, n_rounds: int, begun: int, spent: float = 0.0) -> None:
-        self.cohort_id, self.n_rounds = cohort_id, max(n_rounds, 1)
-        self.begun, self.spent = begun, spent
-        self.started = self.last = time.monotonic()
+    def __init__(self, cohort_id: str, begun: int) -> None:
+        self.cohort_id, self.begun, self.last = cohort_id, begun, time.monotonic()
 
-    def tell(self, done: float, runs: int, seconds: float) -> None:
+    def tell(self, done: float, runs: int) -> None:
         """Report, unless that was done within the last second.
 
         `done` are the rounds of the stream that `runs` runs have done, a part of a block included.
-        `seconds` are those of all their scans: the first block of a stream may wait for a copy of
-        its shard, which says nothing about the others.
         """
         now = time.monotonic()
         if now - self.last < EVERY or not listeners:
             return
         self.last = now
-        rounds = int((done - self.begun) * runs)
-        share, begun = done / self.n_rounds, self.begun / self.n_rounds
-        scanned, elapsed = seconds - self.spent, now - self.started
-        report = Report(self.cohort_id, share, begun, rounds, scanned, elapsed)
+        report = Report(self.cohort_id, int((done - self.begun) * runs))
         for listener in listeners:
             listener(report)

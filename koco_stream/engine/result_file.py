@@ -152,15 +152,13 @@ def kept_predictions(run_state: RunState) -> int:
 def read_result(file: StorePath) -> pa.Table:
     """The table in a result file.
 
-    Columns that an older version did not write may be missing. Raises `WrongInput` if it is
-    damaged or no such table, and `FileNotFoundError` if it does not exist.
+    Raises `WrongInput` if it is damaged or no such table, and `FileNotFoundError` if it does not
+    exist.
     """
     with named(file):
-        table = read_table(file)
-        names = set(table.column_names)
-        known = [field for field in result_schema() if field.name in names]
-        table.select([field.name for field in known]).cast(pa.schema(known))
-        check_rows(table, {field.name for field in result_schema()})
+        table = read_table(file, result_schema().names)
+        table.cast(result_schema())
+        check_rows(table)
         if table.column("curve").null_count:
             raise pa.ArrowInvalid("a row has no curve")
     return table
@@ -211,9 +209,6 @@ def result_table(
         "sweep": sweep,
         "dataset": stream.dataset,
         **stream.identity(),
-        "window_rows": stream.window_rows,
-        "sharding": stream.sharding,
-        "multiclass": stream.multiclass,
         "learner": [shown_name(run.learner) for run in runs],
         "learner_code": [Reference.of(run.learner).code or None for run in runs],
         "numbers": [run.learner_class.numbers for run in runs],
@@ -245,10 +240,10 @@ def result_table(
         ),
         "finished_at": datetime.now(UTC),
     }
-    shown = [run.typed_params for run in runs]
+    typed = [run.params if run.learner_class.numbers == "own" else {} for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = _typed(column, [params.get(column.name) for params in shown])
+            columns[column.name] = _typed(column, [params.get(column.name) for params in typed])
             if column.type == pa.string():  # one that may also be true or false
                 columns[column.name] = [
                     str(value).lower() if isinstance(value, bool) else value

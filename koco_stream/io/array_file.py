@@ -1,9 +1,9 @@
 """A file format for named arrays with a JSON header, without pickle and verified by a checksum.
 Saved learners are such files. Checkpoints of cohorts consist of several, one after the other.
 
-Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with a
-`format` and the arrays' names, types and shapes), the arrays as raw bytes in that order, and the
-SHA-256 (32 bytes) of everything before it.
+Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with
+`format`, `version` and the arrays' names, types and shapes), the arrays as raw bytes in that order,
+and the SHA-256 (32 bytes) of everything before it.
 """
 
 import hashlib
@@ -15,9 +15,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from koco_stream.errors import other_format
 from koco_stream.io.files import canonical_json
 from koco_stream.types import Array
+from koco_stream.version import __version__
 
+FORMAT = 1  # of the file and of what is in it
 MAGIC = b"KOCO\n"
 # what a header with values of other types than ours leads to
 MALFORMED = (
@@ -32,7 +35,7 @@ MALFORMED = (
 
 
 class Unreadable(ValueError):
-    """An array file is truncated, altered, of another kind or too new; the message says which."""
+    """An array file is truncated, altered, of another kind or format; the message says which."""
 
 
 Bytes = bytes | mmap.mmap | memoryview
@@ -41,11 +44,12 @@ Bytes = bytes | mmap.mmap | memoryview
 def write_arrays(handle: BinaryIO, header: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Write named arrays and a header as an array file.
 
-    The header may contain NumPy scalars and infinities; the entry `arrays` is added to it.
+    The header may contain NumPy scalars and infinities; `format`, `version` and `arrays` are added.
     """
     arrays = {name: np.asarray(a) for name, a in arrays.items()}
     entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
-    text = canonical_json(_plain({**header, "arrays": entries})).encode()
+    added = {"format": FORMAT, "version": __version__, "arrays": entries}
+    text = canonical_json(_plain({**header, **added})).encode()
     digest = hashlib.sha256()
     # An array that is not contiguous is copied when its turn comes: all copies might not fit
     # the memory.
@@ -79,26 +83,20 @@ def read_header(data: Bytes) -> tuple[dict[str, Any], int]:
     return header, end
 
 
-def read_arrays(
-    data: Bytes, newest: int, more: bool = False
-) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_arrays(data: Bytes, more: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of an array file from its bytes; the arrays are read-only views.
 
-    With `more`, other bytes may follow. Raises `Unreadable` also if its format is above `newest`.
+    With `more`, other bytes may follow. Raises `Unreadable` also if it has another format.
     """
     header, start = read_header(data)
+    if (found := header.get("format", "unknown")) != FORMAT:
+        remedy = "let the learner learn again"
+        raise Unreadable(f"it {other_format(found, FORMAT, remedy, header.get('version'))}")
     end = _end(header, start) if more else len(data)
     view = memoryview(data)[:end]
     if hashlib.sha256(view[:-32]).digest() != view[-32:]:
         raise Unreadable(
             "its checksum does not match: it was cut short or altered; use another copy"
-        )
-    if not isinstance(header.get("format"), int):
-        raise Unreadable("its header has no format; use another copy")
-    if header["format"] > newest:
-        raise Unreadable(
-            f"it has format {header['format']} of version {header.get('version')}, and this version"
-            f" reads up to format {newest}; upgrade koco-stream"
         )
     arrays = {}
     try:

@@ -19,9 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from koco_stream.errors import Damaged, StoreUnavailable, WrongInput
+from koco_stream.errors import Damaged, StoreUnavailable, WrongInput, other_format
 from koco_stream.io.local import StorePath
 
+FORMAT = 1  # of what is in the file, as its footer says
+FORMAT_KEY = b"koco_format"
 BLOCK = 8 << 20  # bytes
 HASH = 32
 AGAIN = "and the sweeps will compute its runs again"
@@ -46,6 +48,7 @@ def write_tables(tables: Iterable[pa.Table], file: StorePath) -> None:
         with pq.ParquetWriter(
             temporary, first.schema, compression="zstd", write_page_checksum=True
         ) as writer:
+            writer.add_key_value_metadata({FORMAT_KEY: str(FORMAT)})
             for table in chain([first], each):
                 if table.num_rows:
                     writer.write_table(table)
@@ -108,15 +111,19 @@ def named(file: StorePath) -> Iterator[None]:
 
 def refusal(file: StorePath, why: str) -> str:
     """The message that a table file is refused, with the remedy."""
+    return f"{file} cannot be read ({why}); {remedy_for(file)}"
+
+
+def remedy_for(file: StorePath) -> str:
+    """What to do about a table file that is refused."""
     *_, folder, name = str(file).split("/")
-    remedy = REMEDIES.get(folder, "remove it").format(name=name.removesuffix(".parquet"))
-    return f"{file} cannot be read ({why}); {remedy}"
+    return REMEDIES.get(folder, "remove it").format(name=name.removesuffix(".parquet"))
 
 
 def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
     """What `read` gives of a table file, by whose hashes it checks the rows that it reads.
 
-    Raises `WrongInput` if the file cannot be read.
+    Raises `WrongInput` if the file cannot be read or has another format.
     """
 
     def checked(handle: pa.NativeFile) -> T:
@@ -124,6 +131,9 @@ def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
             handle = pa.BufferReader(handle.read_buffer())
         hashes = Hashes(file, handle)
         with pq.ParquetFile(handle) as parquet:
+            found = (parquet.metadata.metadata or {}).get(FORMAT_KEY, b"unknown").decode()
+            if found != str(FORMAT):
+                raise WrongInput(f"{file} {other_format(found, FORMAT, remedy_for(file))}")
             return read(parquet, hashes)
 
     with named(file):
@@ -135,12 +145,14 @@ def read_table(
 ) -> pa.Table:
     """Read a table file: these columns, by default all, and the rows of these runs, by default all.
 
-    Columns that it has not are left out. Raises `WrongInput` if it cannot be read.
+    Raises `WrongInput` if it cannot be read or lacks a column.
     """
 
     def read(parquet: pq.ParquetFile, hashes: Hashes) -> pa.Table:
         there, known = parquet.schema_arrow, parquet.schema_arrow.names
-        names = [name for name in columns or known if name in known]
+        names = list(columns or known)
+        if missing := [name for name in names if name not in known]:
+            raise pa.ArrowInvalid(f"it has no column {missing[0]}")
         if run_ids is None:
             hashes.check(0, hashes.end)
             return parquet.read(names).select(names)

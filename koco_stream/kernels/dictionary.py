@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
+from koco_stream.kernels.kernel import Kernel, Others, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
@@ -25,26 +25,36 @@ class Points(NamedTuple):
 
     `n` () is the number of points and `used` () the number of lines in use, of which line 0 is all
     zeros. `features` (panels, lines, 16): line l of panel p holds one feature of 16 points.
-    `line_of` (d,) int32 is the line of each feature, 0 if no point has it. `norms` (room,) are
-    ‖x_p‖², and `rounds` (room,) the rounds in which the points joined.
+    `line_of` (d,) int32 is the line of each feature, 0 if no point has it. `rows` are the points
+    as rows, with ‖x_p‖², of which `entries` () feature numbers are in use. `rounds` (room,) are the
+    rounds in which the points joined.
     """
 
     n: Array
     used: Array
     features: Array
     line_of: Array
-    norms: Array
+    rows: Others
+    entries: Array
     rounds: Array
 
 
 def no_points(d: int, room: int = FIRST_ROOM) -> Points:
     """An empty dictionary for rows with d features."""
+    entries = room * min(d, 64)
     return Points(
         n=np.zeros((), np.int64),
         used=np.ones((), np.int64),
         features=panels(room, min(d + 1, 64)),
         line_of=np.zeros(d, np.int32),
-        norms=np.zeros(room),
+        rows=Others(
+            begin=np.zeros(room, np.int64),
+            end=np.zeros(room, np.int64),
+            indices=np.zeros(entries, np.int32),
+            values=np.zeros(entries),
+            norms=np.zeros(room),
+        ),
+        entries=np.zeros((), np.int64),
         rounds=np.zeros(room, np.int64),
     )
 
@@ -60,49 +70,80 @@ def more_room(room: int) -> int:
 
 
 def enlarged(table: Array, room: int, lines: int) -> Array:
-    """A copy of a panel table with larger capacity for points and lines, padded with zeros."""
+    """A panel table with this capacity for points and lines, padded with zeros; itself, if it has
+    it.
+    """
+    if table.shape[:2] == (room // BLOCK, lines):
+        return table
     new = panels(room, lines)
     new[: table.shape[0], : table.shape[1]] = table
     return new
 
 
 def lengthened(vectors: Array, room: int) -> Array:
-    """A copy of vectors (..., room) with larger capacity, padded with zeros."""
+    """Vectors (..., room) with this capacity, padded with zeros; themselves, if they have it."""
+    if vectors.shape[-1] == room:
+        return vectors
     new = np.zeros((*vectors.shape[:-1], room), vectors.dtype)
     new[..., : vectors.shape[-1]] = vectors
     return new
 
 
 def grown(points: Points, s: int, more_points: bool = True) -> Points:
-    """The same points with lines for s more features and, with `more_points`, for one more
+    """The same points with room for s more features and, with `more_points`, for one more
     point.
     """
-    room, lines = points.norms.size, points.features.shape[1]
+    rows, room, lines = points.rows, points.rounds.size, points.features.shape[1]
     if more_points and points.n[()] == room:
         room = more_room(room)
     while points.used[()] + s > lines <= points.line_of.size:
         lines = min(2 * lines, points.line_of.size + 1)
+    if points.entries[()] + s > rows.indices.size:
+        points = without_gaps(points, s)
+        rows = points.rows
     return points._replace(
         features=enlarged(points.features, room, lines),
-        norms=lengthened(points.norms, room),
+        rows=rows._replace(
+            begin=lengthened(rows.begin, room),
+            end=lengthened(rows.end, room),
+            norms=lengthened(rows.norms, room),
+        ),
         rounds=lengthened(points.rounds, room),
+    )
+
+
+def without_gaps(points: Points, s: int) -> Points:
+    """The same points, whose rows follow each other, with room for a row of s non-zeros."""
+    rows, sizes = points.rows, points.rows.end - points.rows.begin
+    places = [np.arange(*ends) for ends in zip(rows.begin, rows.end, strict=True)]
+    kept, end = np.concatenate(places), np.cumsum(sizes)
+    room = kept.size + max(kept.size, BLOCK * s)
+    return points._replace(
+        rows=rows._replace(
+            begin=end - sizes,
+            end=end,
+            indices=lengthened(rows.indices[kept], room),
+            values=lengthened(rows.values[kept], room),
+        ),
+        entries=np.array(kept.size),
     )
 
 
 @inlined
 def lacks_room(points: Points, s: int) -> bool:
     """Whether there may be no room for one more point with s features."""
-    return bool(points.n[()] == points.norms.size or lacks_lines(points, s))
+    return bool(points.n[()] == points.rounds.size or lacks_lines(points, s, s))
 
 
 @inlined
-def lacks_lines(points: Points, s: int) -> bool:
-    """Whether there may be too few lines for s more features.
+def lacks_lines(points: Points, more: int, s: int) -> bool:
+    """Whether there may be too few for `more` lines, or no room to keep a row of s non-zeros.
 
-    There are enough if every feature has a line.
+    There are enough lines if every feature has one.
     """
     lines = points.features.shape[1]
-    return bool(points.used[()] + s > lines and lines <= points.line_of.size)
+    too_few = points.used[()] + more > lines and lines <= points.line_of.size
+    return bool(too_few or points.entries[()] + s > points.rows.indices.size)
 
 
 @inlined
@@ -112,7 +153,7 @@ def kernel_row(
     """Compute k[p] = k(x, x_p), (room,), for the row x = (idx, val). Returns k(x, x) and ‖x‖²."""
     n = int(points.n[()])
     n2 = products(points.features, points.line_of, idx, val, n, k, 0)
-    values_of(kernel, points.norms, n2, n, k)
+    values_of(kernel, points.rows, idx, val, n2, 0, n, k)
     for p in range(n, BLOCK * ((n + BLOCK - 1) // BLOCK)):
         k[p] = 0.0
     return value_at_itself(kernel, n2), n2
@@ -132,11 +173,27 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
             points.line_of[idx[i]] = line
             points.used[()] = line + 1
         points.features[p // BLOCK, line, p % BLOCK] = val[i]
-    points.norms[p] = n2
-    points.rounds[p] = t
+    hold(points, p, idx, val, n2, t)
     points.n[()] = p + 1
 
 
-def points_floats(n: int, lines: int, d: int) -> int:
-    """The size of a dictionary of n points with this many features in use, in 8-byte numbers."""
-    return room_for(n) * (lines + 2) + d // 2 + 2
+@inlined
+def hold(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
+    """Keep the row (idx, val) of round t, with square norm n2, as that of point p."""
+    rows = points.rows
+    begin = rows.begin[p]
+    if rows.end[p] - begin < idx.size:  # it does not fit where the row of this point was
+        begin = points.entries[()]
+        points.entries[()] = begin + idx.size
+    for i in range(idx.size):
+        rows.indices[begin + i] = idx[i]
+        rows.values[begin + i] = val[i]
+    rows.begin[p], rows.end[p], rows.norms[p] = begin, begin + idx.size, n2
+    points.rounds[p] = t
+
+
+def points_floats(n: int, lines: int, d: int, s: float) -> int:
+    """The size of a dictionary of n points of s non-zeros, with this many features in use, in
+    8-byte numbers.
+    """
+    return room_for(n) * (lines + 4) + int(3.0 * n * s) + d // 2 + 2

@@ -74,7 +74,9 @@ def block_of(rows: Rows) -> Points:
         line_of = np.zeros(0, np.int32)
     if line_of.size < rows.n_features:
         line_of = np.zeros(rows.n_features, np.int32)
-    return no_points(0, BLOCK)._replace(features=panels(BLOCK, lines), line_of=line_of)
+    empty, entries = no_points(0, BLOCK), int(non_zeros.max(initial=0))
+    held = empty.rows._replace(indices=np.zeros(entries, np.int32), values=np.zeros(entries))
+    return empty._replace(features=panels(BLOCK, lines), line_of=line_of, rows=held)
 
 
 def give_back(block: Points) -> None:
@@ -86,31 +88,28 @@ def give_back(block: Points) -> None:
 
 
 @jit
-def clear_block(block: Points, rows: Rows) -> None:
-    """Empty a block that holds some of `rows`.
+def clear_block(block: Points) -> None:
+    """Empty a block.
 
-    Only the entries that they set are cleared, so the time is proportional to their non-zeros, not
-    to d.
+    Only the entries that its rows set are cleared, so the time is proportional to their non-zeros,
+    not to d.
     """
     block.features[0, : block.used[()]] = 0.0
-    for r in range(block.n[()]):
-        idx, _ = row(rows, block.rounds[r])
-        for i in range(idx.size):
-            block.line_of[idx[i]] = 0
+    for i in range(block.entries[()]):
+        block.line_of[block.rows.indices[i]] = 0
+    block.rows.begin[:] = block.rows.end[:] = 0
     block.used[()] = 1
-    block.n[()] = 0
+    block.n[()] = block.entries[()] = 0
 
 
-@jit
-def load_block(
-    block: Points, history: History, rows: Rows, first: int, end: int, learning: bool
-) -> None:
-    """Load rows `first` to `end` − 1 into a block, instead of the rows that it holds.
+@inlined
+def load_block(block: Points, history: History, rows: Rows, begin: int, learning: bool) -> None:
+    """Load the rows from `begin` on into a block, instead of the rows that it holds.
 
     When learning, append them to the history as well, in which there must be room.
     """
-    clear_block(block, rows)
-    for t in range(first, end):
+    clear_block(block)
+    for t in range(begin, min(begin + BLOCK, rows.indptr.size - 1)):
         idx, val = row(rows, t)
         even = odd = 0.0
         for i in range(0, idx.size, 2):
@@ -139,44 +138,56 @@ def fill_tile(
     kernel: Kernel,
     history: History,
     block: Points,
+    rows: Rows,
+    begin: int,
+    learning: bool,
     first: int,
-    known: int,
     tile: Array,
     own: Array,
     coefficients: Array,
     sums: Array,
 ) -> None:
-    """Compute the kernel values of a block's rows with the history, and the runs' sums over it.
+    """Load a block's rows, compute their kernel values with the history, and the runs' sums over
+    it.
 
     Parameters
     ----------
     kernel : Kernel
         The kernel.
     history : History
-        The past rows.
+        The past rows. When learning, those of the block are appended.
     block : Points
-        The new rows, at most sixteen.
-    first, known : int
-        The first past row that is needed, and the end of the rows whose coefficients are known.
+        The rows from `begin` on of `rows`, at most sixteen.
+    rows : Rows
+        The new rows.
+    begin : int
+        The first row of the block.
+    learning : bool
+        Whether the rows are learnt from.
+    first : int
+        The first past row that is needed.
     tile : ndarray of shape (rows, 16)
         Output: k(x_s, x_r) for past rows s ≥ `first` and rows r of the block.
     own : ndarray of shape (16,)
         Output: k(x_r, x_r).
     coefficients : ndarray of shape (runs, room)
-        c_s of each run, for s < `known`.
+        c_s of each run, for the rows before the block.
     sums : ndarray of shape (runs, 2, 16)
         Output: Σ_s c_s·k(x_s, x_r) for each run, over even s and over odd s, in order.
     """
+    known = int(history.n[()])
+    load_block(block, history, rows, begin, learning)
     for r in range(BLOCK):
-        own[r] = value_at_itself(kernel, block.norms[r])
+        own[r] = value_at_itself(kernel, block.rows.norms[r])
     sums[:] = 0.0
-    rows = int(history.n[()])
-    for chunk in range(first, rows, CHUNK):
-        end = min(chunk + CHUNK, rows)
+    n = int(history.n[()])
+    for chunk in range(first, n, CHUNK):
+        end = min(chunk + CHUNK, n)
         for s in range(chunk, end):
             lo, hi = history.indptr[s], history.indptr[s + 1]
             idx, val = history.indices[lo:hi], history.values[lo:hi]
             n2 = products(block.features, block.line_of, idx, val, BLOCK, tile[s], 0)
-            values_of(kernel, block.norms, n2, BLOCK, tile[s])
+            # Of a row of the block, only the values with itself and those after it are used.
+            values_of(kernel, block.rows, idx, val, n2, max(s - known, 0), BLOCK, tile[s])
         for i in range(coefficients.shape[0]):
             accumulate(tile, chunk, min(end, known), coefficients[i], 0, sums[i], 0)

@@ -12,7 +12,7 @@ import numpy as np
 from koco_stream.kernels.dictionary import FIRST_ROOM, lengthened, more_room
 from koco_stream.kernels.earlier_rows import History, no_rows, remember
 from koco_stream.kernels.earlier_rows import with_room as rows_with_room
-from koco_stream.kernels.kernel import Kernel, values_of
+from koco_stream.kernels.kernel import Kernel, Others, values_of
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot
@@ -91,7 +91,8 @@ def kernel_values(past: PastRows, kernel: Kernel, idx: Array, val: Array, n2: fl
         past.z[s] = even + odd
     for i in range(idx.size):
         past.x[idx[i]] = 0.0
-    values_of(kernel, past.norms, n2, rows.n[()], past.z)
+    others = Others(rows.indptr, rows.indptr[1:], rows.indices, rows.values, past.norms)
+    values_of(kernel, others, idx, val, n2, 0, rows.n[()], past.z)
 
 
 @jit

@@ -161,7 +161,7 @@ def load(path: str | Path) -> Learner:
     Raises
     ------
     WrongInput
-        The file is truncated, altered, of a newer format, or of another kind.
+        The file is truncated, altered, or of another format or kind.
     """
 
     header, arrays = read_model(Path(path))

@@ -9,11 +9,13 @@ import numpy as np
 from koco_stream.errors import WrongInput, warn
 from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
-    load_into,
-    must_draw_alike,
+    arrays_of,
+    description,
+    read_model,
     restored,
-    save_model,
+    revived,
     state_arrays,
+    write_model,
 )
 from koco_stream.learners.scan import Algorithm, embed_rows
 from koco_stream.learners.spec import SEED, Public
@@ -181,15 +183,16 @@ class Learner(Algorithm, Estimator):
         A loaded learner continues with bit-identical results. A subclass is loaded by its own
         `load`; `koco_stream.load` returns the library's class.
         """
-        save_model(self, Path(path))
+        write_model(Path(path), description(self), arrays_of(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a learner of this class. Raises `WrongInput` if the file is damaged, of a newer
+        """Load a learner of this class. Raises `WrongInput` if the file is damaged, of another
         format, or of another learner.
         """
-        return load_into(
-            path, {cls.registered().__name__: cls}, f"not {cls.__name__}; use koco_stream.load"
+        otherwise = f"not {cls.__name__}; use koco_stream.load"
+        return revived(
+            Path(path), *read_model(Path(path)), {cls.registered().__name__: cls}, otherwise
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -201,15 +204,12 @@ class Learner(Algorithm, Estimator):
                 del kept["_params"]
                 arrays = state_arrays(kept.pop("_state"))
                 kept["_arrays"] = {name: array.copy() for name, array in arrays.items()}
-                kept["_draws_since"] = self.draws_since
             return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
         arrays = vars(self).pop("_arrays", None)
-        drew = vars(self).pop("_draws_since", 1)
         if arrays is not None:
-            must_draw_alike(self, drew, "this pickled learner")
             began = type(self)(**self._in_force)
             began._start(self.n_features_in_)
             self._params = began._params

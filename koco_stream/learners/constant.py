@@ -100,7 +100,6 @@ class Constant(Learner):
 
     parameters = SHARED
     unused = ("clip", "fit_intercept")
-    reads_rows = False
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

@@ -14,24 +14,16 @@ from koco_stream.kernels.leaving_points import Holdings
 from koco_stream.kernels.random_features import Frequencies
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.types import Array
-from koco_stream.version import __version__
 
 L = TypeVar("L")
 
-FORMAT = 1
 NOT_SAVED = Frequencies, Holdings  # made again from the seed, or from the points
-EARLIER = {"positions": "place"}  # other names of arrays in files of earlier versions
-
-
-def save_model(model: Any, path: Path) -> None:
-    """Write a learner to the file `path` atomically."""
-    write_model(path, description(model), arrays_of(model))
 
 
 def write_model(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
     """Write a model's header, which has its name as `learner`, and its arrays atomically."""
     with written_atomically(path) as temporary, temporary.open("wb") as handle:
-        write_arrays(handle, {"format": FORMAT, **header, "version": __version__}, arrays)
+        write_arrays(handle, header, arrays)
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -43,7 +35,6 @@ def description(model: Any) -> dict[str, Any]:
             learnt["feature_names"] = list(model.feature_names_in_)
     return {
         "learner": model.registered().__name__,
-        "draws_since": model.draws_since,
         "params": vars(model).get("_in_force") or model.get_params(),
         "learnt": learnt,
     }
@@ -71,24 +62,13 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     return arrays
 
 
-def load_into(path: str | Path, classes: Mapping[str, type[L]], otherwise: str) -> L:
-    """Load a learner from a file that `save_model` wrote, as the class that `classes` has for its
-    name.
-
-    Raises `WrongInput` if the file is truncated, altered, of a newer format or of another kind, or,
-    with the message `otherwise`, if its learner is not in `classes`.
-    """
-    header, arrays = read_model(Path(path))
-    return revived(Path(path), header, arrays, classes, otherwise)
-
-
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     """Header and arrays of a file that `write_model` wrote.
 
-    Raises `WrongInput` if it is truncated, altered, of a newer format or of another kind.
+    Raises `WrongInput` if it is truncated, altered, or of another format or kind.
     """
     try:
-        header, arrays = read_arrays(path.read_bytes(), FORMAT)
+        header, arrays = read_arrays(path.read_bytes())
     except Unreadable as error:
         raise WrongInput(f"{path} is not a koco-stream learner that can be read: {error}") from None
     if "learner" not in header:
@@ -103,17 +83,18 @@ def revived(
     classes: Mapping[str, type[L]],
     otherwise: str,
 ) -> L:
-    """The learner that a `description` and the arrays of its state stand for.
+    """The learner that a `description` and the arrays of its state stand for, as the class that
+    `classes` has for its name.
 
-    Raises `WrongInput` as `load_into` does; the messages name the file `path`.
+    Raises `WrongInput`, with the file `path`, if they do not fit, or, with the message `otherwise`,
+    if its learner is not in `classes`.
     """
     with readable(path):
-        name, learnt = header["learner"], header.get("learnt")
+        name, learnt = header["learner"], header["learnt"]
         if name not in classes:
             raise WrongInput(f"{path} holds {name}, {otherwise}")
         model: Any = classes[name](**header["params"])
         if learnt is not None:
-            must_draw_alike(model, header.get("draws_since", 1), str(path))
             names = learnt.get("feature_names")
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
             try:
@@ -125,15 +106,6 @@ def revived(
                 ) from None
             model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
-
-
-def must_draw_alike(model: Any, draws_since: int, what: str) -> None:
-    """Raise `WrongInput` if random numbers that are not saved are others than those of `what`."""
-    if draws_since != model.draws_since:
-        raise WrongInput(
-            f"{what}: {type(model).__name__} draws other random numbers here than where this was"
-            " saved; let it learn again, or use the version that saved it"
-        )
 
 
 @contextmanager
@@ -166,9 +138,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
-            found = prefix + (name if prefix + name in arrays else EARLIER.get(name, name))
-            # Empty arrays may be missing in the file.
-            saved = arrays.get(found, value if value.size == 0 else None)
+            saved = arrays.get(prefix + name)
             if (
                 saved is None
                 or (saved.dtype, saved.ndim) != (value.dtype, value.ndim)

@@ -16,7 +16,6 @@ from koco_stream.kernels.earlier_rows import (
     clear_block,
     fill_tile,
     give_back,
-    load_block,
     with_room,
 )
 from koco_stream.learners.base import Learner
@@ -139,23 +138,23 @@ class SharedKernelScan:
         block, rows = block_of(self.rows), self.rows
         for first in range(0, rows.n_rows, BLOCK):
             these, before = slice(first, first + BLOCK), int(self.history.n)
-            end = min(first + BLOCK, rows.n_rows)
-            load_block(block, self.history, rows, first, end, self.learning)
             running = zip(self.learners, self.states, self.live, strict=True)
             needed = min((which.first_row(s) for which, s, live in running if live), default=before)
             fill_tile(
                 self.params[0].kernel,
                 self.history,
                 block,
+                rows,
+                first,
+                self.learning,
                 needed - needed % 2,
-                before,
                 self.tile,
                 self.own,
                 self.coefficients,
                 self.sums,
             )
             yield these, before
-        clear_block(block, rows)
+        clear_block(block)
         give_back(block)
 
 

@@ -28,9 +28,7 @@ class Parameter:
 
     The range from `low` to `high` is inclusive; with `above`, `low` itself is excluded. `choices`
     are the allowed words, also beside true and false. With `matters_if`, a parameter's name and
-    some of its values, this one has an effect only if the other has such a value. `later` marks one
-    that was introduced after runs had been stored: at its default it is left out of a run's
-    identity, so that stored runs keep theirs.
+    some of its values, this one has an effect only if the other has such a value.
     """
 
     name: str
@@ -42,7 +40,6 @@ class Parameter:
     choices: tuple[str, ...] = ()
     optional: bool = False
     matters_if: tuple[str, tuple[Value, ...]] | None = None
-    later: bool = False
 
     def check(self, value: Any) -> Value:
         """The value in the parameter's type; `WrongInput` with what is allowed if it is wrong."""
@@ -91,7 +88,6 @@ STEP_SCHEDULE = Parameter(
     str,
     "the step of round t: step_size (constant), step_size/√t (sqrt) or step_size/t (linear)",
     choices=tuple(STEP_SCHEDULES),
-    later=True,
 )
 ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the initial step", low=0, above=True)
 CURVATURE = Parameter(
@@ -113,7 +109,6 @@ PROJECTION = Parameter(
     str,
     "how predictions are bounded: the weights are projected, or the prediction is truncated",
     choices=("weights", "prediction"),
-    later=True,
 )
 SKETCH_SIZE = Parameter(
     "sketch_size",
@@ -253,22 +248,17 @@ class Spec:
     held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
     which the base class makes the cost. It may also list the parameters it has
     but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
-    `stochastic`. `reads_rows` is False for one that learns from the labels alone, so that an empty
-    row is a row like any other. `numbers_version` is increased whenever a code change alters a
-    run's numbers. `draws_since` is its value when random numbers that are not saved with a learner
-    last became others; a saved learner of another is refused. The default curvature is
-    `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is "own" for a compiled
-    learner, whose numbers are the same to the bit in any cohort, cut or process, and "foreign" for
-    one that promises less.
+    `stochastic`. `numbers_version` is increased whenever a code change alters a run's numbers. The
+    default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is
+    "own" for a compiled learner, whose numbers are the same to the bit in any cohort, cut or
+    process, and "foreign" for one that promises less.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     unused: ClassVar[tuple[str, ...]] = ()
     always_stochastic: ClassVar[bool] = False
-    reads_rows: ClassVar[bool] = True
     numbers: ClassVar[str] = "own"
     numbers_version: ClassVar[int] = 1
-    draws_since: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0
     feature_floats: ClassVar[int] = 2
     value_nanoseconds: ClassVar[float] = 3.5
@@ -309,12 +299,6 @@ class Spec:
     def adds_intercept(cls, q: Public) -> bool:
         """Whether a feature that is always 1 is added to the rows."""
         return bool(q["fit_intercept"])
-
-    @classmethod
-    def check_features(cls, q: Public, d: int) -> None:
-        """Raise `WrongInput`, with the remedy, if it cannot learn from rows of d features, an
-        intercept counted.
-        """
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling | None:
@@ -374,26 +358,7 @@ class Spec:
         return {q.name: q.check(arguments[q.name].default) for q in cls.parameters}
 
     @classmethod
-    @cache
-    def later(cls) -> Public:
-        """The default values of the parameters that were introduced after runs had been stored."""
-        return {q.name: cls.defaults()[q.name] for q in cls.parameters if q.later}
-
-    @classmethod
     def identifying(cls, public: Public) -> Public:
-        """The parameters in a run's identity: those with an effect, without later defaults."""
-        irrelevant, later = cls.irrelevant(public), cls.later()
-        return {
-            name: value
-            for name, value in public.items()
-            if name not in irrelevant and (name not in later or value != later[name])
-        }
-
-    @classmethod
-    def shown(cls, identifying: Public) -> Public:
-        """The parameters with an effect: those in a run's identity, and defaults of later ones."""
-        if not cls.later():
-            return identifying
-        irrelevant = cls.irrelevant(cls.refilled(identifying))
-        more = {name: value for name, value in cls.later().items() if name not in irrelevant}
-        return {**more, **identifying}
+        """The parameters in a run's identity: those with an effect."""
+        irrelevant = cls.irrelevant(public)
+        return {name: value for name, value in public.items() if name not in irrelevant}

@@ -20,6 +20,15 @@ LARGEST_POWER = 1000  # so that its reciprocal is a number, too
 
 
 @jit
+def unit_scale(largest: float) -> float:
+    """The power of two by which numbers up to `largest` are at most 1: it changes no digit, and
+    squares of what matters neither under- nor overflow.
+    """
+    power = -math.frexp(largest)[1] if math.isfinite(largest) else 0
+    return math.ldexp(1.0, min(max(power, -LARGEST_POWER), LARGEST_POWER))
+
+
+@jit
 def symmetric_eigen(
     a: Array, shape: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
 ) -> None:
@@ -34,9 +43,7 @@ def symmetric_eigen(
     for i in range(n):
         for k in range(n):
             largest += abs(a[matrix + i * W + k])
-    # A power of two changes no digit, and squares of what matters neither under- nor overflow.
-    power = -math.frexp(largest)[1] if math.isfinite(largest) else 0
-    scale = math.ldexp(1.0, min(max(power, -LARGEST_POWER), LARGEST_POWER))
+    scale = unit_scale(largest)
     for i in range(n * W):
         a[matrix + i] *= scale
     e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
@@ -143,12 +150,19 @@ def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, fir
 def eigen_rows(matrix: Array, n: int) -> None:
     """Replace line i of a positive semidefinite (n, n) matrix by λ_i v_iᵀ, unsorted.
 
-    `matrix` is (room, room), room a multiple of 16.
+    `matrix` is (room, room), room a multiple of 16. If an entry is not finite, some line is NaN.
 
     The method is one-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan,
     section 8.6.3), for a matrix of any size.
     """
-    room = matrix.shape[1]
+    room, largest = matrix.shape[1], 0.0
+    for i in range(n):
+        for j in range(n):
+            largest += abs(matrix[i, j])
+    scale = unit_scale(largest)
+    for i in range(n):
+        for j in range(n):
+            matrix[i, j] *= scale
     for _ in range(SWEEPS):
         turned = False
         for p in range(n - 1):
@@ -168,4 +182,7 @@ def eigen_rows(matrix: Array, n: int) -> None:
                     matrix[p, j] = c * x - s * y
                     matrix[q, j] = s * x + c * y
         if not turned:
-            return
+            break
+    for i in range(n):
+        for j in range(n):
+            matrix[i, j] /= scale

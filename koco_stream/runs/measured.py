@@ -1,7 +1,9 @@
 """What is measured of a run's predictions, beside its loss and error."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from koco_stream.io.files import canonical_json
 
 
 @dataclass(frozen=True)
@@ -23,17 +25,12 @@ class Measured:
     window: int | None = None
     keep_predictions: bool = False
 
-    def identity(self) -> dict[str, Any]:
-        """What of this is in a run's identity: all that is asked for, and nothing else.
-
-        A run that was not measured so is run again.
+    @cached_property
+    def identity_text(self) -> str:
+        """What of this is in a run's identity, as canonical JSON: a run that was not measured so is
+        run again.
         """
-        asked = {
-            "metrics": list(self.metrics),
-            "window": self.window,
-            "keep_predictions": self.keep_predictions,
-        }
-        return {name: value for name, value in asked.items() if value}
+        return canonical_json(asdict(self))
 
 
 NOTHING_MORE = Measured()

@@ -22,16 +22,17 @@ _VALUE = rf"(?:{_TEXT}|{_NUMBER}|true|false|null)"
 PLAIN_OBJECT = rf"\A\{{(?:{_TEXT}: ?{_VALUE}(?:, ?{_TEXT}: ?{_VALUE})*)?\}}\z"
 
 
-def check_rows(table: pa.Table, names: set[str]) -> None:
+def check_rows(table: pa.Table) -> None:
     """Raise `pa.ArrowInvalid` with the column if the rows of a table lack something.
 
-    Those of `NEEDED` that are among `names` are there in each row; `params` are an object in JSON;
+    Those of `NEEDED` that are columns are there in each row; `params` are an object in JSON;
     `status` is one of `STATUSES`; texts are UTF-8; times are in the calendar.
     """
+    names = table.column_names
     for name in NEEDED:
-        if name in names and (name not in table.column_names or table.column(name).null_count):
+        if name in names and table.column(name).null_count:
             raise pa.ArrowInvalid(f"a row has no {name}")
-    for name in names.intersection(table.column_names):
+    for name in names:
         if pa.types.is_string(table.column(name).type):
             _check_utf8(table.column(name), name)
         if pa.types.is_timestamp(table.column(name).type):

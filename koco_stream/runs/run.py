@@ -28,9 +28,8 @@ from koco_stream.types import Array
 class Run:
     """One configuration (a learner, its parameters and its seed) on one stream.
 
-    `params` holds all parameters except those that cannot change the result and those that were
-    introduced later and are at their default. Neither these nor the seed of a deterministic
-    learner, which is None, enter the run's identity.
+    `params` holds all parameters except those that cannot change the result. Neither these nor the
+    seed of a deterministic learner, which is None, enter the run's identity.
     """
 
     stream: Stream
@@ -63,10 +62,9 @@ class Run:
         runs have the same stream.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
-        version, more = self.learner_class.numbers_version, self.measured.identity()
-        measured = f'"measured":{canonical_json(more)},' if more else ""
+        version, measured = self.learner_class.numbers_version, self.measured.identity_text
         return text_hash(
-            f'{{"learner":"{self.learner}","learner_seed":{seed},{measured}'
+            f'{{"learner":"{self.learner}","learner_seed":{seed},"measured":{measured},'
             f'"numbers_version":{version},"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
         )
 
@@ -90,12 +88,6 @@ class Run:
         """The references of its learner and metrics that are files of a user."""
         named = [Reference.of(name) for name in (self.learner, *self.measured.metrics)]
         return [reference for reference in named if reference.of_file]
-
-    @property
-    def typed_params(self) -> Public:
-        """The parameters that have columns of their own in the table `runs`."""
-        learner = self.learner_class
-        return learner.shown(self.params) if learner.numbers == "own" else {}
 
     def metered(self, seen: "Seen") -> Metered:
         """What a measurement of the run is to compute."""
@@ -127,13 +119,6 @@ class Run:
                 f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1,"
                 f" but dataset {name} has real targets"
             )
-
-    def check_features(self, n_features: int) -> None:
-        """Raise `WrongInput`, with the remedy, if a dataset has too many for the learner."""
-        try:
-            self.learner_class.check_features(self.params, n_features + self.adds_intercept)
-        except WrongInput as error:
-            raise WrongInput(f"dataset {self.stream.dataset!r}: {error}") from None
 
     def _check_multiclass(self, classes: list[float], task: str) -> None:
         """Raise `WrongInput` if not all classes of a dataset can be learnt."""

@@ -5,14 +5,14 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, other_format
 from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
-FORMAT = 2
+FORMAT = 1
 SEAL = "manifest_hash"
 # A file in a store that is nested in another store and uses its datasets. It holds the outer
 # store's name.
@@ -57,16 +57,15 @@ class Manifest:
     source: dict[str, Any]
     transformations: list[str]
     statistics: dict[str, float]
-    format: int = FORMAT
-    feature_names: list[str] = field(default_factory=list)
-    changes: tuple[int, ...] = ()
+    feature_names: list[str]
+    changes: tuple[int, ...]
 
     def to_json(self) -> str:
         """The text of the manifest file.
 
         Its last entry is a hash of the rest, by which a reader detects changes.
         """
-        content = asdict(self)
+        content = {**asdict(self), "format": FORMAT}
         return json_text({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
 
 
@@ -108,8 +107,8 @@ def prepared_names(store: AnyPath) -> list[str]:
 def load_manifest(store: AnyPath, name: str) -> Manifest:
     """Read the manifest of dataset `name`.
 
-    Raises `WrongInput` if the dataset is not prepared, the manifest is of a newer format, damaged
-    or altered, or it refers to files outside the dataset.
+    Raises `WrongInput` if the dataset is not prepared, or the manifest is of another format,
+    damaged or altered, or refers to files outside the dataset.
     """
     path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
@@ -121,16 +120,14 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         )
     try:
         content = json.loads(path.read_text())
-        if content["format"] > FORMAT:
-            raise WrongInput(
-                f"{path} has format {content['format']}; this version reads up to {FORMAT}: upgrade"
-                " koco-stream"
-            )
-        seal = content.pop(SEAL, None)  # manifests of the first version have no hash
-        if seal is not None and seal != seal_of(content):
+        if content["format"] != FORMAT:
+            words = other_format(content["format"], FORMAT, "prepare the dataset again")
+            raise WrongInput(f"{path} {words}")
+        if content.pop(SEAL) != seal_of(content):
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
-        content["changes"] = tuple(content.get("changes", ()))  # earlier manifests have none
+        content["changes"] = tuple(content["changes"])
+        del content["format"]
         manifest = Manifest(**content)
         check_types(manifest)
     except WrongInput:
@@ -189,7 +186,7 @@ def _is_text(value: object) -> bool:
 
 # By name of an attribute of `Manifest` or `Shard`: whether it can have a value.
 POSSIBLE: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("n_rows", "n_features", "n_values", "format"), _is_count),
+    **dict.fromkeys(("n_rows", "n_features", "n_values"), _is_count),
     **dict.fromkeys(("name", "path"), _is_text),
     **dict.fromkeys(("dataset_hash", "sha256"), _is_hash),
     **dict.fromkeys(("transformations", "feature_names"), _all(list, _is_text)),

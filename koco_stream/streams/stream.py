@@ -1,7 +1,7 @@
 """A stream: a dataset read in one order, and its identity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,35 +68,11 @@ class Stream:
     @property
     def group(self) -> tuple[Any, ...]:
         """A key that is equal for streams that differ in their `order_seed` only."""
-        return (
-            self.dataset_hash,
-            self.order,
-            self.positive_class,
-            self.max_rows,
-            self.window_rows,
-            self.sharding,
-            self.multiclass,
-        )
+        return tuple(value for name, value in self.identity().items() if name != "order_seed")
 
     def identity(self) -> dict[str, Any]:
-        """Everything that determines the stream's rows and their order.
-
-        The dataset's name is not included, and windows and `multiclass` only where they are given.
-        """
-        windows = (
-            {}
-            if self.window_rows is None
-            else {"window_rows": self.window_rows, "sharding": self.sharding}
-        )
-        return {
-            "dataset_hash": self.dataset_hash,
-            "order": self.order,
-            "order_seed": self.order_seed,
-            "positive_class": self.positive_class,
-            "max_rows": self.max_rows,
-            **windows,
-            **({} if self.multiclass is None else {"multiclass": self.multiclass}),
-        }
+        """Everything that determines the stream's rows and their order: not the dataset's name."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "dataset"}
 
 
 def sharding_of(manifest: Manifest) -> str:

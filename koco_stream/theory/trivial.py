@@ -19,7 +19,7 @@ from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.losses import LOSSES
 from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.rows import Rows, sparse_rows
+from koco_stream.streams.rows import sparse_rows
 from koco_stream.types import Array
 
 
@@ -58,9 +58,9 @@ def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
     kept = totals, np.zeros(0), 0, np.zeros((0, 3))
     for labels in blocks:
         predictions: Array = np.empty(labels.learnt.shape)
-        rows = rows_without_features(predictions.shape[1])
-        states = states or [Constant.init(params, 0, 0) for _ in predictions]
         done = predictions.shape[1]
+        rows = sparse_rows(np.zeros(done + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
+        states = states or [Constant.init(params, 0, 0) for _ in predictions]
         for k, state in enumerate(states):
             these = labels.learnt[k], predictions[k]
             states[k], rounds = Constant.advance(params, state, rows, *these)
@@ -75,8 +75,3 @@ def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
     if n == 0.0 or not math.isfinite(cumulative):
         return None
     return TrivialResult(cumulative / n, mistakes / n)
-
-
-def rows_without_features(n_rows: int) -> Rows:
-    """Rows (n, 0)."""
-    return sparse_rows(np.zeros(n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)

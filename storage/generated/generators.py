@@ -15,9 +15,9 @@ from storage.generated.streams import dense_stream, sparse_text
 from storage.generated.tables import adversary, ill_conditioned, slice_like
 from storage.preparing.prepare import Preparing, prepare_source
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
-from storage.sources.source import ParallelMap, Piece, Source
+from storage.sources.source import Piece, Source
 
-VERSION = 2  # version 1 scaled the rows of ill-conditioned to a mean square norm of 1
+VERSION = 1  # of the rows that are made of the same parameters
 LIMIT = 2**63
 TABLES: dict[str, Callable[..., Piece]] = {
     "ill-conditioned": ill_conditioned,
@@ -180,9 +180,7 @@ def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) ->
     return manifest if manifest.source == _origin(generator, given) else None
 
 
-def prepare_synthetic(
-    store: AnyPath, generator: str, given: dict[str, Any], parallel_map: ParallelMap = map
-) -> Manifest:
+def prepare_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest:
     """Generate and prepare a dataset, unless the store has it already; return its manifest.
 
     Raises `WrongInput` as `existing_synthetic` does.
@@ -192,7 +190,7 @@ def prepare_synthetic(
         return manifest
     # "none" if the generator scales its rows itself
     scale = "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
-    how = Preparing(task=ABOUT[generator][0], scale=scale, parallel_map=parallel_map)
+    how = Preparing(task=ABOUT[generator][0], scale=scale)
     source = synthetic_source(generator, given)
     return prepare_source(store, synthetic_name(generator, given), source, how)
 

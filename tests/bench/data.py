@@ -1,4 +1,4 @@
-"""The streams: 20news (or a stand-in), a dense one, and the ill-conditioned one."""
+"""The streams: 20news (or a stand-in), and a dense one."""
 
 import os
 import tempfile
@@ -15,7 +15,6 @@ from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.rows import Rows
 from storage.generated.generators import prepare_synthetic
-from storage.generated.tables import ill_conditioned
 from storage.preparing.prepare import prepare_file
 
 AUTOS = 8  # rec.autos
@@ -97,10 +96,3 @@ def dense(n: int = 50_000, d: int = 90) -> Stream:
     return stream(
         f"dense (d = {d})", X, np.where(score + 0.3 * draw.standard_normal(n) >= 0, 1.0, -1.0)
     )
-
-
-def steep(n: int = 10_000) -> Stream:
-    """The ill-conditioned set with condition number 100, scaled to a mean square norm of 1."""
-    table = ill_conditioned(100.0, n_rows=n)
-    X = table.values.reshape(n, -1)
-    return stream("ill-conditioned (kappa = 100)", X / np.sqrt((X**2).sum() / len(X)), table.labels)

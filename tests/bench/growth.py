@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from koco_stream.learners import learner_named
-from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros, shape_for
 from koco_stream.streams.rows import Rows, sparse_rows
 from tests.bench.measure import Time, in_turn, seconds, show
@@ -88,32 +87,6 @@ def floor(s: int, d: int) -> Callable[[], float]:
     return once
 
 
-@jit
-def read_lines(table: np.ndarray, rows: Rows, out: np.ndarray) -> None:
-    """Every round: out ← Σ_j x_j table[j]."""
-    for t in range(rows.indptr.size - 1):
-        lo, hi = rows.indptr[t], rows.indptr[t + 1]
-        out[:] = 0.0
-        for i in range(lo, hi):
-            line = table[rows.indices[i]]
-            for k in range(out.size):
-                out[k] += line[k] * rows.values[i]
-
-
-def reading(s: int, d: int) -> Callable[[], float]:
-    """As `going_on`, of a loop that only reads a double for each of FOGD's frequencies."""
-    draw = np.random.default_rng([s, d])
-    n, table = NON_ZEROS // s, aligned_zeros(d, FREQUENCIES)
-    table += draw.standard_normal(FREQUENCIES)
-    out = np.empty(FREQUENCIES)
-
-    def once() -> float:
-        rows, _ = drawn(n, s, d, draw)
-        return 1e6 / n * seconds(lambda: read_lines(table, rows, out))
-
-    return once
-
-
 def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
     """Measure and print the tables. Returns the times by (learner, the letter that grows), then by
     its value.
@@ -133,53 +106,22 @@ def growth(repetitions: int, quick: bool) -> dict[Key, dict[int, Time]]:
     for learner in ("FOGD", "DualSGD"):
         random = Ours(learner, n_frequencies=FREQUENCIES)
         tables[learner, "d"] = {d: (random, 100, d) for d in ds if d <= 10**6}
-    fixed = {
-        "s": "m = 10, d = 100,000",
-        "m": "s = 100, d = 100,000",
-        "d": "s = 100, m = 10 or D = 100",
-    }
-    results = {}
+    results: dict[Key, dict[int, Time]] = {}
     for (learner, letter), cases in tables.items():
         timed = whole_runs if learner in ("FOGD", "DualSGD") else going_on
         contestants = {str(value): timed(*case) for value, case in cases.items()}
-        if (learner, letter) == ("OjaSON", "d"):
-            contestants |= {f"roofline {d}": floor(100, d) for d in ds}
-        if learner == "FOGD":
-            contestants |= {f"roofline {d}": reading(100, d) for d in cases}
+        floors = ds if (learner, letter) == ("OjaSON", "d") else []
+        contestants |= {f"roofline {d}": floor(100, d) for d in floors}
         times = in_turn(contestants, repetitions)
-        found = {value: times[str(value)] for value in cases}
-        if len(times) > len(found):
-            results[f"roofline of {learner}", letter] = {d: times[f"roofline {d}"] for d in cases}
-        results[learner, letter] = found
+        found = results[learner, letter] = {value: times[str(value)] for value in cases}
+        if floors:
+            results["roofline of OjaSON", "d"] = {d: times[f"roofline {d}"] for d in floors}
         base = found[next(iter(cases))].us
-        reads = learner == "FOGD"
-        of_roofline = "doubles are only read" if reads else "lines are only gathered and scattered"
         show(
-            f"{learner} as {letter} grows ({fixed[letter]}): medians of {repetitions}, in turn",
-            [letter, "µs/round", "least to greatest", "times the first", "ns a table entry"],
-            [
-                [
-                    value,
-                    t.us,
-                    f"{t.least:.3g} to {t.greatest:.3g}",
-                    t.us / base,
-                    1e3 * t.us / (s * columns(ours)),
-                ]
-                for (value, t), (ours, s, _) in zip(found.items(), cases.values(), strict=True)
-            ],
-            *(
-                f"The roofline of d = {d:,} ({of_roofline}):"
-                f" {times[f'roofline {d}'].us:.3g} µs/round"
-                for d in ds
-                if f"roofline {d}" in times
-            ),
-            "A table entry: one of the s (m + 1) numbers that a round reads and writes, or of the"
-            " sD that it reads or draws.",
+            f"{learner} as {letter} grows: medians of {repetitions}, in turn",
+            [letter, "µs/round", "least to greatest", "times the first"],
+            [[name, *t.columns, t.us / base] for name, t in times.items()],
+            "Else s = 100, d = 100,000, m = 10 or D = 100. The roofline: lines of the table are"
+            " only gathered and scattered.",
         )
     return results
-
-
-def columns(ours: Ours) -> int:
-    """The numbers that a learner has of each feature."""
-    m = ours.given.get("sketch_size")
-    return int(ours.given["n_frequencies"] if m is None else m + 1)

@@ -38,9 +38,9 @@ class Time(NamedTuple):
     greatest: float
 
     @property
-    def per_second(self) -> float:
-        """Rounds per second."""
-        return 1e6 / self.us
+    def columns(self) -> tuple[float, str]:
+        """The median, and the others in words: two columns of a table."""
+        return self.us, f"{self.least:.3g} to {self.greatest:.3g}"
 
 
 def pin() -> str:

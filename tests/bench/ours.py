@@ -23,7 +23,6 @@ TASKS = [
 ALPHAS = [1.0, 2.0, 4.0, 8.0, 16.0]
 RATES = [1.0, 16.0, 64.0]
 STEPS = [2.0**k for k in range(-6, 5)]
-WIDEST_ONS = 2000  # its matrix has d² entries
 
 
 class Ours:
@@ -89,13 +88,6 @@ class Ours:
         fetch(model._state)
         return model
 
-    def public_us(self, stream: Stream, **tuned: float) -> float:
-        """µs a round of `progressive` on the user's matrix, with its checks; the start (w = 0, a
-        random sketch) apart, as for the scan.
-        """
-        model = self.started(stream, **tuned)
-        return 1e6 / stream.n * seconds(lambda: model.progressive(stream.X, stream.y))
-
 
 def fetch(state: Any) -> None:
     """Write each page of a state, so that the system gives its memory now."""
@@ -113,15 +105,7 @@ def scan(
     return run(params, state, rows, labels, out)
 
 
-def contestants(stream: Stream) -> list[Ours]:
-    """Our side of the tables; ONS only where its matrix of d² entries is not too large."""
-    sketches = [Ours("OjaSON", sketch_size=m) for m in (0, 5, 10, 20)]
-    listed = [
-        *sketches,
-        Ours("OjaSON", sketch_size=10, diagonal=True),
-        Ours("AdaGrad"),
-        Ours("OGD"),
-        Ours("RPSON", sketch_size=10),
-        Ours("FDSON", sketch_size=10),
-    ]
-    return listed if stream.d > WIDEST_ONS else [*listed, Ours("ONS")]
+def contestants() -> list[Ours]:
+    """Our side of the tables."""
+    sketched = [Ours(name, sketch_size=10) for name in ("OjaSON", "RPSON", "FDSON")]
+    return [*sketched, Ours("OjaSON", sketch_size=10, diagonal=True), Ours("AdaGrad")]

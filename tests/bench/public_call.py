@@ -1,10 +1,7 @@
-"""What the public calls add to the compiled loops: `progressive` over the bare scan, `predict` over
-the loop of predictions.
-"""
+"""What the public call adds to the compiled loop: `progressive` over the bare scan."""
 
 from collections.abc import Callable
 from statistics import median
-from typing import Any
 
 import numpy as np
 
@@ -45,43 +42,26 @@ def public_call(stream: Stream, repetitions: int) -> dict[str, float]:
             for name, work in calls(ours, stream).items():
                 others.sum()
                 small.partial_fit(*few)
-                small.predict(few[0])
                 taken[-1][name] = 1e6 / stream.n * seconds(work)
         del taken[0]  # it compiles
-        ratios = [
-            median(one[call] / one[bare] for one in taken)
-            for call, bare in (
-                ("progressive", "scan"),
-                ("first call", "scan"),
-                ("predict", "loop of predict"),
-            )
-        ]
-        found[ours.name] = ratios[0]
-        lines.append([ours.name, median(one["scan"] for one in taken), *ratios])
+        found[ours.name] = median(one["progressive"] / one["scan"] for one in taken)
+        lines.append([ours.name, median(one["scan"] for one in taken), found[ours.name]])
     show(
         f"{stream.name}: public calls, medians of {repetitions}, in turn",
-        ["learner", "µs/round, scan", "progressive/scan", "first call/scan", "predict/its loop"],
+        ["learner", "µs/round, scan", "progressive/scan"],
         lines,
         "scan: from a fresh state that is in memory, on rows in canonical form; progressive: from"
         " such a state, on the user's matrix.",
-        "first call: progressive of a new learner; it also makes the state, whose memory the system"
-        " gives page by page.",
     )
     return found
 
 
 def calls(ours: Ours, stream: Stream) -> dict[str, Work]:
-    """The calls to be timed, each with a state of its own; the bare loops on `stream.rows`."""
+    """The calls to be timed, each with a state of its own; the bare loop on `stream.rows`."""
     params, state = ours.fresh(stream.d)
     out, labels = np.empty(stream.n), frozen(stream.y, np.float64)
-    started, new = ours.started(stream), getattr(koco_stream, ours.learner)(**ours.given)
-    learnt: Any = ours.started(stream).partial_fit(stream.X[:1000], stream.y[:1000])
+    started = ours.started(stream)
     return {
         "scan": lambda: scan(ours.learner, params, state, stream.rows, labels, out),
         "progressive": lambda: started.progressive(stream.X, stream.y),
-        "first call": lambda: new.progressive(stream.X, stream.y),
-        "loop of predict": lambda: learnt.expect(
-            learnt._params, learnt._readable_state(), stream.rows
-        ),
-        "predict": lambda: learnt.predict(stream.X),
     }

@@ -2,6 +2,10 @@
 of the same layout.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
@@ -37,7 +41,7 @@ def line_at_a_time(table, indptr, indices, stride, values, coef):
     for t in range(indptr.size - 1):
         lo, hi = indptr[t], indptr[t + 1]
         first = lo * stride
-        coef[:] = 0.0
+        coef[:12] = 0.0
         for i in range(hi - lo):
             for k in range(12):
                 coef[k] += table[indices[first + i], k] * values[lo + i]
@@ -59,44 +63,25 @@ def roofline(stream: Stream, repetitions: int) -> dict[str, Time]:
     start = np.random.default_rng(0).standard_normal((stream.d, 12))
     oja = Ours("OjaSON", sketch_size=10)
 
-    def table_now():
-        table = aligned_zeros(stream.d, 12)
+    def timed(loop: Callable[..., float], *given: Any) -> float:
+        table, a = aligned_zeros(stream.d, 12), aligned_zeros(2, 12).reshape(-1)
         table[:] = start
-        return table
-
-    def package() -> float:
-        table, a = table_now(), aligned_zeros(2, 12).reshape(-1)
-        return us(
-            lambda: with_package(
-                table, shape, rows.indptr, rows.indices, rows.index_stride, rows.values, a
-            )
-        )
-
-    def plain() -> float:
-        table, coef = table_now(), np.zeros(12)
-        return us(
-            lambda: line_at_a_time(
-                table, rows.indptr, rows.indices, rows.index_stride, rows.values, coef
-            )
-        )
-
-    def us(work) -> float:
-        return 1e6 / stream.n * seconds(work)
+        arrays = rows.indptr, rows.indices, rows.index_stride, rows.values, a
+        return 1e6 / stream.n * seconds(lambda: loop(table, *given, *arrays))
 
     times = in_turn(
-        {"OjaSON m=10": lambda: oja.scan_us(stream), PACKAGE: package, PLAIN: plain}, repetitions
+        {
+            "OjaSON m=10": lambda: oja.scan_us(stream),
+            PACKAGE: partial(timed, with_package, shape),
+            PLAIN: partial(timed, line_at_a_time),
+        },
+        repetitions,
     )
-    times["floor"] = min(times[PACKAGE], times[PLAIN])
-    oja_us = times["OjaSON m=10"].us
     show(
         f"Roofline on {stream.name}: medians of {repetitions}, in turn",
         ["loop", "µs/round", "least to greatest", "OjaSON m=10 / it"],
-        [
-            [name, t.us, f"{t.least:.3g} to {t.greatest:.3g}", oja_us / t.us]
-            for name, t in times.items()
-            if name != "floor"
-        ],
+        [[name, *t.columns, times["OjaSON m=10"].us / t.us] for name, t in times.items()],
         "Only the table's traffic: no sketch update, no projection. The claim is against the faster"
         " of the two loops.",
     )
-    return times
+    return {**times, "floor": min(times[PACKAGE], times[PLAIN])}

@@ -31,9 +31,6 @@ def sketches(stream: Stream, repetitions: int) -> dict[int, dict[str, Time]]:
         show(
             f"Sketches with m = {m} on {stream.name}: medians of {repetitions}, in turn",
             ["learner", "µs/round", "least to greatest", f"it / {BASE}"],
-            [
-                [name, t.us, f"{t.least:.3g} to {t.greatest:.3g}", t.us / times[BASE].us]
-                for name, t in times.items()
-            ],
+            [[name, *t.columns, t.us / times[BASE].us] for name, t in times.items()],
         )
     return found

@@ -1,48 +1,43 @@
-"""Sweeps as a user runs them: `koco sweep` in a process of its own, on two cores; and single runs,
-by the serial code, on one.
+"""Sweeps as a user runs them, by `koco sweep` in a process of its own, on two cores: a great many
+small runs, and a thousand runs beside joblib, optuna and Vowpal Wabbit.
 """
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import scipy.sparse
 import tomli_w
 
-from cluster.executors import run_serially
-from flows.sweeping.checks import all_runs
-from flows.sweeping.file import read_sweep
-from koco_stream.engine.cohort import Receipt, seen_by
-from koco_stream.engine.result_file import result_files_folder
-from koco_stream.runs.run import Cohort, Run, RunState
-from koco_stream.runs.schemas import curve_points
-from koco_stream.streams.manifest import load_manifest
-from koco_stream.streams.reader import StreamReader
-from tests.bench.measure import seconds
+from storage.generated.generators import prepare_synthetic
+from storage.results import read_runs
+from tests.bench import data
+from tests.bench.measure import seconds, show
+from tests.bench.peers import OJA, write_text
 from tests.bench.streaming import own_cache
+
+ROWS = {"n_rows": 10_000, "n_features": 10_000, "mean_nonzeros": 30}
+VW_RUNS = 20  # of the thousand
 
 
 class Timing(NamedTuple):
-    """Of one `koco sweep`, in seconds: waiting for the workers; computing; the scans, summed over
-    the workers; all its phases but the start; the whole process. Then the most memory of that
-    process, which holds the scheduler, in MB; the runs, and those computed.
+    """Of one `koco sweep`, in seconds: computing; the scans, summed over the workers; the whole
+    process. Then the most memory of that process, which holds the scheduler, in MB, and the runs
+    computed.
     """
 
-    startup: float
     computing: float
     scans: float
-    phases: float
     whole: float
     megabytes: float
-    runs: int
     computed: int
 
 
@@ -50,24 +45,12 @@ def sweeping(cores: set[int], quick: bool) -> dict[str, float]:
     """All of it; returns what the claims are about. `cores` are all that this process may use; two
     of them do the sweeps.
     """
-    from tests.bench.sweep_beside import beside
-    from tests.bench.sweep_sizes import checkpoints, cohorts, many_small, two_cores
-
     if len(cores) < 2:
-        print("  (sweep: skipped, it needs two cores)")
+        print("\nsweep: skipped, it needs two cores")
         return {}
     two = set(sorted(cores)[-2:])
-    with tempfile.TemporaryDirectory(prefix="koco-bench-") as name:
-        folder = Path(name)
-        with own_cache(folder / "cache"):
-            found = cohorts(folder, two, quick)
-            found |= checkpoints(folder, quick)
-            found |= two_cores(folder, two, quick)
-            found |= many_small(folder, two, quick)
-            if quick:  # what they compare would be mostly the starting of processes
-                return found
-            found |= beside(folder, two)
-    return found
+    with tempfile.TemporaryDirectory(prefix="koco-bench-") as name, own_cache(Path(name) / "cache"):
+        return many_small(Path(name), two, quick) | a_thousand(Path(name), two, quick)
 
 
 @contextmanager
@@ -81,93 +64,126 @@ def on(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def spec(folder: Path, name: str, dataset: dict[str, Any], learner: str, **grids: Any) -> Path:
-    """A sweep file of one dataset and one learner."""
-    path = folder / f"{name}.toml"
-    tables = {"name": name, "dataset": [dataset], "learner": [{"name": learner, **grids}]}
-    path.write_text(tomli_w.dumps(tables))
-    return path
-
-
 def our_sweep(
-    path: Path, store: Path, cores: set[int], workers: int | None = None, *options: str
+    folder: Path, store: Path, cores: set[int], table: dict[str, Any], **given: Any
 ) -> Timing:
-    """`koco sweep` with so many workers, or one a core, and further options; what it says of
-    itself.
-    """
-    count = str(len(cores) if workers is None else workers)
-    command = [
-        sys.executable,
-        "-m",
-        "flows.cli",
-        "sweep",
-        str(path),
-        "--store",
-        str(store),
-        "--workers",
-        count,
-        "--json",
-        *options,
-    ]
-    out, said = (store.with_name(f"{path.stem}.{kind}") for kind in ("out", "err"))
-    begun, most = time.perf_counter(), 0
-    with on(cores), out.open("w") as stdout, said.open("w") as stderr:
-        process = subprocess.Popen(command, stdout=stdout, stderr=stderr)
+    """`koco sweep` of OjaSON on a dataset; what it says of itself."""
+    path = folder / "sweep.toml"
+    learner = {"name": "OjaSON", **given}
+    path.write_text(tomli_w.dumps({"name": "sweep", "dataset": [table], "learner": [learner]}))
+    words = ["sweep", str(path), "--store", str(store), "--workers", str(len(cores)), "--json"]
+    begun, most = time.perf_counter(), 0.0
+    with on(cores), (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        process = subprocess.Popen([sys.executable, "-m", "flows", *words], stdout=out, stderr=err)
     while process.poll() is None:
         most = max(most, peak(process.pid))
         time.sleep(0.1)
     whole = time.perf_counter() - begun
     if process.returncode:
-        raise RuntimeError(f"koco sweep {path.name} failed: {said.read_text()}")
-    summary = json.loads(out.read_text().splitlines()[-1])
-    by_phase = summary["seconds"]
-    phases = [float(by_phase.get(phase, 0.0)) for phase in ("start-up", "computing", "scans")]
-    rest = sum(
-        took
-        for phase, took in by_phase.items()
-        if phase not in ("start-up", "Prefect", "scans", "total")
-    )
-    return Timing(*phases, rest, whole, most / 1e3, summary["runs"], summary["computed"])
+        raise RuntimeError(f"koco sweep failed: {(folder / 'err').read_text()}")
+    summary = json.loads((folder / "out").read_text().splitlines()[-1])
+    phases = [float(summary["seconds"].get(phase, 0.0)) for phase in ("computing", "scans")]
+    return Timing(*phases, whole, most, summary["computed"])
 
 
-def peak(pid: int) -> int:
-    """The most memory that a process has had so far, in kB; 0 if it has ended."""
+def peak(pid: int) -> float:
+    """The most memory that a process has had so far, in MB; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+        return 0.0
+    return next((int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
-def runs_of(path: Path, store: Path) -> list[Run]:
-    """The runs of a sweep file whose datasets the store has."""
-    sweep = read_sweep(path)
-    return all_runs(sweep, {use.name: load_manifest(store, use.name) for use in sweep.datasets})
+def many_small(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+    """A great many runs of a thousand rounds: what each costs beside its scan."""
+    table = {"name": "sparse-text", "n_rows": 1000, "n_features": 1000, "mean_nonzeros": 10}
+    alphas = [1.02**k for k in range(100 if quick else 1000)]
+    grid = {"sketch_size": 2, "alpha": alphas, "sketch_rate": [1.06**k for k in range(100)]}
+    store = folder / "small"
+    first = our_sweep(folder, store, cores, table, sketch_size=2, alpha=0.5)
+    sweep = our_sweep(folder, store, cores, table, **grid)
+    again = our_sweep(folder, store, cores, table, **grid)
+    files = sum(file.is_file() for file in store.rglob("*"))
+    # the start of everything costs the sweep of one run as much
+    walls = {"computing": sweep.computing, "all but starting": sweep.whole - first.whole}
+    each = {
+        name: 1e3 * (len(cores) * wall - sweep.scans) / sweep.computed
+        for name, wall in walls.items()
+    }
+    show(
+        f"{sweep.computed:,} runs of OjaSON, m = 2, of 1,000 rounds, d = 1,000, s = 10, on"
+        f" {len(cores)} cores",
+        ["wall", "seconds", "scans, s", "ms a run beside its scan"],
+        [[name, wall, sweep.scans, each[name]] for name, wall in walls.items()],
+        f"Starting: what the command takes for one run, {first.whole:.1f} s; it took"
+        f" {sweep.whole:.1f} s for all, and {again.whole:.1f} s again.",
+        f"The process of the command had {sweep.megabytes:.0f} MB at most; the store has {files}"
+        " files.",
+    )
+    return {
+        **{f"small, {name}": ms for name, ms in each.items()},
+        "small, MB": max(sweep.megabytes, again.megabytes),
+        "small, files": float(files),
+        "small, again": float(again.computed),
+    }
 
 
-def serially(store: Path, cohort: Cohort) -> Receipt:
-    """Run a cohort in this process, and take what it wrote away."""
-    receipts: list[Receipt] = []
-    run_serially(str(store), "single", [cohort], receipts.append)
-    (result_files_folder(store) / f"{cohort.cohort_id}.parquet").remove()
-    return receipts[0]
-
-
-def singly(store: Path, run: Run) -> float:
-    """Seconds of the initialisation and the scan of a run in a cohort of its own."""
-    seen = seen_by(StreamReader(store, run.stream))
-    begin = seconds(lambda: RunState.start(run, seen, curve_points(1)))
-    return begin + serially(store, Cohort(run.stream, (run,), 0.0)).scan_seconds
-
-
-def some_singly(store: Path, runs: list[Run], cores: set[int], count: int = 4) -> list[float]:
-    """The times of some runs, spread over the list, each in a cohort of its own, in as many
-    processes at once as there are cores: so a core has its share of the memory's bandwidth, as it
-    has in a sweep. One goes before, unmeasured: it has the code compiled and the stream copied.
+def a_thousand(folder: Path, cores: set[int], quick: bool) -> dict[str, float]:
+    """The same runs by `koco sweep` and otherwise: the others' seconds / ours, and how many mean
+    losses have other bits.
     """
-    chosen = runs[len(runs) // (2 * count) :: max(len(runs) // count, 1)][:count]
-    serially(store, Cohort(chosen[0].stream, (chosen[0],), 0.0))
-    with on(cores), ProcessPoolExecutor(len(cores), multiprocessing.get_context("spawn")) as pool:
-        for _ in pool.map(singly, [store] * len(cores), chosen[: len(cores)]):
-            pass  # the processes have started, and the code is loaded
-        return list(pool.map(singly, [store] * count, chosen))
+    grid = {
+        "alpha": [1.1**k for k in range(-5, 5 if quick else 95)],
+        "sketch_rate": [1.0 + k for k in range(10)],
+    }
+    manifest = prepare_synthetic(folder / "store", "sparse-text", ROWS)
+    X, y = data.matrix_of(folder / "store", manifest)
+    scipy.sparse.save_npz(folder / "rows.npz", X, compressed=False)
+    np.save(folder / "labels.npy", y)
+    (folder / "grid.json").write_text(json.dumps(grid))
+    todo = [(alpha, rate) for alpha in grid["alpha"] for rate in grid["sketch_rate"]]
+    table = {"name": "sparse-text", **ROWS}
+    mine = our_sweep(folder, folder / "store", cores, table, sketch_size=10, **grid)
+    runs = read_runs(folder / "store").select(["alpha", "sketch_rate", "mean_loss"])
+    losses = {(row["alpha"], row["sketch_rate"]): row["mean_loss"] for row in runs.to_pylist()}
+    each, different = {"koco sweep": mine.computing / mine.computed}, 0
+    for peer in ("joblib, 2 jobs", "optuna, 1 process"):
+        said = output(["-m", "tests.bench.sweep_peers", peer.split(",")[0], str(folder)], cores)
+        answer = json.loads(said.splitlines()[-1])
+        each[peer] = answer["seconds"] / len(answer["losses"])
+        different += sum(losses[alpha, rate] != loss for alpha, rate, loss in answer["losses"])
+    write_text(data.stream("rows", X, y), folder / "rows.vw")
+    each["Vowpal Wabbit"] = vowpal_wabbit(folder, todo[:: len(todo) // VW_RUNS], cores)
+    show(
+        f"{len(todo):,} runs of OjaSON, m = 10, of 10,000 rounds, d = 10,000, s = 30, two cores",
+        ["by", "ms a run", "times ours"],
+        [[name, 1e3 * took, took / each["koco sweep"]] for name, took in each.items()],
+        "Of ours, joblib and optuna the call that does the runs; of Vowpal Wabbit a process a run,"
+        f" by {VW_RUNS} of them, halved, less the start of Python.",
+    )
+    ratios = {name: took / each["koco sweep"] for name, took in each.items()}
+    return {**ratios, "different": float(different)}
+
+
+def vowpal_wabbit(folder: Path, chosen: list[tuple[float, float]], cores: set[int]) -> float:
+    """Seconds of a run by the wheel's command line on its cache, on one of two cores."""
+    fixed = f"--passes 1 --holdout_off --noconstant --quiet -b 14 {OJA}"
+    command = ["-m", "vowpalwabbit", "-d", str(folder / "rows.vw"), "-c", *fixed.split()]
+    output([*command, "-k"], cores)  # writes the cache
+
+    def run_all() -> None:
+        for alpha, rate in chosen:
+            setting = ["--alpha_inverse", repr(1 / alpha), "--learning_rate_cnt", repr(rate)]
+            output([*command, *setting], cores)
+
+    starting = seconds(lambda: output(["-c", "import vowpalwabbit"], cores))
+    return (seconds(run_all) / len(chosen) - starting) / len(cores)
+
+
+def output(words: list[str], cores: set[int]) -> str:
+    """What a Python command prints."""
+    with on(cores):
+        return subprocess.run(
+            [sys.executable, *words], stdout=subprocess.PIPE, text=True, check=True
+        ).stdout

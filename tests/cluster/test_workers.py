@@ -117,7 +117,7 @@ def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(
     cluster.worker("bad", cluster.address, "--memory-limit", "300MiB")
     cluster.wait_for("bad", "Registered to:")
     with pytest.raises(WrongInput) as refused:
-        launch(SweepRequest(str(spec), str(small_store), 0, 4096, cluster.address))
+        launch(SweepRequest(str(spec), str(small_store), 0, cluster.address))
     said = str(refused.value)
     assert "needs 918 MiB on a worker, and a worker has 300 MiB" in said
     assert "(bad)   300 MiB for each of its threads" in said
@@ -226,7 +226,7 @@ def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path
         monkeypatch.setattr(Client, name, noted)
     spec = tmp_path / "try.toml"
     spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n')
-    launch(SweepRequest(str(spec), str(small_store), 1, 4096))
+    launch(SweepRequest(str(spec), str(small_store), 1))
     assert len(sent) >= 3  # the preflight, the executor's question to the workers, a cohort
     assert set(sent) == {"koco_stream"}
     assert arguments <= {"builtins", "koco_stream"}

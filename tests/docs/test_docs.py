@@ -74,6 +74,12 @@ def test_how_to__runs(page, tmp_path):
     run_page(page, tmp_path, environment_for(tmp_path, ROOT))
 
 
+@pytest.mark.data
+@pytest.mark.one_python
+def test_dask__computes_on_20news(data_folder, tmp_path):
+    run_page("dask.md", tmp_path, environment_for(tmp_path, ROOT))
+
+
 @pytest.mark.system
 def test_export__gives_mlflow_the_runs_of_the_store(tmp_path):
     """MLflow holds other packages back, so that it is in an environment of its own."""

@@ -150,7 +150,7 @@ def test_changed_bit__matters_to_the_run_whose_state_has_it(mine, small_store):
     at_rung(small_store, runs, 0)
     (file,) = checkpoints_folder(small_store).files(".koco")
     content = bytearray(file.path.read_bytes())
-    places = read_arrays(bytes(content), 99, more=True)[1]["places"]
+    places = read_arrays(bytes(content), more=True)[1]["places"]
     k = 0 if mine else 1
     content[(places[k] + places[k + 1]) // 2] ^= 4
     file.path.write_bytes(content)

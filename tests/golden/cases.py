@@ -52,7 +52,6 @@ OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "sketch_rate": (1.0, 64.0),
     "sketch_size": (2, 10),
     "step_size": (0.05,),
-    "taylor_degree": (3,),
     "threshold": (0.1,),
     "tube": (0.1,),
 }
@@ -112,7 +111,6 @@ COMBINATIONS: dict[str, list[Given]] = {
     ],
     "CONKONS": [
         DECREASING,
-        {"dictionary": "ald", "carry": "weights", "kernel": "linear"},
         {"beta": 3.0, "estimate": "poster"},
         {"loss": "logistic", "kernel": "linear", "fit_intercept": True},
     ],
@@ -121,7 +119,6 @@ COMBINATIONS: dict[str, list[Given]] = {
         {"beta": 3.0, "max_dictionary": 30},
         {"max_dictionary": 3, "kernel": "polynomial", "fit_intercept": True},
     ],
-    "PKAWV": [{"dictionary": "taylor", "taylor_degree": 4, "loss": "logistic"}],
     "KONS": [DECREASING, {"loss": "logistic", "kernel": "polynomial", "fit_intercept": True}],
     "SketchedKONS": [
         DECREASING,
@@ -248,10 +245,6 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
         needs: Given = {}
         if q.name == "degree":
             needs = {"kernel": "polynomial"}
-        if name == "CONKONS" and q.name == "threshold":
-            needs = {"dictionary": "ald"}
-        if q.name == "taylor_degree":
-            needs = {"dictionary": "taylor"}
         if name == "NORMA" and q.name == "tube":
             needs = {"loss": "hinge"}
         for value in values:
@@ -295,13 +288,8 @@ def digest(array: Any) -> str:
 
 
 def made(case: Case) -> tuple[Any, Input, np.ndarray]:
-    """The case's learner, before its first row, its input, and the labels that its loss takes.
-
-    Taylor features are of few features: the input's first three.
-    """
+    """The case's learner, before its first row, its input, and the labels that its loss takes."""
     model, data = LEARNERS[case.learner](**case.given), inputs()[case.input]
-    if case.given.get("dictionary") == "taylor":
-        data = data._replace(X=data.X[:, :3], held_out=data.held_out[:, :3])
     return model, data, data.y if model.loss in ("squared", "half_squared") else data.signs
 
 

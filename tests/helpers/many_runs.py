@@ -31,7 +31,13 @@ def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed:
         some = runs.slice(part[0], len(part))
         write_tables([drawn_curves(some)], results / "curves" / file_name(some))
         write_tables([some], results / "runs" / file_name(some))
-    note = {"name": sweep, "file": "", "figures": [], "run_ids": runs.column("run_id").to_pylist()}
+    note = {
+        "name": sweep,
+        "file": "",
+        "datasets": {},
+        "figures": [],
+        "run_ids": runs.column("run_id").to_pylist(),
+    }
     (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
     return Path(str(store))
 
@@ -48,7 +54,7 @@ def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> N
         table = pa.Table.from_pylist(results, schema=schema(columns))
         write_tables([table], root / "results" / kind / "a.parquet")
     ids = [row["run_id"] for row in rows] if run_ids is None else run_ids
-    note = {"name": sweep, "file": "", "figures": list(figures), "run_ids": ids}
+    note = {"name": sweep, "file": "", "datasets": {}, "figures": list(figures), "run_ids": ids}
     (root / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
 
 

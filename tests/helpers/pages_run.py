@@ -120,7 +120,7 @@ def environment_for(folder, source):
     """
     programs = folder / ".programs"
     programs.mkdir()
-    (programs / "koco").write_text(f'#!/bin/sh\nexec {sys.executable} -m flows.cli "$@"\n')
+    (programs / "koco").write_text(f'#!/bin/sh\nexec {sys.executable} -m flows "$@"\n')
     (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     for program in programs.iterdir():
         program.chmod(0o755)

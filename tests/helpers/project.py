@@ -25,7 +25,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def command(*words: object) -> list[str]:
     """The command line `koco WORDS` of this project."""
-    return [sys.executable, "-m", "flows.cli", *map(str, words)]
+    return [sys.executable, "-m", "flows", *map(str, words)]
 
 
 def free_ports(n: int) -> list[int]:

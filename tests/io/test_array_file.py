@@ -24,11 +24,11 @@ def test_pages_that_are_forgotten__are_given_back_and_read_again(tmp_path):
     """Dask ends a worker that holds more than its limit, and counts pages of files."""
     large = np.arange(LARGE // 8, dtype=np.int64)
     with (tmp_path / "large").open("wb") as handle:
-        write_arrays(handle, {"format": 1}, {"large": large})
+        write_arrays(handle, {}, {"large": large})
     before = mapped_bytes()
     with (tmp_path / "large").open("rb") as handle:
         content = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-    _, arrays = read_arrays(content, 1)
+    _, arrays = read_arrays(content)
     assert mapped_bytes() - before > LARGE // 2
     forget_pages(content)
     assert mapped_bytes() - before < LARGE // 2
@@ -38,9 +38,9 @@ def test_pages_that_are_forgotten__are_given_back_and_read_again(tmp_path):
 def test_file_that_others_follow__is_read_alone_and_every_changed_byte_is_noticed():
     """A run that goes on reads its own state from a checkpoint of many."""
     handle = io.BytesIO()
-    write_arrays(handle, {"format": 1, "of": "me"}, {"a": np.arange(3), "b": np.zeros((0, 2))})
+    write_arrays(handle, {"of": "me"}, {"a": np.arange(3), "b": np.zeros((0, 2))})
     mine = handle.getvalue()
-    header, arrays = read_arrays(memoryview(mine + b"more"), 1, more=True)
+    header, arrays = read_arrays(memoryview(mine + b"more"), more=True)
     assert header["of"] == "me"
     assert arrays["a"].tolist() == [0, 1, 2]
     assert arrays["b"].shape == (0, 2)
@@ -48,7 +48,7 @@ def test_file_that_others_follow__is_read_alone_and_every_changed_byte_is_notice
         for bit in (1, 128):
             harmed = mine[:at] + bytes([mine[at] ^ bit]) + mine[at + 1 :] + b"more"
             with pytest.raises(Unreadable):
-                read_arrays(harmed, 1, more=True)
+                read_arrays(harmed, more=True)
     for end in range(len(mine)):
         with pytest.raises(Unreadable):
-            read_arrays(mine[:end], 1, more=True)
+            read_arrays(mine[:end], more=True)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from koco_stream import DualSGD
 from koco_stream.kernels.dictionary import no_points
 from koco_stream.kernels.leaving_points import join, leave, must_be_found, not_found, with_room
-from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.point_panels import room_for
 
@@ -47,7 +46,7 @@ def test_points__are_those_put_last_whatever_left(seed, budget, d, longest):
             SEEN["found again"] += len(rows) > 0
         if lacks_room(points, held, size):
             before = points.features.shape
-            points, held = with_room(points, held, budget, size)
+            points, held = with_room(points, held, size)
             SEEN["grown"] += points.features.shape != before
             assert not lacks_room(points, held, size)
         free = int(held.n_free)
@@ -70,12 +69,16 @@ def check(points, held, rows, d):
     assert np.flatnonzero(table.any(0)).size == dense.any(0).sum()
     assert int(points.used) - 1 - int(held.n_free) == dense.any(0).sum()
     assert points.rounds[: len(rows)].tolist() == [t for _, _, t in rows]
-    assert points.norms[: len(rows)].tolist() == [1.0 + t for _, _, t in rows]
+    held_rows = zip(points.rows.begin, points.rows.end, rows, strict=False)
+    for begin, end, (idx, val, _) in held_rows:
+        assert points.rows.indices[begin:end].tolist() == idx.tolist()
+        assert points.rows.values[begin:end].tolist() == val.tolist()
+    assert points.rows.norms[: len(rows)].tolist() == [1.0 + t for _, _, t in rows]
 
 
 def test_every_branch_has_occurred():
     assert all(
-        SEEN[w] > 20 for w in ("found again", "grown", "a free line is used", "a line becomes free")
+        SEEN[w] > 15 for w in ("found again", "grown", "a free line is used", "a line becomes free")
     )
 
 
@@ -92,23 +95,3 @@ def test_dual_sgd__has_lines_for_what_its_points_hold():
     model = DualSGD(budget=7, n_frequencies=3, loss="logistic").partial_fit(X, y)
     assert (X != 0).any(0).sum() > 3000
     assert model._state.points.features.shape[1] <= 2 * (7 + 1) * 12
-
-
-def test_dual_sgd__goes_on_from_states_that_kept_the_lines_of_features_that_have_left():
-    X, y = wide()
-    make = {"budget": 7, "n_frequencies": 3, "loss": "logistic", "bandwidth": 4.0}
-    expected = DualSGD(**make).progressive(X, y)
-    model = DualSGD(**make).partial_fit(X[:200], y[:200])
-    arrays = {name: array.copy() for name, array in state_arrays(model._state).items()}
-    unused = np.flatnonzero(arrays["points.line_of"] == 0)[:40]  # features that once had a line
-    used, lines = int(arrays["points.used"]), arrays["points.features"].shape[1]
-    arrays["points.features"] = np.concatenate(
-        [arrays["points.features"], np.zeros((1, lines, 16))], 1
-    )
-    arrays["points.line_of"][unused] = used + np.arange(40)
-    arrays["points.used"][...] = used + 40
-    state = restored(DualSGD.init(model._params, X.shape[1], 0), arrays, True)
-    again = DualSGD(**make).partial_fit(X[:200], y[:200])
-    again._state = state
-    assert again.progressive(X[200:], y[200:]).tobytes() == expected[200:].tobytes()
-    assert int(again._state.points.used) <= used + 40

@@ -108,10 +108,11 @@ def test_point_panels(n, kind):
     out = np.zeros((2, room))
     out[:, :n] = draw.standard_normal((2, n))
     check(panels, "products", points, line_of, idx, val, n, out, room)
-    check(panels, "gaussian", draw.random(room), 2.5, 0.3, n, out, room)
-    check(panels, "apply", matrix, True, 0, n, out, room, out, 0)
-    check(panels, "apply", matrix, True, 16, n, out, room, out, 0)
-    check(panels, "apply", matrix, False, 0, n, out, room, out, 0)
+    norms = draw.random(room)
+    out[1, :n:3] = (norms[:n:3] + 2.5) / 2.0  # distances of 0 and of less, by rounding
+    check(panels, "gaussian", norms, 2.5, 0.3, n, out, room)
+    check(panels, "exponential", -0.3 * n)
+    check(panels, "apply", matrix, n, out, room, out, 0)
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
     check(panels, "panel_dot", out, 0, out, room, n)
     check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
@@ -130,25 +131,39 @@ def test_add_lines(begin, end, kind):
     check(panels, "fetch", draw.integers(0, 9, 40).astype(np.int16), lines)
 
 
-@pytest.mark.parametrize("n", [0, 1, 16, 17, 45, 289])
-def test_lower_triangular_times_a_tile__is_that_of_each_column(n):
+def in_panels(dense, room):
+    """A lower triangular matrix (n, n) in panels, with the reciprocals of its diagonal."""
+    n, entries = len(dense), np.zeros((room, room))
+    entries[:n, :n] = np.tril(dense, -1) + np.diag(1.0 / np.diag(dense))
+    return np.ascontiguousarray(entries.reshape(-1, 16, room).transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 45, 160])
+def test_substitution__solves_and_a_tile_is_each_of_its_columns(n):
     """Also over more lines than are computed at once."""
     draw, room = np.random.default_rng(n), panels.room_for(n) + 16
-    entries = np.tril(draw.standard_normal((room, room)))
-    entries[n:] = 0.0
-    matrix = np.ascontiguousarray(entries.reshape(-1, 16, room).transpose(0, 2, 1))
-    tile = draw.standard_normal((room, 16))
+    dense = np.tril(draw.standard_normal((n, n)) / (n + 1), -1) + np.diag(1.0 + draw.random(n))
+    L, tile = in_panels(dense, room), draw.standard_normal((room, 16))
     tile[n:] = 0.0
-    _, _, _, product, _ = check(
-        panels, "apply_tile", matrix, n, tile, np.ones((room, 16)), np.ones((room, 16))
-    )
-    np.testing.assert_allclose(product[:n], (entries @ tile)[:n], atol=1e-12 * max(n, 1))
-    for r in (0, 15):
-        column = np.ascontiguousarray(tile[:, r])
-        *_, one, _ = check(panels, "apply", matrix, True, 0, n, column, 0, np.zeros(room), 0)
-        assert one[:n].tobytes() == np.ascontiguousarray(product[:n, r]).tobytes()
-    *_, product = check(panels, "apply_transposed", matrix, n, tile, np.ones((room, 16)))
-    np.testing.assert_allclose(product[:n], (entries.T @ tile)[:n], atol=1e-12 * max(n, 1))
+    *_, solved = check(panels, "substitute_tile", L, n, tile)
+    np.testing.assert_allclose(dense @ solved[:n], tile[:n], atol=1e-12)
+    for r, begin in ((0, 0), (15, 0), (7, 16 * (n // 16))):
+        right, out = (np.ascontiguousarray(one[:, r]) for one in (tile, solved))
+        out[begin:] = 7.0
+        *_, one = check(panels, "substitute", L, begin, n, right, out)
+        assert one[:n].tobytes() == np.ascontiguousarray(solved[:n, r]).tobytes()
+        assert (one[panels.room_for(n) :] == 7.0).all()
+
+
+def test_substitution__is_exact_for_a_matrix_nearby_however_ill_conditioned():
+    n = 40
+    hilbert = 1.0 / (1.0 + np.arange(n)[:, None] + np.arange(n))
+    dense = np.linalg.cholesky(hilbert + 1e-13 * np.eye(n))
+    out = np.zeros(48)
+    compiled(panels, "substitute")(in_panels(dense, 48), 0, n, np.ones(48), out)
+    assert np.linalg.cond(dense) > 1e6
+    error = np.abs(dense @ out[:n] - 1.0)
+    assert (error <= n * 1.2e-16 * (np.abs(dense) @ np.abs(out[:n]))).all()
 
 
 @pytest.mark.parametrize(("first", "end"), [(0, 0), (0, 7), (2, 8), (4, 3), (6, 7)])

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tests.oracles import exact_algebra
-from tests.oracles.losses import slopes
+from tests.oracles.losses import above, slopes
 
 REAL = ("squared", "half_squared")  # the losses of real labels; those of the others are ±1
 
@@ -446,7 +446,7 @@ class Norma(Judged):
 
     def soft_margin(self, y_hat, y):
         """The slope of max(0, ρ − yŷ) − νρ in ŷ, after a step in ρ."""
-        error = y * y_hat <= self.rho
+        error = above(y * y_hat, self.rho) <= 0
         self.seen["soft margin: error" if error else "soft margin: no error"] += 1
         self.kink |= 0 < abs(y * y_hat - self.rho) < 1e-9
         self.rho -= self.eta * (1 - self.nu) if error else -self.eta * self.nu
@@ -513,11 +513,10 @@ class Nogd(Fogd):
         return phi if self.Q is None else self.Q.T @ (self.Q @ phi)
 
     def switch(self):
-        points = np.array(self.kept)
-        self.values, V = np.linalg.eigh(points @ points.T)
-        self.values, V = self.values[::-1], V[:, ::-1]
+        values, V = exact_algebra.eigen_of_rows(np.array(self.kept))
+        self.values = np.append(values, np.zeros(self.budget - len(values), values.dtype))
         chosen = [i for i in range(self.rank) if self.values[i] > 1e-12 * self.values[0]]
-        self.Q = (V[:, chosen].T @ points) / np.sqrt(self.values[chosen])[:, None]
+        self.Q = V[chosen]
         self.w = self.embedded(self.w)
         rank = "below" if self.rank < self.budget else "equal to"
         self.seen[f"switched, rank {rank} the budget"] += 1

@@ -28,8 +28,8 @@ from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
-from koco_stream.theory.leverage import ridge_leverage_scores
 from tests.helpers.swept import prepared
+from tests.oracles.theorems import ridge_leverage_scores
 
 N = 1500
 

@@ -15,7 +15,6 @@ from flows.sweeping.checks import all_runs
 from flows.sweeping.file import read_sweep
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
-from koco_stream.theory import curvature_term, gradient_term, newton_regret_bound
 from storage.generated.blocks import BLOCK_ROWS
 from storage.generated.generators import (
     GENERATORS,
@@ -27,6 +26,7 @@ from storage.generated.generators import (
 from storage.generated.tables import adversary
 from storage.sources.source import Piece
 from tests.helpers.wire import as_on_a_worker
+from tests.oracles.theorems import gradient_term, newton_regret_bound
 
 SMALL = {
     "sparse-text": {"n_rows": 40_000, "n_features": 3000, "mean_nonzeros": 20.0},
@@ -296,7 +296,6 @@ def test_adversary__gives_online_newton_the_stated_terms_above_the_printed_middl
     eta = np.full(T, sigma)
     R_G = gradient_term(X @ X.T, slopes, eta, alpha)
     assert R_G == pytest.approx((slopes**2 / (alpha + sigma * np.cumsum(slopes**2))).sum())
-    assert curvature_term(predictions, np.zeros(T), slopes, eta, sigma) == 0.0
     regret = ((predictions - y) ** 2).sum() - T * C * C
     assert 0 < regret <= newton_regret_bound(alpha, 0.0, R_G) <= 4 * C * C * np.log1p(2 * T / alpha)
     assert (C * C / (C * C * sigma * np.arange(1, T + 1) + alpha)).sum() < R_G

@@ -16,8 +16,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koco_stream import OGD, WrongInput
-from koco_stream.runs.run import Run
+from koco_stream import WrongInput
 from koco_stream.streams.orders import ShuffledInWindows, shuffled
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
@@ -177,14 +176,6 @@ def test_blocks__with_zeros_keep_them_without_a_copy(tmp_path):
     assert with_zeros.rows.values.tolist() == [0, 1, 2, 0, 3, 0]
     assert np.shares_memory(with_zeros.rows.values, reader.opened[0].values)
     assert without.rows.values.tolist() == [1, 2, 3]
-
-
-def test_identity__of_the_older_orders_stays_as_it_was(monkeypatch):
-    monkeypatch.setattr(OGD, "numbers_version", 1)  # as it was
-    stored, shuffled = Stream("x", "a" * 64), Stream("x", "a" * 64, "shuffled", 7, 3.0, 1000)
-    assert [
-        Run(stream, "OGD", {"step_size": 1.0}, None).run_id for stream in (stored, shuffled)
-    ] == ["99ba5c4a89c40476213fdd16d06e24d4", "131282d458434985fee6b549e5bbcfd7"]
 
 
 def test_identity__of_windows_has_their_size_and_the_sharding(tmp_path):

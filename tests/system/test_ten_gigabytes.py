@@ -17,8 +17,8 @@ from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
 from storage.verify import dataset_problems
-from tests.bench.textfile import write_libsvm
 from tests.helpers.memory import anonymous_peaks
+from tests.helpers.textfile import write_libsvm
 
 GIGABYTE = 1 << 30
 

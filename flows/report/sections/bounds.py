@@ -17,6 +17,7 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.streams.stream import Stream
 from koco_stream.theory import (
+    Hindsight,
     best_in_hindsight,
     effective_dimension,
     son_theorem_2,
@@ -24,7 +25,6 @@ from koco_stream.theory import (
     spectrum,
     theorem_1_curved,
 )
-from koco_stream.theory.terms import Hindsight
 from koco_stream.types import Array
 
 # Learners with a regret bound, and its theorem.
@@ -45,7 +45,7 @@ WITHOUT = {
     "RPSON": "the bound for random projections is not computed here (docs/errata.md, S18)",
 }
 MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
-VERSION = 2
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,6 @@ def newton_bound(K: Array, y: Array, params: dict[str, Any], rounds: Sequence[in
             rounds=t,
             curvature=sigma,
             lipschitz=lipschitz,
-            printed=False,
         )
         for t in rounds
     ]
@@ -198,7 +197,6 @@ def son_bound(
                 k=k,
                 omega_k=values[k:].sum(),
                 sketch_trace=values.sum(),
-                printed=False,
             )
             for k in range(m + 1)
         )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -41,12 +40,7 @@ def longest_curves(best: Configuration, curves: Mapping[str, Curve]) -> list[Cur
     found = [curves[run_id] for run_id in best.run_ids[:MOST_RUNS] if run_id in curves]
     found = [curve for curve in found if curve.t.size]
     longest = max((curve.t[-1] for curve in found), default=0)
-    kept = [curve for curve in found if curve.t[-1] == longest]
-    if len({curve.t.size for curve in kept}) < 2:
-        return kept
-    # older versions had no point at half the rounds
-    common = reduce(np.intersect1d, [curve.t for curve in kept])
-    return [Curve(*(values[np.isin(one.t, common)] for values in one)) for one in kept]
+    return [curve for curve in found if curve.t[-1] == longest]
 
 
 def left_out(stream: StreamResults) -> str:

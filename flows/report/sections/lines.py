@@ -20,7 +20,7 @@ from flows.report.drawing import Style, style_of
 from flows.scores.constant import JUDGED, beats_constant, not_better_words
 from flows.scores.means import deviations, exact_means, known_of, means, with_means
 from flows.tables.data_seeds import data_seeds_together
-from flows.tables.parameters import shown_params, sort_key, varied
+from flows.tables.parameters import sort_key, varied
 from flows.tables.tables import STREAM_AND_CONFIGURATION, grouped, of_newest_code, rows_of
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
@@ -370,13 +370,12 @@ def _configurations(table: pa.Table) -> Iterator[dict[str, Any]]:
 def _configuration(row: dict[str, Any]) -> Configuration:
     """Make a configuration from a row of averages."""
     ids = sorted(one for one in row["well_list"] if one is not None)
-    params = json.loads(row["params"])
     known = {name: row[f"{name}_mean"] for name in AVERAGED}
     known |= {name: row[f"{name}_mean"] for name in METRICS if f"{name}_mean" in row}
     if row[f"{CONSTANTS[0]}_count"] < len(ids):  # the others would be averages of other streams
         known |= dict.fromkeys(CONSTANTS)
     return Configuration(
-        shown_params(row["learner"], params),
+        json.loads(row["params"]),
         len(ids),
         row["run_id_count"],
         row["merit_mean"],

@@ -15,7 +15,6 @@ from koco_stream.foreign_host.target import (
     learns_classes,
     seed_argument,
 )
-from koco_stream.io.files import json_text
 from koco_stream.learners.foreign.arguments import DEFAULTS, RESERVED, Argument, arguments_in
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.spec import Cost, Public, Spec, StreamSize, real, whole
@@ -104,14 +103,6 @@ class ForeignLearner(Spec):
     def identifying(cls, public: Public) -> Public:
         """The parameters in a run's identity: what was given, without defaults of our own two."""
         return {q: value for q, value in public.items() if value != DEFAULTS.get(q, ...)}
-
-    @classmethod
-    def shown(cls, identifying: Public) -> Public:
-        """The parameters of a run as numbers, truth values and texts; lists and tables as JSON."""
-        return {
-            name: json_text(q) if isinstance(q, list | dict) else q
-            for name, q in identifying.items()
-        }
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:

@@ -1,5 +1,6 @@
 """What the kernel learners share: the kernel, the dictionary of points, and their costs."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
+from koco_stream.losses import MOST_CLIPS, in_doubt
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.types import Array
 
@@ -18,6 +21,8 @@ PLANNED_POINTS = 2032
 USUAL_POINTS = 50  # of a dictionary whose growth is not known
 SPARE = 1.35  # the memory is planned for this multiple of the expected points
 NO_LIMIT = 1 << 40
+# Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
+LEAST = 1e-15
 EVERY_ROW = 1.0  # the least probability of a learner that takes all rows
 
 
@@ -69,7 +74,7 @@ def dictionary_cost(q: Public, size: StreamSize, matrices: int) -> Cost:
         growth = size.growth
         most = int(SPARE * growth.last) + BLOCK
     n = capacity(min(most, limit, size.rounds))
-    points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d)
+    points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d, size.s)
     # The old and the new arrays, of half the length, both exist while the dictionary grows.
     floats = int(1.5 * points + 1.25 * matrices * n * n) + 32 * n + 4096
     return Cost(floats, dictionary_nanoseconds(growth, size.s, matrices))
@@ -103,7 +108,7 @@ def dictionary_nanoseconds(growth: Growth, s: float, matrices: int) -> float:
     """The mean time of a round with `matrices` square matrices over the points of a dictionary.
 
     It was measured for 25 to 2,000 points and 10 and 100 features. A round reads the matrices, and
-    one in which a point joins also writes a row of each, in strides. Matrices that exceed the
+    one in which a point joins may write all but KORS's anew, in strides. Matrices that exceed the
     processor's nearer caches take longer to read, and much longer to write in strides.
     """
 
@@ -115,10 +120,43 @@ def dictionary_nanoseconds(growth: Growth, s: float, matrices: int) -> float:
         )
 
     def joining(points: Array) -> Array:
-        each = np.interp(points, [800.0, 1000.0, 1300.0, 1700.0], [0.4, 0.6, 1.5, 2.0])
-        return 2000.0 + matrices * each * points**2
+        each = np.interp(points, [800.0, 1000.0, 1300.0, 1700.0], [0.1, 0.15, 0.4, 0.5])
+        return 2000.0 + (matrices - 1) * each * points**2
 
     return growth.a_round(reading) + growth.a_join(joining)
+
+
+@jit
+def held(z: float, clip: float) -> float:
+    """z within [−C, C], and NaN if it is infinite, which is no prediction."""
+    if math.isinf(z):
+        return math.nan
+    return math.copysign(clip, z) if abs(z) > clip else z
+
+
+@inlined
+def append_row(L: Array, n: int, row: Array, factor: float, pivot: float) -> None:
+    """Append factor·`row` (n,) and the diagonal entry `pivot`, of which the reciprocal is kept."""
+    for j in range(n):
+        L[n // BLOCK, j, n % BLOCK] = factor * row[j]
+    L[n // BLOCK, n, n % BLOCK] = 1.0 / pivot
+
+
+@inlined
+def count_doubt(s: Any, square: float, z: float, clip: float) -> None:
+    """Count a round for whose prediction double precision cannot vouch (`in_doubt`): z, before it
+    is held within [−C, C], for a row with φᵀφ = `square`.
+    """
+    reach = s.longest_step[()] * math.sqrt(square)
+    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, MOST_CLIPS * clip)
+
+
+@inlined
+def note_step(s: Any, slope: float, square: float, alpha: float) -> None:
+    """Keep the length |ℓ'|√(φᵀφ)/α of a step, as it is where nothing is known, if no step was
+    longer.
+    """
+    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(square) / alpha)
 
 
 def capacity(n: int) -> int:

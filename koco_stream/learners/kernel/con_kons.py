@@ -1,17 +1,7 @@
 """CON-KONS: PROS-N-KONS that keeps its solution when a point joins the dictionary."""
 
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS
-from koco_stream.learners.spec import SAMPLING, Parameter, Public
-
-THRESHOLD = Parameter(
-    "threshold",
-    float,
-    "the share of k(x, x) outside the span of the dictionary above which a row joins it",
-    low=1e-6,
-    high=0.99,
-    matters_if=("dictionary", ("ald",)),
-    later=True,
-)
+from koco_stream.learners.spec import Parameter
 
 
 class CONKONS(PROSNKONS):
@@ -30,12 +20,6 @@ class CONKONS(PROSNKONS):
         ε, the accuracy of KORS's leverage score estimates.
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
-    dictionary : {"kors", "ald"}
-        Which rows join: those that KORS samples, or by approximate linear dependence those with
-        k(x, x) − k_IᵀK_I⁻¹k_I > threshold·k(x, x) (docs/errata.md, N1). The latter draws no random
-        numbers, and `ridge`, `beta`, `epsilon` and `estimate` do not matter.
-    threshold : float
-        The threshold of approximate linear dependence. At least 1e-6, for the digits of A.
     carry : {"both", "weights"}
         "both" maps the weights and A into the larger space, as the NIPS text says. "weights" maps
         the weights and resets A to αI, which fits the poster's table better (docs/errata.md, P4).
@@ -75,16 +59,7 @@ class CONKONS(PROSNKONS):
             str,
             "what stays when a point joins: the weights and A, or the weights only",
             choices=("both", "weights"),
-            later=True,
         ),
-        Parameter(
-            "dictionary",
-            str,
-            "which rows join: KORS's sample, or by approximate linear dependence",
-            choices=("kors", "ald"),
-            later=True,
-        ),
-        THRESHOLD,
     )
     restart = False
 
@@ -97,8 +72,6 @@ class CONKONS(PROSNKONS):
         epsilon: float = 0.5,
         estimate: str = "icml",
         carry: str = "both",
-        dictionary: str = "kors",
-        threshold: float = 0.01,
         curvature: float | None = None,
         curvature_schedule: str = "constant",
         kernel: str = "gaussian",
@@ -110,14 +83,3 @@ class CONKONS(PROSNKONS):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As for others, and what KORS has if it does not decide."""
-        of_kors = {parameter.name for parameter in SAMPLING}
-        return super().irrelevant(q) | (of_kors if q.get("dictionary") == "ald" else set())
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """Whether KORS draws coins."""
-        return q.get("dictionary") == "kors"

@@ -24,7 +24,6 @@ import numpy as np
 from koco_stream.kernels.dictionary import Points, kernel_row, no_points, points_floats
 from koco_stream.kernels.kernel import Kernel, gaussian_kernel
 from koco_stream.kernels.leaving_points import (
-    FIRST_LENGTH,
     Holdings,
     join,
     leave,
@@ -40,7 +39,7 @@ from koco_stream.kernels.random_features import (
     frequencies,
     too_far,
 )
-from koco_stream.learners.kernel.base import DictionaryLearner, fourier_cost
+from koco_stream.learners.kernel.base import DictionaryLearner, fourier_cost, held
 from koco_stream.learners.spec import (
     BANDWIDTH,
     BUDGET,
@@ -117,7 +116,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has `features` non-zeros."""
-    points, held = with_room(s.points, s.held, params.budget, features)
+    points, held = with_room(s.points, s.held, features)
     return s._replace(points=points, held=held)
 
 
@@ -155,11 +154,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns the prediction ŷ, or NaN for a row so far away that its cosines have no
     digits.
     """
-    y_hat, n2 = inspect(params, s, idx, val)
+    f, n2 = inspect(params, s, idx, val)
     if too_far(n2, params.bandwidth):
         return math.nan
-    if abs(y_hat) > params.clip:
-        y_hat = math.copysign(params.clip, y_hat)
+    y_hat = held(f, params.clip)
     s.t[()] += 1
     c = -loss_slope(params.loss, y_hat, y)
     if c == 0.0:
@@ -228,7 +226,6 @@ class DualSGD(DictionaryLearner):
 
     parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
     always_stochastic = True
-    numbers_version = draws_since = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
 
@@ -265,8 +262,8 @@ class DualSGD(DictionaryLearner):
         budget, D = whole(q, "budget"), whole(q, "n_frequencies")
         lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
         # The old and the new arrays both exist while the dictionary grows.
-        points = 2 * points_floats(budget, lines, size.d) + 4 * room_for(budget)
-        points += 2 * lines + budget * (int(size.s) + FIRST_LENGTH)  # what they hold
+        points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget)
+        points += 2 * lines  # what they hold
         floats, nanoseconds = fourier_cost(D, size)
         floats += points + (2 * budget + 2) * room_for(D)
         return Cost(floats, 200 + nanoseconds + budget * (3 + 0.1 * size.s))

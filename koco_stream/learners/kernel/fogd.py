@@ -166,7 +166,6 @@ class FOGD(Learner):
     parameters = (*SHARED, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
     always_stochastic = True
     unused = ("clip",)
-    numbers_version = draws_since = 3
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     embed = staticmethod(embed)
 

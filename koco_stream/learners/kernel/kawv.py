@@ -5,14 +5,12 @@ problems (NeurIPS 2019). In round t the prediction is f(x_t) of the f with the l
 − y_s)² + f(x_t)² + α‖f‖²: ŷ = k_tᵀ(K_t + αI)⁻¹(y_1, …, y_{t−1}, 0), with K_t over the rows up to
 x_t. Labels like V1 refer to docs/errata.md.
 
-With LLᵀ = K + αI over the rows before x_t, T = L⁻¹, v = Tk and s = Ty, this is ŷ = vᵀs·α/(α + q)
-with q = k(x_t, x_t) − ‖v‖² (V2). The rows, T and the tiles are those of KONS, whose D is I here:
-see koco_stream.learners.kernel.newton_step. A row adds a row to T in O(t²), and a number to s.
+With LLᵀ = K + αI over the rows before x_t, Lv = k and Ls = y, this is ŷ = vᵀs·α/(α + q) with q =
+k(x_t, x_t) − ‖v‖² (V2). The rows, L and the tiles are those of KONS, whose D is I here: see
+koco_stream.learners.kernel.newton_step. A row adds a row to L, and a number to s.
 """
 
-import math
-
-from koco_stream.learners.kernel.base import kernel_of
+from koco_stream.learners.kernel.base import LEAST, count_doubt, held, kernel_of, note_step
 from koco_stream.learners.kernel.newton_step import (
     K,
     KernelNewtonStep,
@@ -21,11 +19,10 @@ from koco_stream.learners.kernel.newton_step import (
     State,
     V,
     add_sample,
-    apply_to_points,
     residual,
+    solve,
 )
 from koco_stream.learners.spec import ALPHA, KERNEL_SHAPE, SHARED, Public, loss_and_clip, real
-from koco_stream.losses import loses_digits
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import panel_dot
 from koco_stream.types import Array
@@ -33,12 +30,10 @@ from koco_stream.types import Array
 
 @inlined
 def inspect(params: Params, s: State, tile: Array, r: int, k_tt: float) -> tuple[float, float]:
-    """vᵀs and q for row r of the tile. Leaves k and v in the scratch."""
-    n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
-    for p in range(n):
-        k[p] = tile[s.sketch.rows[p], r]
-    apply_to_points(s.sketch, r, k, v)
-    return panel_dot(v, 0, s.a[S], 0, n), residual(n, v, k_tt, 0.0)
+    """vᵀs and q for row r of the tile. Leaves v in the scratch."""
+    n, v = int(s.sketch.n[()]), s.a[V]
+    solve(s.sketch, tile, r, s.a[K], v)
+    return panel_dot(v, 0, s.a[S], 0, n), residual(n, v, k_tt)
 
 
 @inlined
@@ -48,28 +43,30 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
     Does not learn.
     """
     f, q = inspect(params, s, tile, r, k_tt)
-    return f * (params.alpha / (params.alpha + q))
+    return f * (params.alpha / (params.alpha + max(q, 0.0)))
 
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ, or NaN
-    if the row is too large for the digits of later rounds.
-    """
+    """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ."""
     t = s.t[()] + 1
     s.t[()] = t
-    s.included[()] = k_tt != 0.0
+    s.included[()] = False
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
-    if loses_digits(k_tt / params.alpha, 1.0):
-        return math.nan
     f, q = inspect(params, s, tile, r, k_tt)
-    y_hat = f * (params.alpha / (params.alpha + q))
+    y_hat = f * (params.alpha / (params.alpha + max(q, 0.0)))
+    if not q > LEAST * k_tt:
+        s.doubtful_rounds[()] += 1
+        return held(y_hat, params.clip)
+    count_doubt(s, k_tt, y_hat, params.clip)
+    note_step(s, y, k_tt, params.alpha)
+    s.included[()] = True
     n = int(s.sketch.n[()])
-    pivot = add_sample(params, s.sketch, r, t, 1.0, s.a[V], q)
+    pivot = add_sample(params, s.sketch, t, 1.0, s.a[V], q)
     s.a[S, n] = (y - f) / pivot
     s.dictionary_size[()] = n + 1
-    return math.copysign(params.clip, y_hat) if abs(y_hat) > params.clip else y_hat
+    return held(y_hat, params.clip)
 
 
 class KAWV(KernelNewtonStep):
@@ -104,7 +101,6 @@ class KAWV(KernelNewtonStep):
 
     parameters = (*SHARED, ALPHA, *KERNEL_SHAPE)
     exact = True
-    numbers_version = 1
     step, forward = staticmethod(step), staticmethod(forward)
 
     def __init__(

@@ -6,9 +6,9 @@ Calandriello, Lazaric, Valko: Second-Order Kernel Online Convex Optimization wit
 (ICML 2017), Algorithm 2 and equation 4. Labels like K7 refer to docs/errata.md. KORS predicts
 nothing: in each round it decides whether the row joins the dictionary.
 
-The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖Tk‖²,
-where T = L⁻¹Sᵀ and LLᵀ = SᵀKS + γI. T is stored by columns. A point that joins adds a row to it in
-O(J²), so no matrix is ever factored again.
+The estimate is τ̃ = (1 ± ε) φᵀ(ΦSSᵀΦᵀ + φφᵀ + γI)⁻¹φ = (1 ± ε) q/(γ + q), with q = k(x, x) − ‖v‖²,
+where Lv = Sᵀk and LLᵀ = SᵀKS + γI. A point that joins adds a row to L, so no matrix is ever
+factored again.
 """
 
 import math
@@ -33,6 +33,7 @@ from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel.base import (
     NO_LIMIT,
     DictionaryLearner,
+    append_row,
     dictionary_cost,
     joined,
     kernel_of,
@@ -48,14 +49,15 @@ from koco_stream.learners.spec import (
     StreamSize,
     real,
 )
+from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, apply, panel_dot
+from koco_stream.numerics.llvm.point_panels import panel_dot, substitute
 from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.inputs import as_rows
 from koco_stream.types import Array
 
-K, V = range(2)  # lines of `a`: k, the kernel values of the row with the points, and v = Tk
+K, V, SK = range(3)  # lines of `a`: k, the kernel values of the row with the points; v; Sᵀk
 
 
 class Params(NamedTuple):
@@ -76,16 +78,17 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of KORS.
 
-    t: () rounds. seed: () of the coins. points: the dictionary. roots (room,): 1/√p̃ of each point.
-    T (panels, room, 16), by columns. a (2, room): scratch. inclusion_probability, included: () p̃_t
-    and z_t of the last round.
+    t: () rounds. doubtful_rounds: () how often, for KORS by itself. seed: () of the coins. points:
+    the dictionary. roots (room,): 1/√p̃ of each point. L (panels, room, 16), by columns. a (3,
+    room): scratch. inclusion_probability, included: () p̃_t and z_t of the last round.
     """
 
     t: Array
+    doubtful_rounds: Array
     seed: Array
     points: Points
     roots: Array
-    T: Array
+    L: Array
     a: Array
     inclusion_probability: Array
     included: Array
@@ -95,11 +98,12 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: an empty dictionary."""
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
         seed=np.array(seed, np.uint64),
         points=no_points(n_features),
         roots=np.zeros(FIRST_ROOM),
-        T=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((2, FIRST_ROOM)),
+        L=panels(FIRST_ROOM, FIRST_ROOM),
+        a=np.zeros((3, FIRST_ROOM)),
         inclusion_probability=np.zeros(()),
         included=np.zeros((), np.int64),
     )
@@ -108,11 +112,11 @@ def init(params: Params, n_features: int, seed: int) -> State:
 def enlarge(params: Params, s: State, features: int) -> State:
     """The same state with room for one more point that has `features` non-zeros."""
     points = grown(s.points, features)
-    room = points.norms.size
+    room = points.rounds.size
     return s._replace(
         points=points,
         roots=lengthened(s.roots, room),
-        T=enlarged(s.T, room, room),
+        L=enlarged(s.L, room, room),
         a=lengthened(s.a, room),
     )
 
@@ -130,10 +134,12 @@ def probability(params: Params, s: State, k_tt: float) -> float:
 
     The row's kernel values are in the scratch. Leaves v there. A full dictionary accepts no rows.
     """
-    n, k, v = int(s.points.n[()]), s.a[K], s.a[V]
+    n, v = int(s.points.n[()]), s.a[V]
     if n >= params.most:
         return 0.0
-    apply(s.T, True, 0, n, k, 0, v, 0)
+    for p in range(n):
+        s.a[SK, p] = s.roots[p] * s.a[K, p]
+    substitute(s.L, 0, n, s.a[SK], v)
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     return min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
 
@@ -156,34 +162,14 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
-    """Add this round's row to the dictionary with weight 1/p̃, p̃ its inclusion probability.
-
-    T, the inverse of the Cholesky factor of the leverage scores' matrix, gains the row −lᵀT/d and
-    1/d, where (l, d) is the factor's new row.
-    """
+    """Add this round's row to the dictionary with weight 1/p̃, p̃ its inclusion probability."""
     n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     pivot = math.sqrt(root * root * q + params.ridge)
-    add_row(s.T, n, v, -root / pivot, root / pivot, v, 0)
+    append_row(s.L, n, v, root, pivot)
     s.roots[n] = root
     add_point(s.points, idx, val, n2, s.t[()])
-
-
-@inlined
-def add_row(
-    matrix: Array, n: int, left: Array, factor: float, corner: float, sums: Array, known: int
-) -> None:
-    """Append row n to a lower triangular M stored by columns: factor·leftᵀM, then `corner`.
-
-    `sums` (known,) has leftᵀM for the first `known` rows of M.
-    """
-    for j in range(n):
-        total = sums[j] if j < known else 0.0
-        for i in range(max(j, known), n):
-            total += left[i] * matrix[i // BLOCK, j, i % BLOCK]
-        matrix[n // BLOCK, j, n % BLOCK] = factor * total
-    matrix[n // BLOCK, n, n % BLOCK] = corner
 
 
 def estimate_factor(q: Public) -> float:
@@ -205,6 +191,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns 0, or NaN if a kernel value overflowed.
     """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
+    s.doubtful_rounds[()] += k_tt > MOST_CLIPS * params.ridge
     if offer(params, s, k_tt):
         join(params, s, idx, val, k_tt, n2)
     return 0.0 * float(s.inclusion_probability[()])

@@ -6,15 +6,14 @@ Calandriello, Lazaric, Valko (ICML 2017), Algorithms 1 and 3. Labels like K4 ref
 docs/errata.md. KONS is the special case in which the sketch contains all points.
 
 The weights are w_t = A⁻¹ Σ_s c_s φ_s minus the projection, with coefficients on φ (K2, K3). With D
-= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI, T = L⁻¹D (stored by columns), v = Tk and s
-= L⁻¹q, q_i = ġ_i√η_i Σ_s k_is c_s: y̆ = (kᵀc − vᵀs)/α and φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α (K4). A point
-that joins adds a row to T and a number to s. KORS sees ġ_t√η_t φ_t (K5) and has a factor of its
-own.
+= diag(ġ_i√η_i) over the sketch's points, LLᵀ = DKD + αI and Lv = Dk: φᵀÃ⁻¹φ = (k(x, x) − ‖v‖²)/α,
+and y̆ is vᵀb with Lb = D⁻¹c over the sketch's points, plus (kᵀc − vᵀs)/α with Ls = DKc over the
+other rows (K4). A point that joins adds a row to L and numbers to b and s. KORS sees ġ_t√η_t φ_t
+(K5) and has a factor of its own.
 
 A round reads its kernel values from a tile (see koco_stream.kernels.earlier_rows), whose rows are
-those of the stream. T is read from memory once for all rows of a tile: Tk for the points that were
-there before them, and Tᵀv when the first of them joins. A round adds the points that have joined
-since, in the same order of sums.
+those of the stream. L is read from memory once for all rows of a tile, for the points that were
+there before them. A round adds the points that have joined since, in the same order of sums.
 """
 
 import math
@@ -28,41 +27,37 @@ from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.base import (
     EVERY_ROW,
+    LEAST,
     PLANNED_POINTS,
     SPARE,
     USUAL_POINTS,
+    append_row,
     capacity,
+    count_doubt,
+    held,
     kernel_of,
+    note_step,
     sampling_of,
 )
-from koco_stream.learners.kernel.kors import add_row, estimate_factor
+from koco_stream.learners.kernel.kors import estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loses_digits, loss_slope
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
     add_scaled,
-    apply,
-    apply_tile,
-    apply_transposed,
     panel_dot,
+    substitute,
+    substitute_tile,
 )
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# The lower limit of α·φᵀÃ⁻¹φ as a share of k(x, x), since rounding can make it vanish.
-LEAST = 1e-15
+# Lines of `a` (sketch's points): Dk, v, s, b. Lines of `b` (KORS's points): Dk, v.
+K, V, S, B = range(4)
 
-# Lines of `a` (sketch's points): k(x, x_p), v = Tk, s. Lines of `b` (KORS's points): k, v. Tables
-# of `ahead`: k, v, and Tᵀv.
-K, V, S = range(3)
-TV = 2
-
-# Entries of `marks`
-KNOWN, TRANSPOSED = range(2)
-
-FEWEST = 4  # rows of a tile for which reading T once for all is faster than for each
+FEWEST = 4  # rows of a tile for which reading L once for all is faster than for each
 
 
 class Params(NamedTuple):
@@ -87,32 +82,32 @@ class Samples(NamedTuple):
     """The points of a sampled dictionary.
 
     n: () points. rows (room,): their row numbers. scales (room,): ġ_p√η_p, for KORS times the
-    square root of the weight. positions (room,): theirs in the sketch. T (panels,
-    room, 16), by columns. Of the present tile, all empty before the first one: marks (2,): the
-    number of points before it, or 0 if nothing is computed for all its rows, and whether Tᵀv is;
-    ahead (3, room, 16): k, v and Tᵀv of its rows with these points; sums (room,): Tᵀv of one row.
+    square root of the weight. L (panels, room, 16), by columns. Of the present tile, empty before
+    the first one: known (1,): the number of points before it, or 0 if nothing is computed for all
+    its rows; ahead (room, 16): v of its rows with these points.
     """
 
     n: Array
     rows: Array
     scales: Array
-    positions: Array
-    T: Array
-    marks: Array
+    L: Array
+    known: Array
     ahead: Array
-    sums: Array
 
 
 class State(NamedTuple):
     """The state of KONS or Sketched-KONS.
 
-    t: () rounds. seed: () of the coins. history: the rows. c (room of rows,): coefficients. sums
-    (2, 16): Σ c_s k(x_s, x_r) over the rows before the block, over even s and over odd s. sketch,
-    kors: the dictionaries. a (3, room), b (2, room): scratch, see above. Of the last round, ()
-    each: inclusion_probability, included, in_kors (whether KORS took it), dictionary_size.
+    t: () rounds. doubtful_rounds: () how often. longest_step: () so far. seed: () of the coins.
+    history: the rows. c (room of rows,): coefficients of those that are not in the sketch. sums (2,
+    16): Σ c_s k(x_s, x_r) over the rows before the block, over even s and over odd s. sketch, kors:
+    the dictionaries. a (4, room), b (2, room): see above. Of the last round, () each:
+    inclusion_probability, included, in_kors (whether KORS took it), dictionary_size.
     """
 
     t: Array
+    doubtful_rounds: Array
+    longest_step: Array
     seed: Array
     history: History
     c: Array
@@ -131,13 +126,15 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: c = 0 and empty dictionaries."""
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
         seed=np.array(seed, np.uint64),
         history=no_rows(),
         c=np.zeros(0),
         sums=np.zeros((2, BLOCK)),
         sketch=_no_samples(),
         kors=_no_samples(),
-        a=np.zeros((3, FIRST_ROOM)),
+        a=np.zeros((4, FIRST_ROOM)),
         b=np.zeros((2, FIRST_ROOM)),
         inclusion_probability=np.zeros(()),
         included=np.zeros((), np.int64),
@@ -151,11 +148,9 @@ def _no_samples() -> Samples:
         n=np.zeros((), np.int64),
         rows=np.zeros(FIRST_ROOM, np.int64),
         scales=np.zeros(FIRST_ROOM),
-        positions=np.zeros(FIRST_ROOM, np.int64),
-        T=panels(FIRST_ROOM, FIRST_ROOM),
-        marks=np.zeros(0, np.int64),
-        ahead=np.zeros((3, 0, BLOCK)),
-        sums=np.zeros(0),
+        L=panels(FIRST_ROOM, FIRST_ROOM),
+        known=np.zeros(0, np.int64),
+        ahead=np.zeros((0, BLOCK)),
     )
 
 
@@ -179,14 +174,11 @@ def _enlarged(samples: Samples) -> Samples:
         samples = samples._replace(
             rows=lengthened(samples.rows, room),
             scales=lengthened(samples.scales, room),
-            positions=lengthened(samples.positions, room),
-            T=enlarged(samples.T, room, room),
+            L=enlarged(samples.L, room, room),
         )
-    if samples.sums.size == room:
+    if len(samples.ahead) == room:
         return samples
-    return samples._replace(
-        marks=np.zeros(2, np.int64), ahead=np.zeros((3, room, BLOCK)), sums=np.zeros(room)
-    )
+    return samples._replace(known=np.zeros(1, np.int64), ahead=np.zeros((room, BLOCK)))
 
 
 def joined(s: State) -> Array:
@@ -196,7 +188,7 @@ def joined(s: State) -> Array:
 
 @inlined
 def look_ahead(params: Params, s: State, tile: Array, rows: int) -> None:
-    """Compute k and v = Tk of all rows of the tile, of which there are `rows`, with the points."""
+    """Compute v of all rows of the tile, of which there are `rows`, with the points."""
     _look_ahead(s.sketch, tile, rows)
     if not params.exact:
         _look_ahead(s.kors, tile, rows)
@@ -205,22 +197,24 @@ def look_ahead(params: Params, s: State, tile: Array, rows: int) -> None:
 @inlined
 def _look_ahead(d: Samples, tile: Array, rows: int) -> None:
     n = int(d.n[()])
-    d.marks[KNOWN] = n if rows >= FEWEST else 0
-    d.marks[TRANSPOSED] = False
-    if d.marks[KNOWN] > 0:
+    d.known[0] = n if rows >= FEWEST else 0
+    if d.known[0] > 0:
         for p in range(n):
             for row in range(BLOCK):
-                d.ahead[K, p, row] = tile[d.rows[p], row]
-        apply_tile(d.T, n, d.ahead[K], d.ahead[V], d.ahead[TV])
+                d.ahead[p, row] = d.scales[p] * tile[d.rows[p], row]
+        substitute_tile(d.L, n, d.ahead)
 
 
 @inlined
-def apply_to_points(d: Samples, r: int, k: Array, v: Array) -> None:
-    """The product v = Tk for row r of the tile, whose kernel values with all points are in k."""
-    whole = int(d.marks[KNOWN] - d.marks[KNOWN] % BLOCK)  # points join the next panel
+def solve(d: Samples, tile: Array, r: int, k: Array, v: Array) -> None:
+    """Solve Lv = Dk for row r of the tile. Leaves Dk of the points that are new in it in k."""
+    n, known = int(d.n[()]), int(d.known[0])
+    whole = known - known % BLOCK  # points join the next panel
     for p in range(whole):
-        v[p] = d.ahead[V, p, r]
-    apply(d.T, True, whole, int(d.n[()]), k, 0, v, 0)
+        v[p] = d.ahead[p, r]
+    for p in range(whole, n):
+        k[p] = d.scales[p] * tile[d.rows[p], r]
+    substitute(d.L, whole, n, k, v)
 
 
 @inlined
@@ -239,13 +233,14 @@ def expansion(s: State, tile: Array, r: int, block: int) -> float:
 
 
 @inlined
-def breve(params: Params, s: State, tile: Array, r: int, kc: float) -> float:
-    """y̆ = (kᵀc − vᵀs)/α for row r of the tile (K4). Leaves k and v in the scratch."""
-    n, k, v = int(s.sketch.n[()]), s.a[K], s.a[V]
-    for p in range(n):
-        k[p] = tile[s.sketch.rows[p], r]
-    apply_to_points(s.sketch, r, k, v)
-    return (kc - panel_dot(v, 0, s.a[S], 0, n)) / params.alpha
+def breve(params: Params, s: State, tile: Array, r: int, block: int) -> tuple[float, float]:
+    """y̆ for row r of the tile, whose block begins at row `block`, and what of it comes from rows
+    that are not in the sketch (K4). Leaves v in the scratch.
+    """
+    n, v = int(s.sketch.n[()]), s.a[V]
+    solve(s.sketch, tile, r, s.a[K], v)
+    others = (expansion(s, tile, r, block) - panel_dot(v, 0, s.a[S], 0, n)) / params.alpha
+    return panel_dot(v, 0, s.a[B], 0, n) + others, others
 
 
 @inlined
@@ -254,13 +249,13 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
     Does not learn.
     """
-    return breve(params, s, tile, r, expansion(s, tile, r, block))
+    return breve(params, s, tile, r, block)[0]
 
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
     """One round of Algorithm 3 on row r of the tile, with label y. Updates `s`; returns the
-    prediction ỹ, or NaN if the step loses the digits of later rounds.
+    prediction ỹ.
     """
     t = s.t[()] + 1
     s.t[()] = t
@@ -270,104 +265,80 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         return 0.0  # φ = 0: the row has no effect
 
     # Lines 4 to 7: ỹ = y̆ − h(y̆).
-    kc = expansion(s, tile, r, block)
-    y_hat = breve(params, s, tile, r, kc)
-    q = residual(s.sketch.n[()], s.a[V], k_tt, LEAST * k_tt)
-    projected = 0.0  # h/(φᵀÃ⁻¹φ)
-    if abs(y_hat) > params.clip:
-        held = math.copysign(params.clip, y_hat)
-        projected, y_hat = (y_hat - held) * params.alpha / q, held
+    y_breve, others = breve(params, s, tile, r, block)
+    y_hat = held(y_breve, params.clip)
+    q = residual(s.sketch.n[()], s.a[V], k_tt)
+    if not q > LEAST * k_tt:
+        s.doubtful_rounds[()] += 1
+        return y_hat
+    count_doubt(s, k_tt, y_breve, params.clip)
     slope = loss_slope(params.loss, y_hat, y)
-    if loses_digits(slope * k_tt / params.alpha, params.clip):
-        return math.nan
+    note_step(s, slope, k_tt, params.alpha)
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 
-    # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ).
-    joins = params.exact or sampled(params, s, r, t, g, k_tt)
+    # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ), with h/(φᵀÃ⁻¹φ) = (y̆ − ỹ)α/q.
+    joins = params.exact or sampled(params, s, tile, r, t, g, k_tt)
     s.included[()] = joins
-    c = (eta * slope * slope * y_hat if joins else 0.0) - slope - projected
-    # c_t ← c and s ← s + v c
-    s.c[t - 1] = c
-    add_scaled(c, s.a[V], 0, s.a[S], 0, int(s.sketch.n[()]))
-    if joins and g != 0.0:  # a zero gradient adds nothing and no point
-        update_sketch(params, s, r, t, g, kc + k_tt * c, q)
+    n = int(s.sketch.n[()])
+    if joins and g * g > 0.0:  # a zero gradient adds nothing and no point
+        pivot = add_sample(params, s.sketch, t, g, s.a[V], q)
+        s.a[S, n] = params.alpha * g * others / pivot
+        s.a[B, n] = (g * others - slope / g) / pivot - (y_breve - y_hat) * pivot / (q * g)
+        s.dictionary_size[()] = n + 1
+    else:
+        s.c[t - 1] = -slope - (y_breve - y_hat) * params.alpha / q
+        add_scaled(s.c[t - 1], s.a[V], 0, s.a[S], 0, n)
     return y_hat
 
 
 @inlined
-def residual(n: int, v: Array, k_tt: float, least: float) -> float:
-    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ, but at least `least`, where v = Tk over n points."""
-    return max(k_tt - panel_dot(v, 0, v, 0, n), least)
+def residual(n: int, v: Array, k_tt: float) -> float:
+    """k(x, x) − ‖v‖² = α·φᵀÃ⁻¹φ over n points."""
+    return k_tt - panel_dot(v, 0, v, 0, n)
 
 
 @inlined
-def sampled(params: Params, s: State, r: int, t: int, g: float, k_tt: float) -> bool:
+def sampled(params: Params, s: State, tile: Array, r: int, t: int, g: float, k_tt: float) -> bool:
     """Whether row r of the tile, that of round t, joins the sketch (lines 8 to 10 of Algorithm 3).
 
     One coin decides for the sketch and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5,
     equation 4).
     """
-    n, k, v = int(s.kors.n[()]), s.b[K], s.b[V]
-    for j in range(n):
-        k[j] = s.a[K, s.kors.positions[j]]
-    apply_to_points(s.kors, r, k, v)
-    q = residual(n, v, k_tt, 0.0)
+    v = s.b[V]
+    solve(s.kors, tile, r, s.b[K], v)
+    q = max(residual(s.kors.n[()], v, k_tt), 0.0)
     share = g * g * q / (params.alpha + g * g * q)
     p = min(params.beta * params.factor * share, 1.0)
     coin = uniform(s.seed[()], t)
     s.inclusion_probability[()] = max(p, params.floor)
     s.in_kors[()] = coin < p
     if coin < p:  # with the weight 1/p; the row is the sketch's next point too
-        add_sample(params, s.kors, r, t, g / math.sqrt(p), v, q)
-        s.kors.positions[n] = s.sketch.n[()]
+        add_sample(params, s.kors, t, g / math.sqrt(p), v, q)
     return coin < max(p, params.floor)
 
 
 @inlined
-def add_sample(
-    params: Params, d: Samples, r: int, t: int, scale: float, v: Array, q: float
-) -> float:
-    """Add row r of the tile, that of round t, to a dictionary, whose T gains a row. Returns the
-    pivot of L.
-    """
-    n, known = int(d.n[()]), int(d.marks[KNOWN])
-    if known > 0 and not d.marks[TRANSPOSED]:  # the first of the tile that joins: T has not changed
-        apply_transposed(d.T, known, d.ahead[V], d.ahead[TV])
-        d.marks[TRANSPOSED] = True
-    for p in range(known):
-        d.sums[p] = d.ahead[TV, p, r]
+def add_sample(params: Params, d: Samples, t: int, scale: float, v: Array, q: float) -> float:
+    """Add the row of round t to a dictionary, whose L gains a row. Returns the pivot of L."""
+    n = int(d.n[()])
     pivot = math.sqrt(scale * scale * q + params.alpha)
-    add_row(d.T, n, v, -scale / pivot, scale / pivot, d.sums, known)
+    append_row(d.L, n, v, scale, pivot)
     d.rows[n] = t - 1
     d.scales[n] = scale
     d.n[()] = n + 1
     return pivot
 
 
-@inlined
-def update_sketch(params: Params, s: State, r: int, t: int, g: float, kc: float, q: float) -> None:
-    """Update the sketch, Ã ← Ã + z η g gᵀ (line 11), where kᵀc includes the c of this round."""
-    n, v = int(s.sketch.n[()]), s.a[V]
-    pivot = add_sample(params, s.sketch, r, t, g, v, q)
-    s.a[S, n] = g * (kc - panel_dot(v, 0, s.a[S], 0, n)) / pivot
-    s.dictionary_size[()] = n + 1
-
-
-def a_round(growth: Growth, rounds: int) -> float:
-    """The mean time of a round in nanoseconds, as measured for 500 to 8,000 points.
-
-    T is read once for sixteen rows, and again for all of them if any joins.
-    """
-    joining = 1.0 - (1.0 - min(growth.last / max(rounds, 1), 1.0)) ** BLOCK
-    return growth.a_round(lambda points: 500.0 + 3.0 * points + 0.055 * (1 + joining) * points**2)
+def a_round(growth: Growth) -> float:
+    """The mean time of a round in nanoseconds, as measured for 500 to 4,000 points."""
+    return growth.a_round(lambda points: 500.0 + 3.0 * points + 0.05 * points**2)
 
 
 class KernelNewtonStep(SharedKernelLearner):
     """The base of KONS, where all points join the sketch, and Sketched-KONS, where some do."""
 
     exact: ClassVar[bool]
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     with_room, joined = staticmethod(with_room), staticmethod(joined)
     look_ahead = staticmethod(look_ahead)
@@ -390,15 +361,13 @@ class KernelNewtonStep(SharedKernelLearner):
         T, shared = size.rounds, kernel_values(q, size, size.rounds / 2)
         if cls.exact:
             growth = Growth((0.0, float(T)), (0.0, float(T)))
-            return Cost(
-                2 * T + 3 * (T + 16) ** 2 + 128 * T, a_round(growth, T) + 0.15 * T / 2, shared
-            )
+            return Cost(2 * T + 3 * (T + 16) ** 2 + 128 * T, a_round(growth) + 0.15 * T / 2, shared)
         floor = real(q, "sampling_floor")
         growth = size.growth or Growth.assumed(T, min(T, USUAL_POINTS + floor * T / 2))
         most = SPARE * growth.last if size.growth else max(PLANNED_POINTS, 1.2 * floor * T)
         n = capacity(min(T, int(most) + BLOCK))
         # KORS's dictionary, too, is as large as the sketch only if no other rows join.
-        ns = a_round(growth, T) * (1.0 if floor > 0.0 else 2.0) + 0.15 * T / 2
+        ns = a_round(growth) * (1.0 if floor > 0.0 else 2.0) + 0.15 * T / 2
         return Cost(2 * T + int(2.5 * n * n) + 128 * n, ns, shared)
 
     @classmethod

@@ -177,7 +177,7 @@ def make_map(params: Params, s: State) -> None:
         i = largest_of(values)
         value = values[i]
         values[i] = 0.0
-        if value > NO_FEATURE * largest:
+        if not value <= NO_FEATURE * largest:  # NaN is seen in the next prediction
             root = math.sqrt(value)
             for j in range(n):
                 s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)
@@ -295,7 +295,7 @@ class NOGD(DictionaryLearner):
         room, rank_room = room_for(budget), room_for(rank)
         # Twice, since the old and the new arrays both exist while the points' lines grow.
         lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
-        points = 2 * points_floats(budget, lines, size.d) + 4 * room
+        points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room
         mapping = 0.1 * budget * rank_room + 3.0 * budget**3 / max(size.rounds, 1)
         return Cost(
             points + room * (room + rank_room + 3) + 2 * rank_room + 64,

@@ -4,22 +4,22 @@ Li, Liao: Nearly optimal algorithms with sublinear computational complexity for 
 regression (ICML 2023). Labels like N1 refer to docs/errata.md.
 """
 
-from dataclasses import replace
-
 from koco_stream.learners.growth import Sampling
-from koco_stream.learners.kernel.con_kons import CONKONS, THRESHOLD
-from koco_stream.learners.kernel.pros_n_kons import Params
+from koco_stream.learners.kernel.base import sampling_of
+from koco_stream.learners.kernel.pros_n_kons import PROSNKONS, Params
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
     CURVATURE_SCHEDULE,
     KERNEL_SHAPE,
     SHARED,
+    Parameter,
     Public,
+    real,
 )
 
 
-class NONSALD(CONKONS):
+class NONSALD(PROSNKONS):
     """Newton steps in the span of the rows that are not nearly in the span of those before them.
 
     A row joins if k(x, x) − k_IᵀK_I⁻¹k_I > threshold·k(x, x). It keeps its solution when a point
@@ -65,13 +65,19 @@ class NONSALD(CONKONS):
     parameters = (
         *SHARED,
         ALPHA,
-        replace(THRESHOLD, matters_if=None, later=False),
+        Parameter(
+            "threshold",
+            float,
+            "the share of k(x, x) outside the span of the dictionary above which a row joins it",
+            low=1e-6,
+            high=0.99,
+        ),
         CURVATURE,
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,
     )
     curvature_share = 1.0
-    numbers_version = 1
+    restart = always_stochastic = False
 
     def __init__(
         self,
@@ -92,13 +98,14 @@ class NONSALD(CONKONS):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """Those of CON-KONS with this threshold."""
-        return super().to_params(_of_con_kons(q))
+        """The parameters of the compiled step, of which those of KORS are not used."""
+        return super().to_params({**PROSNKONS.defaults(), **q})
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
         """What decides whether rows join the dictionary: the threshold."""
-        return super().sampling(_of_con_kons(q))
+        threshold = real(q, "threshold")
+        return sampling_of(q, threshold / 2.0, 1.0)._replace(threshold=threshold)
 
     @classmethod
     def usual_curvature(cls, loss: str, clip: float) -> float:
@@ -106,8 +113,3 @@ class NONSALD(CONKONS):
         if loss != "squared":
             return super().usual_curvature(loss, clip)
         return 1.0 / (4.0 * clip * clip + 4.0)
-
-
-def _of_con_kons(q: Public) -> Public:
-    """The parameters of the CON-KONS that has the same points and keeps the same."""
-    return {**CONKONS.defaults(), **q, "dictionary": "ald"}

@@ -10,14 +10,13 @@ A round reads its kernel values from a tile (see koco_stream.kernels.earlier_row
 those of the stream.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import kernel_of
+from koco_stream.learners.kernel.base import held, kernel_of
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import (
     BUDGET,
@@ -34,7 +33,7 @@ from koco_stream.learners.spec import (
     schedule_of,
     whole,
 )
-from koco_stream.losses import CONSTANT, HINGE, loses_digits, loss_slope, step_at
+from koco_stream.losses import CONSTANT, HINGE, NO_DIFFERENCE, loss_slope, step_at
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
@@ -116,10 +115,8 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y.
-
-    Updates `s`; returns the truncated prediction, or NaN if the step loses the digits of later
-    rounds.
+    """One round on row r of the tile, with label y. Updates `s`; returns the truncated
+    prediction.
     """
     row = int(s.t[()])
     s.t[()] = row + 1
@@ -129,15 +126,14 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     if s.steps.size:
         s.steps[0] += 1
         eta = step_at(eta, params.schedule, s.steps[0])
-    y_hat = min(max(forward(params, s, tile, r, block, k_tt), -params.clip), params.clip)
+    y_hat = held(forward(params, s, tile, r, block, k_tt), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
-        wrong = y * y_hat <= s.margin[()]
+        rho = s.margin[()]
+        wrong = y * y_hat - rho <= NO_DIFFERENCE * (abs(y_hat) + abs(rho))
         slope = -y if wrong else 0.0
         s.margin[()] += eta * (params.tube - wrong)
     else:
         slope = loss_slope(params.loss, y_hat, y)
-    if loses_digits(eta * slope * k_tt, params.clip):
-        return math.nan
     n = int(s.dictionary_size[()])
     for p in range(n):
         s.a[A, p] *= 1.0 - eta * params.regularisation
@@ -205,7 +201,6 @@ class NORMA(SharedKernelLearner):
             matters_if=("loss", ("hinge",)),
         ),
     )
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     first_row = staticmethod(first_row)
 

@@ -1,13 +1,34 @@
-"""PKAWV: the kernel ridge forecaster in a fixed or growing span. Its step is in ridge_forms.py."""
+"""PKAWV: kernel ridge regression in the span of KORS's dictionary, over all past rows.
 
-from typing import Any
+Jézéquel, Gaillard, Rudi: Efficient online learning with kernels for adversarial large scale
+problems (NeurIPS 2019). Labels like V3 refer to docs/errata.md. In round t the prediction is f(x_t)
+of the f in the dictionary's span with the least Σ_{s<t} (f(x_s) − y_s)² + f(x_t)² + α‖f‖².
 
+The embedding is φ̃ = L⁻¹k with LLᵀ = K_I + ρ diag K_I (V4). With A = αI + Σ_{s<t} φ̃_sφ̃_sᵀ and ω =
+A⁻¹ Σ_{s<t} y_sφ̃_s, this is ŷ = φ̃ᵀω/(1 + φ̃ᵀA⁻¹φ̃). A⁻¹ is stored: a round takes O(J²) for J points.
+A row that joins does so before its prediction (V3). It adds a coordinate z_s to all past rows, in
+O(t(J + s)). With c = A⁻¹ Σ z_sφ̃_s and S = α(1 + ‖c‖²) + Σ (z_s − cᵀφ̃_s)², a sum of positive terms,
+A⁻¹ gains (c, −1)(c, −1)ᵀ/S, and ω gains −γ(c, −1) with γ = Σ y_s (z_s − cᵀφ̃_s)/S.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.kernels import past_rows
+from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
+from koco_stream.kernels.past_rows import PastRows
 from koco_stream.learners.growth import Sampling
-from koco_stream.learners.kernel import kors, ridge_forms, ridge_step, taylor_ridge
+from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
+    append_row,
+    count_doubt,
     dictionary_cost,
+    held,
     joined,
+    note_step,
     past_rows_cost,
 )
 from koco_stream.learners.spec import (
@@ -21,11 +42,177 @@ from koco_stream.learners.spec import (
     loss_and_clip,
     real,
 )
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.llvm.point_panels import (
+    BLOCK,
+    add_scaled,
+    apply,
+    panel_dot,
+    substitute,
+    subtract_outer,
+)
+from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
+
+PHI, U, OMEGA, SUMS, C = range(5)  # lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1)
+JITTER = 1e-12  # ρ, the share of k(x, x) that is added to a point's diagonal entry of K_I (V4)
+
+
+class Params(NamedTuple):
+    """loss: of the measured loss. clip: C. alpha: α. kors: KORS's parameters."""
+
+    loss: int
+    clip: float
+    alpha: float
+    kors: kors.Params
+
+
+class State(NamedTuple):
+    """kors: the dictionary's state. past: the rows so far. L, inverse (panels, room, 16): L by
+    columns, and A⁻¹. a (5, room + 16): see above; a row to predict may need one more coordinate.
+    doubtful_rounds: () how often. longest_step: () so far.
+    """
+
+    kors: kors.State
+    past: PastRows
+    L: Array
+    inverse: Array
+    a: Array
+    doubtful_rounds: Array
+    longest_step: Array
+
+
+def init(params: Params, n_features: int, seed: int) -> State:
+    """The initial state: an empty dictionary and no rows."""
+    return State(
+        kors=kors.init(params.kors, n_features, seed),
+        past=past_rows.no_past(n_features),
+        L=panels(FIRST_ROOM, FIRST_ROOM),
+        inverse=panels(FIRST_ROOM, FIRST_ROOM),
+        a=np.zeros((5, FIRST_ROOM + BLOCK)),
+        doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
+    )
+
+
+def enlarge(params: Params, s: State, features: int) -> State:
+    """The same state with room for one more row, and point, with `features` non-zeros."""
+    room = s.kors.a.shape[1]
+    if kors.full(params.kors, s.kors, features):
+        inner = kors.enlarge(params.kors, s.kors, features)
+        room = inner.a.shape[1]
+        L, inverse = enlarged(s.L, room, room), enlarged(s.inverse, room, room)
+        s = s._replace(kors=inner, L=L, inverse=inverse, a=lengthened(s.a, room + BLOCK))
+    return s._replace(past=past_rows.more_past(s.past, features, room))
+
+
+@inlined
+def full(params: Params, s: State, features: int) -> bool:
+    """Whether the next round may lack room for a row with `features` non-zeros."""
+    kors_lacks = kors.full(params.kors, s.kors, features)
+    return bool(kors_lacks or past_rows.lacks_past(s.past, features))
+
+
+class Row(NamedTuple):
+    """What is known of a row before its prediction: ωᵀφ̃ and φ̃ᵀA⁻¹φ̃, the number n of its
+    coordinates, and if it joins, the pivot of K_I, S and γ.
+    """
+
+    f: float
+    spread: float
+    n: int
+    pivot: float
+    S: float
+    gain: float
+
+
+@inlined
+def inspect(
+    params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float, joins: bool
+) -> Row:
+    """What is known of the row (idx, val), in the span that it enlarges if it joins.
+
+    The row's kernel values and φ̃ are in the scratch. Leaves φ̃, A⁻¹φ̃ and (c, −1) there, and the
+    coordinate that it adds to past rows.
+    """
+    n, phi, u, omega, c = int(s.kors.points.n[()]), s.a[PHI], s.a[U], s.a[OMEGA], s.a[C]
+    apply(s.inverse, n, phi, 0, u, 0)
+    f = panel_dot(omega, 0, phi, 0, n)
+    if not joins:
+        return Row(f, panel_dot(phi, 0, u, 0, n), n, 0.0, params.alpha, 0.0)
+    rest = max(k_tt - panel_dot(phi, 0, phi, 0, n), 0.0)
+    pivot = math.sqrt(rest + JITTER * k_tt)
+    past_rows.kernel_values(s.past, params.kors.kernel, idx, val, n2)
+    past_rows.new_coordinates(s.past, phi, n, pivot, s.a[SUMS])
+    apply(s.inverse, n, s.a[SUMS], 0, c, 0)
+    squares, products = past_rows.unexplained(s.past, c, n)
+    S = params.alpha * (1.0 + panel_dot(c, 0, c, 0, n)) + squares
+    phi[n], c[n], u[n] = rest / pivot, -1.0, 0.0
+    along = panel_dot(c, 0, phi, 0, n + 1)
+    add_scaled(along / S, c, 0, u, 0, n + 1)
+    gain = products / S
+    return Row(f - gain * along, panel_dot(phi, 0, u, 0, n + 1), n + 1, pivot, S, gain)
+
+
+@inlined
+def embedded(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
+    """k(x, x) and ‖x‖² of the row x = (idx, val). Leaves its kernel values and φ̃ in the scratch."""
+    k = s.kors.a[kors.K]
+    k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
+    substitute(s.L, 0, int(s.kors.points.n[()]), k, s.a[PHI])
+    return k_tt, n2
+
+
+@jit
+def forward(params: Params, s: State, idx: Array, val: Array) -> float:
+    """The prediction for the row (idx, val) in the next round, with the coin of that round, before
+    it is truncated to [−C, C]. Does not learn.
+    """
+    k_tt, n2 = embedded(params, s, idx, val)
+    coin = uniform(s.kors.seed[()], s.kors.t[()] + 1)
+    row = inspect(params, s, idx, val, k_tt, n2, coin < kors.probability(params.kors, s.kors, k_tt))
+    return row.f / (1.0 + row.spread)
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    k_tt, n2 = embedded(params, s, idx, val)
+    joins = kors.offer(params.kors, s.kors, k_tt)
+    if k_tt == 0.0:
+        return 0.0  # φ = 0: the row has no effect
+    row = inspect(params, s, idx, val, k_tt, n2, joins)
+    y_hat = row.f / (1.0 + row.spread)
+    count_doubt(s, k_tt, y_hat, params.clip)
+    note_step(s, y, k_tt, params.alpha)
+    if joins:
+        enter(params, s, row)
+        kors.join(params.kors, s.kors, idx, val, k_tt, n2)
+    subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
+    add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
+    past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
+    return held(y_hat, params.clip) if s.kors.inclusion_probability[()] >= 0.0 else math.nan
+
+
+@inlined
+def enter(params: Params, s: State, row: Row) -> None:
+    """Add the coordinate of this round's row to the embedding, A⁻¹, ω and the past rows."""
+    append_row(s.L, row.n - 1, s.a[PHI], 1.0, row.pivot)
+    subtract_outer(s.inverse, row.n, -1.0 / row.S, s.a[C], 0)
+    add_scaled(-row.gain, s.a[C], 0, s.a[OMEGA], 0, row.n)
+    past_rows.keep_new_coordinates(s.past, row.n - 1)
+
+
+@jit
+def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
+    """Compute the embedding φ̃ of the row (idx, val) into `out`, (J,)."""
+    embedded(params, s, idx, val)
+    for p in range(out.size):
+        out[p] = s.a[PHI, p]
 
 
 class PKAWV(DictionaryLearner):
-    """The kernel ridge forecaster in the span of KORS's dictionary, or over Taylor features.
+    """The kernel ridge forecaster in the span of KORS's dictionary.
 
     It learns by least squares with ridge α from all rows so far, and adds this round's row with the
     label 0 before it predicts. A round takes O(J²), one in which a point joins O(t(J + s)).
@@ -42,11 +229,6 @@ class PKAWV(DictionaryLearner):
         ε, the accuracy of KORS's leverage score estimates.
     estimate : {"icml", "poster"}
         The estimate's factor: 1 + ε or 1 − ε.
-    dictionary : {"kors", "taylor"}
-        "taylor": fixed Taylor features of a Gaussian kernel instead of KORS's dictionary, for at
-        most 5 features. Nothing is random then.
-    taylor_degree : int
-        M, their largest degree: there are (d + M choose M), at most 4096.
     kernel : {"gaussian", "polynomial", "linear"}
         The kernel.
     bandwidth : float
@@ -69,14 +251,14 @@ class PKAWV(DictionaryLearner):
 
     Notes
     -----
-    PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019), with KORS's dictionary or Taylor features.
+    PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019).
     """
 
-    parameters = (*SHARED, ALPHA, *SAMPLING, *taylor_ridge.TAYLOR, *KERNEL_SHAPE)
-    init, step = staticmethod(ridge_forms.init), staticmethod(ridge_forms.step)
-    forward, embed = staticmethod(ridge_forms.forward), staticmethod(ridge_forms.embed)
-    grows, full, enlarge = True, staticmethod(ridge_forms.full), staticmethod(ridge_forms.enlarge)
-    joined = staticmethod(joined)
+    parameters = (*SHARED, ALPHA, *SAMPLING, *KERNEL_SHAPE)
+    always_stochastic = True
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+    joined, embed = staticmethod(joined), staticmethod(embed)
 
     def __init__(
         self,
@@ -86,8 +268,6 @@ class PKAWV(DictionaryLearner):
         beta: float = 1.0,
         epsilon: float = 0.5,
         estimate: str = "icml",
-        dictionary: str = "kors",
-        taylor_degree: int = taylor_ridge.USUAL_DEGREE,
         kernel: str = "gaussian",
         bandwidth: float = 1.0,
         degree: int = 2,
@@ -99,52 +279,21 @@ class PKAWV(DictionaryLearner):
         self._keep(locals())
 
     @classmethod
-    def to_params(cls, q: Public) -> ridge_forms.Params:
+    def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        shared, degree = loss_and_clip(q), taylor_ridge.degree_of(q)
-        ridge = ridge_step.Params(**shared, alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
-        return ridge_forms.Params(**shared, degree=degree, ridge=ridge)
+        return Params(**loss_and_clip(q), alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
 
     @classmethod
-    def refilled(cls, reduced: Public) -> Public:
-        """All parameters in order. Raises `WrongInput` for Taylor features of another kernel."""
-        public = super().refilled(reduced)
-        taylor_ridge.has_taylor(public)
-        return public
-
-    @classmethod
-    def irrelevant(cls, q: Public) -> set[str]:
-        """As for others, and what KORS has if it is not there."""
-        return super().irrelevant(q) | (
-            {p.name for p in SAMPLING} if taylor_ridge.has_taylor(q) else set()
-        )
-
-    @classmethod
-    def stochastic(cls, q: Public) -> bool:
-        """Whether KORS draws coins."""
-        return not taylor_ridge.has_taylor(q)
-
-    @classmethod
-    def check_features(cls, q: Public, d: int) -> None:
-        """Raise `WrongInput` if Taylor features of so many cannot be made."""
-        taylor_ridge.check_taylor(d, taylor_ridge.degree_of(q))
-
-    @classmethod
-    def sampling(cls, q: Public) -> Sampling | None:
-        """What decides whether rows join the dictionary: that of its KORS, if it has one."""
-        return None if taylor_ridge.has_taylor(q) else kors.KORS.sampling(q)
+    def sampling(cls, q: Public) -> Sampling:
+        """What decides whether rows join the dictionary: that of its KORS."""
+        return kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
         """The approximate cost of a run on a stream of this size, for the planner."""
-        if taylor_ridge.has_taylor(q):
-            return taylor_ridge.taylor_cost(q, size.d)
         points, rows = dictionary_cost(q, size, 3), past_rows_cost(size)
         return Cost(points.floats + rows.floats, points.nanoseconds + rows.nanoseconds)
 
     def features(self, X: Any) -> Array:
-        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: see P3. Or
-        their Taylor features (n, r).
-        """
-        s = self._state
-        return self._embedded(X, int(s.kors.points.n) or s.taylor.features.parents.size)
+        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: see P3."""
+        return self._embedded(X, int(self._state.kors.points.n))

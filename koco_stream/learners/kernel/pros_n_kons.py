@@ -9,8 +9,8 @@ Calandriello, Lazaric, Valko: Efficient Second-Order Online Kernel Learning with
 PROS-N-KONS and B-KONS restart from ω = 0, A = αI; CON-KONS keeps both, or keeps ω and resets A to
 αI.
 
-The embedding is φ̃ = Wk with W = L⁻¹, LLᵀ = K_I (P3). W is lower triangular, so a point that joins
-adds a coordinate and leaves the others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
+The embedding is Lφ̃ = k with LLᵀ = K_I (P3). L is lower triangular, so a point that joins adds a
+coordinate and leaves the others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
 0), A ← diag(A, α). A⁻¹ is stored, which takes one product and one rank-one update per round.
 """
 
@@ -29,7 +29,16 @@ from koco_stream.kernels.dictionary import (
 )
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined, sampling_of
+from koco_stream.learners.kernel.base import (
+    LEAST,
+    DictionaryLearner,
+    append_row,
+    count_doubt,
+    dictionary_cost,
+    held,
+    joined,
+    note_step,
+)
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -44,18 +53,19 @@ from koco_stream.learners.spec import (
     newton_params,
     real,
 )
-from koco_stream.losses import curvature_at, loses_digits, loss_slope
+from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
     add_scaled,
     apply,
     panel_dot,
+    substitute,
     subtract_outer,
 )
 from koco_stream.types import Array
 
-PHI, U, OMEGA = range(3)  # lines of `a`: φ̃ = Wk, u = A⁻¹φ̃, ω
+PHI, U, OMEGA = range(3)  # lines of `a`: φ̃, u = A⁻¹φ̃, ω
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
 
@@ -82,25 +92,29 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. W, inverse (panels, room, 16): W by columns, and A⁻¹. a (3, room):
-    φ̃, A⁻¹φ̃, ω. restarts: () the number of restarts.
+    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (3, room):
+    φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far.
     """
 
     kors: kors.State
-    W: Array
+    L: Array
     inverse: Array
     a: Array
     restarts: Array
+    doubtful_rounds: Array
+    longest_step: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: an empty dictionary and ω = 0."""
     return State(
         kors=kors.init(params.kors, n_features, seed),
-        W=panels(FIRST_ROOM, FIRST_ROOM),
+        L=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((3, FIRST_ROOM)),
         restarts=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
+        longest_step=np.zeros(()),
     )
 
 
@@ -110,7 +124,7 @@ def enlarge(params: Params, s: State, features: int) -> State:
     room = inner.a.shape[1]
     return s._replace(
         kors=inner,
-        W=enlarged(s.W, room, room),
+        L=enlarged(s.L, room, room),
         inverse=enlarged(s.inverse, room, room),
         a=lengthened(s.a, room),
     )
@@ -130,7 +144,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
-    apply(s.W, True, 0, n, k, 0, phi, 0)
+    substitute(s.L, 0, n, k, phi)
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
@@ -145,39 +159,39 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of the poster's algorithm on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ỹ, or NaN if the step loses the digits of later rounds.
+    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns
+    the prediction ỹ.
     """
-    n, C = int(s.kors.points.n[()]), params.clip
+    n = int(s.kors.points.n[()])
     phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
     z, k_tt, n2 = inspect(params, s, idx, val)
     joins = offer(params, s, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
-    apply(s.inverse, False, 0, n, phi, 0, u, 0)
-    xAx = panel_dot(phi, 0, u, 0, n)
-    along = 0.0  # ω changes by this multiple of A⁻¹φ̃
-    if abs(z) > C:
-        along = -(z - math.copysign(C, z)) / xAx
-        z = math.copysign(C, z)
+    apply(s.inverse, n, phi, 0, u, 0)
+    xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
+    y_hat = held(z, params.clip)
+    count_doubt(s, n2_phi, z, params.clip)
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
-    slope = loss_slope(params.loss, z, y)
-    if loses_digits(slope * k_tt / params.alpha, C):
-        return math.nan
-    c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
-    shrink = 1.0 / (1.0 + c2 * xAx)
-    if not (joins and params.restart):  # a restart would discard the update
-        subtract_outer(s.inverse, n, c2 * shrink, u, 0)
-        add_scaled(along - slope * shrink, u, 0, omega, 0, n)
+    if xAx >= LEAST * n2_phi / params.alpha:
+        along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
+        slope = loss_slope(params.loss, y_hat, y)
+        note_step(s, slope, n2_phi, params.alpha)
+        c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
+        shrink = 1.0 / (1.0 + c2 * xAx)
+        if not (joins and params.restart):  # a restart would discard the update
+            subtract_outer(s.inverse, n, c2 * shrink, u, 0)
+            add_scaled(along - slope * shrink, u, 0, omega, 0, n)
+    else:  # rounding is all that is left of Ã⁻¹ along φ̃: nothing can be learnt
+        s.doubtful_rounds[()] += 1
     if joins:
         enter(params, s, k_tt)
         if params.threshold > 0.0:
             add_point(s.kors.points, idx, val, n2, s.kors.t[()])
         else:
             kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    return z
+    return y_hat if s.kors.inclusion_probability[()] >= 0.0 else math.nan
 
 
 @inlined
@@ -195,17 +209,15 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
-    """Add a coordinate for this round's row to the embedding, used from the next round on.
-
-    W gains the row −φ̃ᵀW/d and 1/d, where d is its pivot.
-    """
+    """Add a coordinate for this round's row to the embedding, used from the next round on."""
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
         pivot = math.sqrt(pivot2)
-        kors.add_row(s.W, n, phi, -1.0 / pivot, 1.0 / pivot, phi, 0)
+        append_row(s.L, n, phi, 1.0, pivot)
     if params.restart:
         s.restarts[()] += 1
+        s.longest_step[()] = 0.0
         s.a[OMEGA, :n] = 0.0
     if params.forget:
         for i in range(n):
@@ -278,7 +290,6 @@ class PROSNKONS(DictionaryLearner):
     curvature_share = 0.5
     restart: ClassVar[bool] = True
     always_stochastic = True
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined, embed = staticmethod(joined), staticmethod(embed)
@@ -309,18 +320,15 @@ class PROSNKONS(DictionaryLearner):
         return Params(
             **newton_params(q),
             restart=cls.restart,
-            forget=cls.restart or q["carry"] == "weights",
-            threshold=real(q, "threshold") if q.get("dictionary") == "ald" else 0.0,
+            forget=cls.restart or q.get("carry") == "weights",
+            threshold=real(q, "threshold") if "threshold" in q else 0.0,
             kors=kors.KORS.to_params(q),
         )
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: that of its KORS, or the threshold."""
-        if q.get("dictionary") != "ald":
-            return kors.KORS.sampling(q)
-        threshold = real(q, "threshold")
-        return sampling_of(q, threshold / 2.0, 1.0)._replace(threshold=threshold)
+        """What decides whether rows join the dictionary: that of its KORS."""
+        return kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

@@ -58,7 +58,6 @@ class AdaFD(EigenSketchLearner):
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, spec.DELTA)
-    numbers_version = 2
     step = staticmethod(with_inverse("ada_fd", inverse))
 
     def __init__(

@@ -271,7 +271,6 @@ class FDSON(Learner):
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
-    numbers_version = 4
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

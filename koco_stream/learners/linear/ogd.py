@@ -38,17 +38,15 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """w: (d,) the weights, or with a step that changes (d + 1,): the last number is t, the rounds
-    with a row that is not empty.
-    """
+    """w: (d,) the weights. t: () the rounds with a row that is not empty, if the step changes."""
 
     w: Array
+    t: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, t = 0. Nothing is drawn: `seed` is not used."""
-    size = n_features + (params.schedule != CONSTANT)
-    return State(np.zeros(size))
+    return State(np.zeros(n_features), np.zeros(()))
 
 
 @jit
@@ -80,11 +78,9 @@ def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     z, n2 = dot_and_norm(s.w, idx, val)
-    t = 0.0
     if params.schedule != CONSTANT:
-        s.w[-1] += n2 > 0.0
-        t = s.w[-1]
-    y_hat, change = answer(params, z, n2, y, t)
+        s.t[()] += n2 > 0.0
+    y_hat, change = answer(params, z, n2, y, s.t[()])
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat
@@ -130,7 +126,6 @@ class OGD(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION)
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -159,5 +154,4 @@ class OGD(Learner):
     @property
     def coef_(self) -> Array:
         """The weights (d,), with the intercept's last if there is one."""
-        n_features = self._state.w.size - (self._params.schedule != CONSTANT)
-        return self._state.w[:n_features].copy()
+        return self._state.w.copy()

@@ -296,7 +296,6 @@ class OjaSON(Learner):
         spec.DIAGONAL,
         spec.PROJECTION,
     )
-    numbers_version = 8
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

@@ -256,7 +256,6 @@ class ONS(Learner):
         CURVATURE_SCHEDULE,
         PROJECTION,
     )
-    numbers_version = 2
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

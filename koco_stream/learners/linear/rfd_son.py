@@ -76,7 +76,6 @@ class RFDSON(EigenSketchLearner):
         spec.CURVATURE_SCHEDULE,
         spec.PROJECTION,
     )
-    numbers_version = 2
     step = staticmethod(with_inverse("rfd_son", inverse))
 
     def __init__(

@@ -277,7 +277,6 @@ class RPSON(Learner):
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, *spec.NEWTON_STEP, spec.DIAGONAL, spec.PROJECTION)
-    numbers_version = 5
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(

@@ -66,7 +66,6 @@ class SAdaGrad(EigenSketchLearner):
     """
 
     parameters = (*spec.SHARED, spec.SKETCH_SIZE, spec.STEP_SIZE, FIRST_ALPHA)
-    numbers_version = 2
     step = staticmethod(with_inverse("s_adagrad", inverse))
 
     def __init__(

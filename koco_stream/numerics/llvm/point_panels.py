@@ -8,11 +8,13 @@ therefore changes any number. As in `koco_stream.numerics.llvm.feature_lines`, e
 instructions beside a Python loop that specifies it.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 
 from koco_stream.numerics.llvm.elementary import (
     emit_cos_sin,
@@ -22,6 +24,7 @@ from koco_stream.numerics.llvm.elementary import (
 )
 from koco_stream.numerics.llvm.registers import (
     DOUBLE,
+    INT32,
     INT64,
     Line,
     Lines,
@@ -29,12 +32,14 @@ from koco_stream.numerics.llvm.registers import (
     halved,
     instruction,
     literal_fused,
-    spread,
 )
 from koco_stream.types import Array
 
 BLOCK = 16
 HALF = 8
+# The share of ‖x‖² + ‖z‖² below which ‖x − z‖², as a difference of these, has too few digits: a
+# Gaussian kernel value would be wrong by about 10⁻¹⁰.
+CLOSE = 1e-6
 CHUNK = 128  # lines of a panel and of a tile that stay in the processor's first cache
 
 
@@ -131,152 +136,152 @@ def _line_at(panels: Memory, first: Any, j: Any) -> Any:
     return panels.at(panels.b.mul(first, panels.shape[-2]), panels.b.mul(j, INT64(BLOCK)))
 
 
-def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> None:
-    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−max(‖x‖² +
-    ‖x_p‖² − 2·out[at + p], 0)·scale).
+def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> bool:
+    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−D·scale) with
+    D = ‖x‖² + ‖x_p‖² − 2·out[at + p].
+
+    Where D is below CLOSE·(‖x‖² + ‖x_p‖²), or NaN, it has lost its digits, and the value is NaN.
+    Returns whether there are such, in the padding too.
     """
     end = room_for(n)
-    distances = np.maximum((n2 + norms[:end]) - 2.0 * out.reshape(-1)[at : at + end], 0.0)
-    _write(out, at, literal_exp(distances * -scale))
+    sums = n2 + norms[:end]
+    distances = sums - 2.0 * out.reshape(-1)[at : at + end]
+    far = sums * CLOSE <= distances
+    _write(out, at, literal_exp(np.where(far, distances, np.nan) * -scale))
+    return not far.all()
 
 
-@instruction(types.void, literal_gaussian, BLOCK)
-def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> None:
+@instruction(types.boolean, literal_gaussian, BLOCK)
+def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
     """The instructions of `literal_gaussian`."""
-    negative = e.b.fneg(scale)
+    negative, nothing = e.b.fneg(scale), e.zeros() + math.nan
+    all_far = cgutils.alloca_once_value(e.b, INT64(-1))
     with e.loop(INT64(0), n, BLOCK) as first:
         address = out.at(at, first)
-        distances = e.load(norms.at(first)) + n2 - e.load(address) * 2.0
-        zero = ir.Constant(distances.registers[0].type, None)
-        positive = [
-            e.b.select(e.b.fcmp_ordered("<", x, zero), zero, x) for x in distances.registers
-        ]
-        e.store(emit_exp(Line(e.b, positive) * negative), address)
+        sums = e.load(norms.at(first)) + n2
+        distances = sums - e.load(address) * 2.0
+        far = (sums * CLOSE).at_most(distances)
+        for register in far.registers:
+            bits = e.b.bitcast(register, ir.IntType(register.type.count))
+            e.b.store(e.b.and_(e.b.load(all_far), e.b.sext(bits, INT64)), all_far)
+        e.store(emit_exp(distances.where(far, nothing) * negative), address)
+    return e.b.icmp_signed("!=", e.b.load(all_far), INT64(-1))
 
 
-def literal_apply(
-    matrix: Array, lower: bool, begin: int, n: int, x: Array, at: int, out: Array, to: int
-) -> None:
-    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for the points p from `begin` on,
-    with which a panel begins; if M is `lower` triangular, the sum ends with p's panel.
+def literal_exponential(x: float) -> float:
+    """e^x, as `gaussian` computes it."""
+    return float(literal_exp(np.array([x]))[0])
+
+
+@instruction(types.float64, literal_exponential, 1)
+def exponential(e: Lines, x: Any) -> Any:
+    """The instructions of `literal_exponential`."""
+    (value,) = emit_exp(e.zeros() + x).registers
+    return e.b.extract_element(value, INT32(0))
+
+
+def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int) -> None:
+    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for all points p.
 
     Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
     """
-    for panel in range(begin // BLOCK, room_for(n) // BLOCK):
+    for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
-        for j in range(min(n, (panel + 1) * BLOCK) if lower else n):
+        for j in range(n):
             sums[j % 2] += matrix[panel, j] * x.reshape(-1)[at + j]
         _write(out, to + panel * BLOCK, sums[0] + sums[1])
 
 
 @instruction(types.void, literal_apply, BLOCK)
-def apply(
-    e: Lines, matrix: Any, lower: Any, begin: Any, n: Any, x: Any, at: Any, out: Any, to: Any
-) -> None:
+def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
     """The instructions of `literal_apply`."""
-    with e.loop(begin, n, BLOCK) as first:
-        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
+    with e.loop(INT64(0), n, BLOCK) as first:
 
         def term(j: Any) -> Line:
             return e.load(_line_at(matrix, first, j)) * x.number(at, j)
 
-        e.store(e.sum_of(e.b.select(lower, end, n), term), out.at(to, first))
+        e.store(e.sum_of(n, term), out.at(to, first))
 
 
-def literal_apply_tile(matrix: Array, n: int, tile: Array, out: Array, odd: Array) -> None:
-    """The products out[p, r] ← Σ_j M[p, j]·tile[j, r] of a lower triangular M with the sixteen
-    columns of a `tile` (room, 16) at once, with the same numbers as `literal_apply` of each.
+def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -> None:
+    """Solve Lx = `right` into `out`, for the points from `begin` on, with which a panel begins;
+    those before are there.
 
-    The sums over odd j are left in `odd` (room, 16).
+    L is lower triangular, with the reciprocals of its diagonal. An entry of x is one sum, in order,
+    of products that are rounded once. Unlike a product with the inverse, this has the exact result
+    for a matrix within rounding of L, however ill-conditioned it is.
     """
-    for panel in range(room_for(n) // BLOCK):
-        for p in range(BLOCK):
-            sums = np.zeros((2, BLOCK))
-            for j in range(min(n, (panel + 1) * BLOCK)):
-                sums[j % 2] += matrix[panel, j, p] * tile[j]
-            out[panel * BLOCK + p], odd[panel * BLOCK + p] = sums[0] + sums[1], sums[1]
+    for first in range(begin, room_for(n), BLOCK):
+        panel, x = L[first // BLOCK], right[first : first + BLOCK].copy()
+        for j in range(first):
+            x = literal_fused(panel[j], -out[j], x)
+        for i in range(BLOCK):
+            out[first + i] = x[i] * panel[first + i, i]
+            x = literal_fused(panel[first + i], -out[first + i], x)
 
 
-@instruction(types.void, literal_apply_tile, HALF)
-def apply_tile(e: Lines, matrix: Any, n: Any, tile: Any, out: Any, odd: Any) -> None:
-    """The instructions of `literal_apply_tile`.
+@instruction(types.void, literal_substitute, BLOCK)
+def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> None:
+    """The instructions of `literal_substitute`."""
+    with e.loop(begin, n, BLOCK) as first:
+        x = e.variable(e.load(right.at(first)))
+        with e.loop(INT64(0), first) as j:
+            x.set(e.load(_line_at(L, first, j)).fused(e.b.fneg(out.number(j)), x.get()))
+        rest = x.get()
+        for i in range(BLOCK):
+            line = _line_at(L, first, e.b.add(first, INT64(i)))
+            number = e.b.extract_element(rest.registers[i // HALF], INT32(i % HALF))
+            number = e.b.fmul(number, e.b.load(e.b.gep(line, [INT64(i)])))
+            e.b.store(number, out.at(first, INT64(i)))
+            rest = e.load(line).fused(e.b.fneg(number), rest)
 
-    They compute two points with eight columns at a time, over lines that stay in the processor's
+
+def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
+    """Solve LX = `tile` (room, 16) in its place, with the same numbers as `literal_substitute` for
+    each of the sixteen columns.
+    """
+    for i in range(room_for(n)):
+        for j in range(i):
+            tile[i] = literal_fused(tile[j], -L[i // BLOCK, j, i % BLOCK], tile[i])
+        tile[i] *= L[i // BLOCK, i, i % BLOCK]
+
+
+@instruction(types.void, literal_substitute_tile, HALF)
+def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
+    """The instructions of `literal_substitute_tile`.
+
+    They compute eight points with eight columns at a time, over lines that stay in the processor's
     first cache.
     """
 
-    def both(memory: Memory, line: Any, half: int) -> Line:
-        """Half of this line and of the next one."""
-        pair = [memory.at(e.line_at(e.b.add(line, INT64(k))), INT64(half)) for k in (0, 2)]
-        return Line(e.b, [r for address in pair for r in e.load(address).registers])
+    def half_line(point: Any, half: int) -> Any:
+        return tile.at(e.line_at(e.b.mul(point, INT64(2))), INT64(half))
 
-    def keep(line: Line, memory: Memory, at: Any, half: int) -> None:
-        for k, register in zip((0, 2), line.registers, strict=True):
-            address = memory.at(e.line_at(e.b.add(at, INT64(k))), INT64(half))
-            e.store(Line(e.b, [register]), address)
+    def entry(first: Any, j: Any, row: int) -> Any:
+        return e.b.load(e.b.gep(_line_at(L, first, j), [INT64(row)]))
 
     with e.loop(INT64(0), n, BLOCK) as first:
-        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
-        for sums in (out, odd):
-            with e.loop(INT64(0), INT64(2 * BLOCK)) as half_line:
-                e.store(e.zeros(), sums.at(e.line_at(e.b.add(e.b.mul(first, INT64(2)), half_line))))
-        with e.loop(INT64(0), end, CHUNK) as begin:
-            stop = _least(e, e.b.add(begin, INT64(CHUNK)), end)
-            with e.loop(INT64(0), INT64(BLOCK), 2) as p:
-                line = e.b.mul(e.b.add(first, p), INT64(2))  # in halves
-                for half in (0, HALF):
-
-                    def with_term(total: Line, j: Any, p: Any = p, half: int = half) -> Line:
-                        at = e.line_at(e.b.mul(j, INT64(2)))
-                        (column,) = e.load(tile.at(at, INT64(half))).registers
-                        entries = _line_at(matrix, first, j)
-                        terms = [
-                            e.b.fmul(column, spread(e.b, e.b.load(e.b.gep(entries, [at])), HALF))
-                            for at in (p, e.b.add(p, INT64(1)))
-                        ]
-                        return total + Line(e.b, terms)
-
-                    begun = both(out, line, half), both(odd, line, half)
-                    evens, odds = e.two_sums(begin, stop, begun, with_term)
-                    keep(evens, out, line, half)
-                    keep(odds, odd, line, half)
-        with e.loop(INT64(0), INT64(2 * BLOCK)) as half_line:
-            at = e.line_at(e.b.add(e.b.mul(first, INT64(2)), half_line))
-            e.store(e.load(out.at(at)) + e.load(odd.at(at)), out.at(at))
-
-
-def literal_apply_transposed(matrix: Array, n: int, tile: Array, out: Array) -> None:
-    """The products out[j, r] ← Σ_i M[i, j]·tile[i, r] of the transposed of a lower triangular M
-    with the sixteen columns of a `tile` (room, 16), each summed in order over i from j to n − 1.
-    """
-    out[: room_for(n)] = 0.0
-    for j in range(n):
-        for i in range(j, n):
-            out[j] += tile[i] * matrix[i // BLOCK, j, i % BLOCK]
-
-
-@instruction(types.void, literal_apply_transposed, BLOCK)
-def apply_transposed(e: Lines, matrix: Any, n: Any, tile: Any, out: Any) -> None:
-    """The instructions of `literal_apply_transposed`.
-
-    They compute two lines of `out` at a time. Zeros before the diagonal and in the padding are
-    added too, which changes nothing.
-    """
-    with e.loop(INT64(0), room_of(e, n)) as j:
-        e.store(e.zeros(), out.at(e.line_at(j)))
-    with e.loop(INT64(0), n, BLOCK) as first:
-        end = _least(e, e.b.add(first, INT64(BLOCK)), n)
-        with e.loop(INT64(0), end, 2) as j:
-            pair = [j, e.b.add(j, INT64(1))]
-            addresses = [out.at(e.line_at(line)) for line in pair]
-            sums = [e.load(address) for address in addresses]
-            entries = [_line_at(matrix, first, line) for line in pair]
-            for i in range(BLOCK):
-                line = e.load(tile.at(e.line_at(e.b.add(first, INT64(i)))))
-                for k in (0, 1):
-                    sums[k] = sums[k] + line * e.b.load(e.b.gep(entries[k], [INT64(i)]))
-            for total, address in zip(sums, addresses, strict=True):
-                e.store(total, address)
+        points = [e.b.add(first, INT64(row)) for row in range(BLOCK)]
+        with e.loop(INT64(0), first, CHUNK) as begin:
+            stop = _least(e, e.b.add(begin, INT64(CHUNK)), first)
+            for half in (0, HALF):
+                for group in (0, HALF):
+                    rows = range(group, group + HALF)
+                    sums = {row: e.variable(e.load(half_line(points[row], half))) for row in rows}
+                    with e.loop(begin, stop) as j:
+                        x = e.load(half_line(j, half))
+                        for row, total in sums.items():
+                            total.set(x.fused(e.b.fneg(entry(first, j, row)), total.get()))
+                    for row, total in sums.items():
+                        e.store(total.get(), half_line(points[row], half))
+        for half in (0, HALF):
+            lines = [e.load(half_line(point, half)) for point in points]
+            for i, point in enumerate(points):
+                lines[i] = lines[i] * entry(first, point, i)
+                e.store(lines[i], half_line(point, half))
+                for row in range(i + 1, BLOCK):
+                    negative = e.b.fneg(entry(first, point, row))
+                    lines[row] = lines[i].fused(negative, lines[row])
 
 
 def _least(e: Lines, x: Any, y: Any) -> Any:

@@ -6,7 +6,6 @@ import json
 import re
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 
 import flows
@@ -14,9 +13,7 @@ from flows.comparing.comparison import compare, comparison_of
 from flows.comparing.conclusion import MIN_BLOCKS
 from flows.report.document import report_of, write_report
 from flows.tables.sweep_runs import runs_of
-from koco_stream.errors import WrongInput
-from koco_stream.io.table_file import read_table, write_tables
-from storage.results import read_curves, table_files
+from storage.results import read_curves
 from tests.helpers import demsar
 from tests.helpers.many_runs import put
 from tests.helpers.pages import look_at, tables_of
@@ -181,21 +178,6 @@ def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
     }
     assert scores == {key: pytest.approx(value[1]) for key, value in expected.items()}
     assert "the second half alone is compared" in found.how
-
-
-def test_first_half__of_results_without_a_point_there_is_refused(store, tmp_path):
-    import shutil
-
-    old = tmp_path / "store"
-    shutil.copytree(store, old)
-    for file in table_files(old, "curves"):
-        table = read_table(file)
-        write_tables([table.filter(pc.not_equal(table.column("t"), 200))], file)
-    with pytest.raises(WrongInput, match="no result at half its rounds") as refused:
-        compare(old, ["small"], select="first-half")
-    assert "koco remove sweep" in str(refused.value)
-    assert compare(old, ["small"]).n_blocks == 5
-    write_report(old, "small")  # curves of older versions are drawn as ever
 
 
 def test_several_sweeps__are_taken_together_and_runs_count_once(store):

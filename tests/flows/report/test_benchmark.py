@@ -1,5 +1,5 @@
 """The benchmark: the page of the documentation says what the kept table has, which is of the sweeps
-that are packaged, and what the sentences say is so.
+that are packaged.
 """
 
 import json
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import rankdata
 
+from docs.benchmark_tables import benchmark_page
 from flows.reproduce.benchmark import (
     KEPT,
     PARTS,
@@ -23,8 +24,6 @@ from flows.reproduce.benchmark import (
     table_of,
 )
 from flows.reproduce.benchmark_figure import part_figures
-from flows.reproduce.benchmark_page import benchmark_page
-from flows.reproduce.findings import FIRST_ORDER, findings
 from flows.reproduce.outcome import Reproduction
 from flows.reproduce.reproduction import Dataset, flags_of
 from flows.reproduce.targets import SWEEPS, prepared_datasets, target_named
@@ -137,25 +136,6 @@ def is_allowed(chosen, value):
     assert chosen in given if kind == "choice" else given[0] <= chosen <= given[1]
 
 
-def test_sentences__say_what_the_table_has(kept):
-    """On how many datasets first-order learners are best."""
-    said = findings({part: comparison_of_part(one) for part, one in parts_of(kept_table()).items()})
-    for part, blocks in kept.items():
-        means = [
-            {name: np.mean(row["scores"]) for name, row in rows.items()} for rows in blocks.values()
-        ]
-        least = [{name for name in one if one[name] == min(one.values())} for one in means]
-        if any(len(one) > 1 for one in least):
-            continue  # a tie goes to the learner with the least mean rank
-        won = sum(bool(one & set(FIRST_ORDER)) for one in least)
-        found = [one for one in said if one.startswith(PARTS[part].title) and "-order" in one]
-        if part == "benchmark-text":
-            assert found == []
-        else:
-            assert f"first-order learners are best on {won} of {len(blocks)} datasets" in found[0]
-    assert len(said) <= 10
-
-
 def test_kept_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():
     table = kept_table()
     parts = parts_of(table)
@@ -186,20 +166,19 @@ def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
     for block in found.blocks:
         assert set(zip(found.learners, block.params, strict=True)) <= whole
         assert block.scores.shape == (4, 3)
-    assert "first-order learners are best on" in " ".join(findings({"benchmark": one}))
 
 
 def test_page_of_the_benchmark__speaks_of_no_paper_and_names_a_dataset_once():
     target = target_named("benchmark")
     part = "a part: the test set"
     sets = [Dataset(name, part) for name in ("census", "census,scale=none", "mnist")]
-    flags = flags_of(target, sets, False, 0)
+    flags = flags_of(sets, False, 0)
     assert [one.words for one in flags] == [
         "Only in part: census (the test set); mnist (the test set)"
     ]
-    done = Reproduction(target, False, flags, [one.row for one in sets], [], [], 0)
+    done = Reproduction(target, False, flags, [one.row for one in sets], [], 0)
     assert done.title == "The benchmark"
     assert not [one for one in (*done.claim_columns, *done.set_columns) if "paper" in one]
-    other = Reproduction(target_named("son-figure-1"), False, [], [], [], [], 0)
+    other = Reproduction(target_named("son-figure-1"), False, [], [], [], 0)
     assert other.title == "Reproducing son-figure-1"
     assert "The paper says" in other.claim_columns

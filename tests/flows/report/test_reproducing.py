@@ -20,9 +20,9 @@ from tests.helpers.pages import SIZES, look_at, tables_of
 
 # each sweep of a target, and the figures that its report must have
 SWEPT = {
-    sweep: {t.figure for t in TARGETS.values() if sweep in (*t.sweeps, *t.searches)}
+    sweep: {t.figure for t in TARGETS.values() if sweep in t.sweeps}
     for target in TARGETS.values()
-    for sweep in (*target.sweeps, *target.searches, *(name for name, *_ in target.stand_ins))
+    for sweep in target.sweeps
 }
 
 
@@ -38,8 +38,8 @@ def test_sweeps__of_targets_are_run_as_they_stand_and_quick_ones_are_small(sweep
     assert SWEPT[sweep] - {""} <= set(whole.figures)
     assert len(quick.configurations) <= len(whole.configurations)
     if names:
-        stand_ins = [{"name": "acoustic", "positive_class": 3.0}]
-        some = read_sweep(sweep_for(sweep, names[:1], stand_ins, False))
+        added = [{"name": "acoustic", "positive_class": 3.0}]
+        some = read_sweep(sweep_for(sweep, names[:1], added, False))
         assert {use.name for use in some.datasets} - {*GENERATORS} == {names[0], "acoustic"}
         assert sweep_for(sweep, [], [], False) is None
 
@@ -90,8 +90,6 @@ def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_ca
     folders = ("--data", data_folder, "--store", tmp_path / "store")
     done = koco("reproduce", name, "--quick", *folders, "--workers", 0, status=0)
     assert done.stdout.count("| criterion: ") >= {"sketch-start": 1, "benchmark": 0}.get(name, 2)
-    if name == "benchmark":
-        assert "quick: Sparse texts, one by one: on 20news " in done.stdout
     reports = tmp_path / "store" / "reports"
     page = reports / f"reproduce-{name}-quick.html"
     shown = page.read_text().replace("<wbr>", "")
@@ -99,8 +97,5 @@ def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_ca
         assert dataset in shown
         if entry_of(dataset).absent:
             assert dataset in done.stderr
-    for sweep, dataset, _ in TARGETS[name].stand_ins:
-        assert f"{sweep}, for {dataset}" in shown
-        assert f"a stand-in for {dataset}" in done.stderr
     look_at([page], SIZES)
     look_at([one for one in sorted(reports.glob("*.html")) if one != page], SIZES[:1])

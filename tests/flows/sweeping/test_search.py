@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import qmc
 
 import flows
 from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.search import Drawn, Search, drawn, points, sobol, uniform
+from flows.sweeping.search import Drawn, Search, drawn, points, sobol
 from koco_stream import WrongInput
 from koco_stream.learners.foreign import foreign_learner
 from tests.helpers.sweeps import checked, tables
@@ -130,20 +129,6 @@ def test_sobol__hits_each_interval_of_a_power_of_two_once(key, d, k):
     assert rows.shape == (2**k, d)
     for column in rows.T:
         assert sorted(np.floor(column * 2**k).astype(int)) == list(range(2**k))
-
-
-def test_sobol__is_more_even_than_random():
-    for d in (2, 5):
-        even = [qmc.discrepancy(sobol(key, d, 128)) for key in range(8)]
-        random = [qmc.discrepancy(uniform(key, d, 128)) for key in range(8)]
-        assert max(even) < min(random)
-
-
-def test_random__is_spread_as_it_should_be():
-    rows = uniform(7, 3, 50_000)
-    assert np.abs(rows.mean(0) - 0.5).max() < 0.01
-    assert np.abs(np.corrcoef(rows.T) - np.eye(3)).max() < 0.02
-    assert len(np.unique(rows)) == rows.size
 
 
 def test_draws__are_these():

@@ -97,7 +97,7 @@ def test_progress__leaves_in_the_store_how_the_sweep_ended(error, state, said, t
         assert (status.state, status.process, status.host) == mine
         progress.more(5, 2)
         progress.computing("http://127.0.0.1:1/status")
-        progress.receive(Receipt("of one", 2, 1, 1, 100, 0.5, 0.6))
+        progress.receive(Receipt("of one", 2, 1, 1, 100, 0.5))
         progress.more(3, 0)
         if error:
             raise error
@@ -163,11 +163,11 @@ def test_status__of_a_process_whose_id_another_has_now__is_killed(tmp_path):
     """After a restart of the machine or a container, ids are given again."""
     store = open_store(tmp_path / "store")
     mine = start_of(os.getpid())
-    for name, started in (("mine", mine), ("another's", mine - 1), ("of an older version", 0)):
+    for name, started in (("mine", mine), ("another's", mine - 1)):
         status = replace(status_of(name), started=started)
         (store / "status" / f"{name}.json").write_text(json.dumps(asdict(status)))
     states = {status.sweep: status.state for status in statuses(store)}
-    assert states == {"mine": "running", "another's": "killed", "of an older version": "running"}
+    assert states == {"mine": "running", "another's": "killed"}
 
 
 def test_status__by_a_clock_that_was_ahead__ends_with_its_machine(tmp_path):

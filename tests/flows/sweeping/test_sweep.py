@@ -18,7 +18,6 @@ from cluster.local import local_cluster
 from flows.sweeping.progress import statuses
 from flows.tables.tables import summary_of
 from koco_stream import OjaSON
-from koco_stream.io.table_file import write_tables
 from koco_stream.runs.schemas import CURVES, RUNS, curve_points
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
@@ -123,18 +122,6 @@ def test_reading__while_another_process_collects(serial, tmp_path, reference, mo
             monkeypatch.setattr(results, listing, then_collected)
             expected = reference[1] if read is read_curves else reference[0]
             assert len(read(serial)) == len(expected), (listing, read)
-
-
-def test_results__of_an_older_version_have_nulls_or_defaults_where_it_had_no_column(
-    serial, reference
-):
-    assert "weights" in {row["projection"] for row in reference[0]}
-    for file in result_files(serial):
-        table = pq.read_table(file.path).drop_columns(["max_rows", "projection"])
-        write_tables([table], file)
-    assert tables(serial) == reference
-    collect(serial)
-    assert tables(serial) == reference
 
 
 def test_summary__keeps_streams_apart(small_store, tmp_path):

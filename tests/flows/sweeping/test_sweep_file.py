@@ -222,12 +222,6 @@ WRONG = [
         "has real targets",
     ),
     (
-        GOOD,
-        'name = "a"\n[[dataset]]\nname = "ill-conditioned"\n[[learner]]\nname = "PKAWV"\n'
-        'dictionary = "taylor"',
-        r"try\.toml: dataset 'ill-conditioned': .*at most 5 features, and these have 100",
-    ),
-    (
         '[[learner]]\nname = "AdaGrad"\nstep_size = 0.5',
         "[[learner]]\nstep_size = 0.5",
         r"learner 2, name: this key is missing",

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.sweeping.dry_run import dry_run_of
-from flows.sweeping.planning import predictions
+from flows.sweeping.halving import measured
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, Space, points
 from flows.sweeping.steps import PLAIN, run_cohorts, run_sweep
-from flows.sweeping.tpe import FIRST, stages, suggested, values_of
+from flows.sweeping.tpe import FIRST, stages, suggested
 from koco_stream import WrongInput
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
@@ -255,8 +255,8 @@ def test_value__is_the_error_rate_where_there_are_classes(tmp_path, small_store,
     text = SWEEP.replace("samples = 16", "samples = 1")
     koco("sweep", written(tmp_path, text), "--store", small_store, status=0)
     rows = tables(small_store)[0]
-    found = values_of(str(small_store), [row["run_id"] for row in rows])
-    assert found == {
+    ids = [row["run_id"] for row in rows]
+    assert measured(str(small_store), ids, errors=True) == {
         row["run_id"]: row["error_rate" if row["dataset"] == "sparse" else "mean_loss"]
         for row in rows
         if row["status"] == "ok"
@@ -305,9 +305,3 @@ def test_search_without_optuna__names_the_extra(tmp_path, small_store, monkeypat
     monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
     with pytest.raises(WrongInput, match=r"line 5.*pip install 'koco-stream\[search\]'; or take"):
         checked(written(tmp_path), small_store)
-
-
-def test_prediction__of_what_follows_from_results_is_refused(tmp_path, small_store):
-    request = SweepRequest(str(written(tmp_path)), str(small_store))
-    with pytest.raises(WrongInput, match='"tpe" chooses runs by results'):
-        list(predictions(request, [1], 4 << 30))

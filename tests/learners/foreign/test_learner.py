@@ -134,7 +134,6 @@ def test_identity__is_what_was_given():
     assert learner.identifying(public(SGD, time_limit=3600)[1]) == {}
     assert learner.identifying(public(SGD, batch=3)[1]) == {"batch": 3}
     assert learner.refilled({"alpha": 0.1}) == {"batch": 1, "time_limit": 3600.0, "alpha": 0.1}
-    assert learner.shown({"alpha": 0.1, "sizes": [3, 4]}) == {"alpha": 0.1, "sizes": "[3, 4]"}
     assert not learner.adds_intercept(q)
 
 

@@ -2,7 +2,6 @@
 that is reported. When one of them equals another, and what each carries and returns.
 """
 
-import warnings
 from itertools import product
 
 import numpy as np
@@ -64,6 +63,7 @@ ROWS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("rows", ROWS)
 def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
     X = ROWS[rows]
@@ -72,14 +72,15 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
         try:
             predictions = model.progressive(X, np.linspace(-1.0, 1.0, X.shape[0]))
         except FloatingPointError:
-            assert kernel["kernel"] != "gaussian" or learner in (KONS, SketchedKONS, KAWV, PKAWV), (
+            assert learner is NOGD or rows == "overflowing", (
                 case
-            )
+            )  # it does not truncate predictions
             continue
         assert np.isfinite(predictions).all(), case
         assert np.isfinite(model.predict(X)).all(), case
 
 
+@pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("rows", ROWS)
 def test_kors__probabilities_are_probabilities(rows):
     X = ROWS[rows]
@@ -165,21 +166,6 @@ def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
         assert len(limited.dictionary_) == min(limit, size[-1])
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_nons_ald__is_con_kons_with_its_dictionary_and_curvature_to_the_bit(loss):
-    X, y = stream(8, n=400)
-    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
-    given = {"bandwidth": 0.5, "loss": loss, "clip": 0.8, "threshold": 0.05}
-    usual = 1 / (4 * 0.8**2 + 4) if loss == "squared" else float(np.exp(-0.8))
-    model = NONSALD(**given)
-    same = CONKONS(**given, dictionary="ald", curvature=usual)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # labels beyond the clip
-        assert model.progressive(X, y).tobytes() == same.progressive(X, y).tobytes()
-    assert model.dictionary_.tolist() == same.dictionary_.tolist()
-    assert 20 < len(model.dictionary_) < 400
-
-
 def test_batch__is_the_best_in_the_span_of_the_final_dictionary():
     X, y = stream(9, n=300)
     model = CONKONS(bandwidth=0.7).partial_fit(X, y)
@@ -241,11 +227,10 @@ def test_rows_of_a_tile__share_a_reading_of_the_factor_and_give_the_bits_of_rows
         for first, n in zip(np.cumsum([0, *sizes]), sizes, strict=False):
             predictions.append(model.progressive(X[first : first + n], y[first : first + n]))
             for samples in (model._state.sketch, model._state.kors):
-                known, transposed = samples.marks
-                shared += known > 0 and transposed
+                shared += samples.known[0] > 0
         assert np.concatenate(predictions).tobytes() == expected.tobytes()
-        assert model._state.sketch.T.tobytes() == whole._state.sketch.T.tobytes()
-        assert model._state.kors.T.tobytes() == whole._state.kors.T.tobytes()
+        assert model._state.sketch.L.tobytes() == whole._state.sketch.L.tobytes()
+        assert model._state.kors.L.tobytes() == whole._state.kors.L.tobytes()
         assert (shared > 0) == (max(sizes) >= FEWEST)
         alone = np.concatenate([model.predict(row) for row in X[:50].reshape(50, 1, -1)])
         assert alone.tobytes() == predicted.tobytes()

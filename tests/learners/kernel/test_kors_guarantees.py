@@ -18,8 +18,8 @@ import pytest
 from scipy.linalg import eigvalsh
 
 from koco_stream import KORS
-from koco_stream.theory import projection_error, proposition_3_error, theorem_2_beta, theorem_2_size
 from tests.oracles.kernel import gram
+from tests.oracles.theorems import projection_error, theorem_2_beta, theorem_2_size
 
 pytestmark = pytest.mark.one_python
 
@@ -81,9 +81,7 @@ def seen(number):
     values = np.array([eigvalsh(sampled[t], A[t]) for t in looks])
     spectrum = eigvalsh(A[-1]) - ridge
     d_eff = float((spectrum / (spectrum + ridge)).sum())
-    bound = theorem_2_size(
-        d_onl=tau.sum(), d_eff=d_eff, rounds=T, beta=beta, epsilon=epsilon, delta=DELTA
-    ).corrected
+    bound = theorem_2_size(d_onl=tau.sum(), beta=beta, epsilon=epsilon)
     ratio = estimate / tau
     return {
         "claim 1": (np.abs(values - 1.0) <= epsilon).all(),
@@ -140,7 +138,7 @@ def test_proposition_3__dictionary_with_the_theorem_s_beta_misses_no_more_than_i
         _, z = offered(
             X, ridge, "gaussian", bandwidth=2.0, estimate=estimate, seed=seed, **sampling
         )
-        K, allowed = gram("gaussian", X, 2.0), proposition_3_error(epsilon=epsilon, ridge=ridge)
+        K, allowed = gram("gaussian", X, 2.0), ridge * epsilon / (1.0 - epsilon)
         violated += max([projection_error(K[:t, :t], z[:t] > 0) for t in (30, 100, 600)]) > allowed
         taken += z.mean()
     assert violated <= DELTA * 10

@@ -1,15 +1,13 @@
-"""The documentation's page on the benchmark, made from the table that is kept with the package."""
+"""The page on the benchmark, made from the table that is kept with the package."""
 
 import tomllib
-from collections.abc import Mapping
-from typing import Any
 
-from flows.comparing.comparison import Comparison
+from properdocs.structure.files import File
+
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.pages import markdown_of
 from flows.reproduce.benchmark import PARTS, comparison_of_part, kept_table, parts_of
 from flows.reproduce.benchmark_figure import scores_table
-from flows.reproduce.findings import at_a_glance, findings
 from flows.reproduce.targets import SWEEPS
 from flows.sweeping.search import is_drawn
 from flows.tables.text import number_text
@@ -47,41 +45,42 @@ HOW = """\
   here that another machine does not repeat."""
 
 
-def benchmark_page() -> str:
+def on_files(files, config):
+    """The builder calls this with the files that it has found."""
+    files.append(File.generated(config, "benchmark.md", content=benchmark_page()))
+    return files
+
+
+def benchmark_page():
     """The page as Markdown."""
-    parts = {part: comparison_of_part(one) for part, one in parts_of(kept_table()).items()}
-    glance = "\n".join(f"- **{title}**: {markdown_of(one)}" for title, one in at_a_glance(parts))
-    says = "\n".join(f"{k}. {markdown_of(text)}" for k, text in enumerate(findings(parts), 1))
+    parts = parts_of(kept_table())
     sections = [
         INTRODUCTION,
-        f"## What it says\n\n{glance}\n\nIn sentences:\n\n{says}",
-        *(_section(part, one) for part, one in parts.items()),
+        *(_section(part, comparison_of_part(one)) for part, one in parts.items()),
         HOW,
         _ranges(),
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _section(part: str, one: Comparison) -> str:
+def _section(part, one):
     """A part: its diagram, the table of learners, and the scores on each dataset."""
     names, rows = summary_rows(one.summary)
     columns, scores = scores_table(one)
-    notes = "".join(f"\n- {markdown_of(note)}" for note in one.notes)
     return "\n\n".join(
         [
             f"## {PARTS[part].title}",
             f"{PARTS[part].about} `koco sweep {part}` computes it.",
             f'<div class="diagram">{one.diagram.narrow}</div>',
-            markdown_of(one.conclusion),
             _table([HEADINGS[name] for name in names], rows),
-            markdown_of(f"{one.how} {one.meaning}") + (f"\n{notes}" if notes else ""),
+            markdown_of(f"{one.how} {one.meaning}"),
             "Error rate, or mean loss where labels are real numbers; the best in bold:",
             _table(columns, scores, best=True),
         ]
     )
 
 
-def _table(columns: list[str], rows: list[list[Any]], best: bool = False) -> str:
+def _table(columns, rows, best=False):
     """A table in Markdown; with `best`, the least number of each row is bold."""
     lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
     for row in rows:
@@ -95,7 +94,7 @@ def _table(columns: list[str], rows: list[list[Any]], best: bool = False) -> str
     return "\n".join(lines)
 
 
-def _cell(value: Any) -> str:
+def _cell(value):
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -103,9 +102,9 @@ def _cell(value: Any) -> str:
     return number_text(value, 3) if isinstance(value, float) else markdown_of(value)
 
 
-def _ranges() -> str:
+def _ranges():
     """From what each learner's parameters are drawn, and what is fixed, in each part."""
-    rows: dict[tuple[str, str], list[str]] = {}
+    rows = {}
     for part in PARTS:
         content = tomllib.loads((SWEEPS / f"{part}.toml").read_text(encoding="utf-8"))
         for table in content["learner"]:
@@ -115,7 +114,7 @@ def _ranges() -> str:
     return "Parameters:\n\n" + _table(["learner", "parameters", "parts"], body)
 
 
-def _parameters(table: Mapping[str, Any]) -> str:
+def _parameters(table):
     """The parameters of a learner's table in words."""
     return ", ".join(
         f"{name} {_drawn(value)}" if is_drawn(value) else f"{name} = {value}".replace("True", "yes")
@@ -124,7 +123,7 @@ def _parameters(table: Mapping[str, Any]) -> str:
     )
 
 
-def _drawn(value: Mapping[str, Any]) -> str:
+def _drawn(value):
     """From what a parameter is drawn, in words."""
     ((kind, given),) = value.items()
     values = [str(one).lower() if isinstance(one, bool) else f"{one}" for one in given]

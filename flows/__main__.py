@@ -1,17 +1,12 @@
-"""The koco command's first step: it checks that the command can be imported.
+"""The koco command's first step: it checks that the command can be imported."""
 
-The command itself is in the package `flows`. This module is in the library's package, whose name no
-other package is likely to have.
-"""
-
-import importlib
 import importlib.util
 import sys
 from pathlib import Path
 
 from koco_stream.extras import remedy
 
-APPLICATION = ("flows", "cluster", "storage")  # packages beside this one
+BESIDE = ("cluster", "storage")  # packages beside this one
 
 
 def main() -> None:
@@ -19,7 +14,7 @@ def main() -> None:
     if message := _other_platform() or _shadowed():
         sys.exit(_refused(message))
     try:
-        cli = importlib.import_module("flows.cli")
+        from flows import cli
     except ModuleNotFoundError as error:
         if message := remedy(error):
             sys.exit(_refused(message))
@@ -41,7 +36,7 @@ def _other_platform() -> str | None:
 def _shadowed() -> str | None:
     """A message if Python finds another package under the name of one of ours."""
     ours = Path(__file__).parent.parent
-    for name in APPLICATION:
+    for name in BESIDE:
         spec = importlib.util.find_spec(name)
         found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
         if found and ours / name not in (Path(found), Path(found).parent):
@@ -50,3 +45,7 @@ def _shadowed() -> str | None:
                 " it, or take its folder off PYTHONPATH"
             )
     return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Rows of any scale: predictions of kernel learners are as good as those of the papers' formulas in
+double, or their rounds are counted as doubtful.
+"""
+
+import numpy as np
+import pytest
+
+from koco_stream.learners import LEARNERS
+from tests.helpers.scaled_rows import KINDS, SCALES, assert_right_or_said, rows
+from tests.oracles.kernel_learners import (
+    Ald,
+    DualSgd,
+    Fogd,
+    Kons,
+    Kors,
+    Nogd,
+    Norma,
+    ProsNKons,
+    features,
+    fourier_features,
+    frequencies,
+)
+from tests.oracles.losses import curvatures
+from tests.oracles.ridge import Kawv, Pkawv
+
+pytestmark = [
+    pytest.mark.one_python,
+    pytest.mark.skipif(
+        np.finfo(np.longdouble).eps > 1e-18,
+        reason="this machine's long double has no more digits than a double",
+    ),
+]
+SMALL = 1e-7
+KERNELS = ("linear", "gaussian", "polynomial")
+SAMPLING = {"beta": 1.0, "epsilon": 0.5, "estimate": "icml", "seed": 3}
+SIGMA = curvatures["squared"](1.0)
+OPTIONS = {
+    "KONS": {},
+    "SketchedKONS": {**SAMPLING, "sampling_floor": 0.2},
+    "PROSNKONS": {**SAMPLING, "ridge": 0.3},
+    "CONKONS": {**SAMPLING, "ridge": 0.3},
+    "BKONS": {**SAMPLING, "ridge": 0.3, "max_dictionary": 8},
+    "NONSALD": {},
+    "KAWV": {},
+    "PKAWV": {**SAMPLING, "ridge": 0.3},
+}
+
+
+def in_features(kernel, X, of_values):
+    """Features (n, D) of the rows in their type; with `of_values`, from the kernel's values, which
+    have the rounding of that type.
+    """
+    if not of_values or kernel == "gaussian":
+        return features(kernel, X, 1.5, 2)
+    K = X @ X.T if kernel == "linear" else (X @ X.T + 1) ** 2
+    columns, rest = [np.zeros(len(X), X.dtype)], K.copy()
+    while len(columns) <= len(X) and rest.diagonal().max() > 1e-15 * K.diagonal().max():
+        i = int(rest.diagonal().argmax())
+        columns.append(rest[i] / np.sqrt(rest[i, i]))
+        rest = rest - np.outer(columns[-1], columns[-1])
+    return np.column_stack(columns)
+
+
+def reference(case, alpha, D, dtype):
+    """The literal text of a learner, in D features."""
+    options = OPTIONS[case]
+    steps = {"loss": "squared", "alpha": dtype(alpha), "clip": dtype(1), "decreasing": False}
+    ridge = dtype(options.get("ridge", alpha))
+    kors = Kors(D, dtype, ridge=ridge, most=options.get("max_dictionary", np.inf), **SAMPLING)
+    match case:
+        case "KONS":
+            return Kons(D, dtype, curvature=SIGMA, **steps)
+        case "SketchedKONS":
+            return Kons(D, dtype, kors=kors, floor=0.2, curvature=SIGMA, **steps)
+        case "NONSALD":
+            dictionary = Ald(D, dtype, threshold=0.01)
+            return ProsNKons(D, dtype, kors=dictionary, carry="both", curvature=1 / 8, **steps)
+        case "KAWV":
+            return Kawv(alpha=dtype(alpha), clip=dtype(1))
+        case "PKAWV":
+            return Pkawv(kors=kors, alpha=dtype(alpha), clip=dtype(1))
+    carry = "both" if case == "CONKONS" else "none"
+    return ProsNKons(D, dtype, kors=kors, carry=carry, curvature=SIGMA / 2, **steps)
+
+
+def literal(case, kernel, alpha, X, y, dtype, of_values=False, order=slice(None)):
+    """The predictions (n,) of a learner's literal text."""
+    Phi = in_features(kernel, X.astype(dtype), of_values)[:, order]
+    text = reference(case, alpha, Phi.shape[1], dtype)
+    try:
+        return np.array([text.learn(phi, label) for phi, label in zip(Phi, y, strict=True)])
+    except np.linalg.LinAlgError:
+        return np.full(len(y), np.nan)
+
+
+@pytest.mark.filterwarnings("ignore:double precision")
+@pytest.mark.parametrize("case", OPTIONS)
+def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtful(case):
+    def learnt(number, X, y, alpha):
+        kernel = KERNELS[number % 3]
+        shape = {"kernel": kernel, "bandwidth": 1.5, "degree": 2}
+        model = LEARNERS[case](alpha, **OPTIONS[case], **shape)
+        text = lambda *more: literal(case, kernel, alpha, X, y, *more)  # noqa: E731
+        # One text in double may be right by luck.
+        doubles = [
+            lambda: text(float),
+            lambda: text(float, False, slice(None, None, -1)),
+            lambda: text(float, True),
+        ]
+        power = 4 if kernel == "polynomial" else 2
+        return model, model.progressive(X, y), lambda: text(np.longdouble), doubles, power
+
+    assert_right_or_said(learnt)
+
+
+FIRST_ORDER = {
+    "NORMA": {"step_size": 0.3, "regularisation": 0.01, "budget": 15},
+    "NOGD": {"step_size": 0.1, "budget": 9, "rank": 4},
+    "FOGD": {"step_size": 0.3, "n_frequencies": 17, "seed": 3},
+    "DualSGD": {"regularisation": 0.3, "budget": 9, "n_frequencies": 17, "seed": 3},
+}
+
+
+def first_order(case, kernel, bandwidth, X, y):
+    """The predictions (n,) of a first-order learner's literal text in long double."""
+    options, X = dict(FIRST_ORDER[case]), X.astype(np.longdouble)
+    Phi, common = features(kernel, X, bandwidth, 2), {"loss": "squared"}
+    if case in ("FOGD", "DualSGD"):
+        number, seed = options.pop("n_frequencies"), options.pop("seed")
+        Z = fourier_features(X, frequencies(X.shape[1], number, bandwidth, seed))
+    match case:
+        case "NORMA":
+            text = Norma(clip=1.0, nu=0.0, **common, **options)
+        case "NOGD":
+            text = Nogd(Phi.shape[1], tube=0.0, **common, **options)
+        case "FOGD":
+            text, Phi = Fogd(Z.shape[1], tube=0.0, **common, **options), Z
+        case "DualSGD":
+            text = DualSgd(Phi.shape[1], Z.shape[1], clip=1.0, **common, **options)
+            Phi = np.hstack([Phi, Z])
+    return np.array([text.learn(phi, label) for phi, label in zip(Phi, y, strict=True)])
+
+
+@pytest.mark.parametrize("case", FIRST_ORDER)
+def test_first_order__predictions_have_their_digits_at_any_scale(case):
+    """Beside the largest prediction so far: not all are truncated. Steps that overshoot multiply
+    what is wrong, so scales of other than Gaussian kernels are small.
+    """
+    for number, kind in enumerate(KINDS):
+        X, y = rows(kind)
+        kernel = "gaussian" if case in ("FOGD", "DualSGD") else KERNELS[number % 3]
+        for scale in SCALES:
+            if kernel != "gaussian":
+                scale = min(scale, 1.0) / np.abs(X).max()
+            shape = {"bandwidth": 1.5 * scale} | ({"kernel": kernel} if case[0] == "N" else {})
+            expected = first_order(case, kernel, 1.5 * scale, X * scale, y)
+            found = LEARNERS[case](**FIRST_ORDER[case], **shape).progressive(X * scale, y)
+            size = np.maximum.accumulate(np.maximum(np.abs(expected), 1.0))
+            assert (np.abs(found - expected) <= SMALL * size).all(), (kind, scale)

@@ -1,0 +1,147 @@
+"""What the papers on KONS, PROS-N-KONS and sketched online Newton steps say in numbers: leverage
+scores, the terms of a regret, and the bounds that no report draws. `koco_stream.theory` has the
+others, and the notation.
+"""
+
+import numpy as np
+from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular
+
+
+def pivots(K, ridge):
+    """What earlier rows do not explain of each row, plus the ridge: L_tt² of K + ridge·I."""
+    return np.maximum(np.diag(cholesky(K + ridge * np.eye(len(K)), lower=True)) ** 2, ridge)
+
+
+def ridge_leverage_scores(K, ridge):
+    """τ_{n,i} of every row given all rows (ICML, equation 2)."""
+    return np.diag(K @ np.linalg.inv(K + ridge * np.eye(len(K))))
+
+
+def online_leverage_scores(K, ridge):
+    """τ_{t,t} of every row given the rows up to it: 1 − ridge/p_t (Sherman–Morrison)."""
+    return 1.0 - ridge / pivots(K, ridge)
+
+
+def online_effective_dimension(K, ridge):
+    """d_onl(ridge) = Σ τ_{t,t} (ICML, Lemma 3)."""
+    return online_leverage_scores(K, ridge).sum()
+
+
+def log_det(K, ridge):
+    """log det(K/ridge + I)."""
+    return np.log(pivots(K, ridge) / ridge).sum()
+
+
+def lemma_3(K, ridge):
+    """Lemma 3 of ICML, in which each number is at most the next, and the poster's last term: d_onl,
+    log det, the sharper form (docs/errata.md, K12), the bound as printed, and 2 d_eff log(T/α).
+    """
+    values = np.maximum(eigvalsh(K), 0.0)
+    d_eff, x = (values / (values + ridge)).sum(), values[-1] / ridge
+    return (
+        online_effective_dimension(K, ridge),
+        log_det(K, ridge),
+        d_eff * (1.0 + 1.0 / x) * np.log1p(x),
+        d_eff * (1.0 + np.log1p(x)),
+        2.0 * d_eff * np.log(len(values) / ridge),
+    )
+
+
+def projection_error(K, chosen):
+    """‖K − K_I K_II⁺ K_Iᵀ‖: what the span of the rows in the mask `chosen` misses of all rows."""
+    columns = K[:, chosen]
+    values, vectors = eigh(columns[chosen])
+    kept = values > len(values) * np.finfo(float).eps * values.max(initial=0.0)
+    explained = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return max(eigvalsh(K - explained @ explained.T)[-1], 0.0)
+
+
+def rescaled_kernel(K, slopes, step_sizes):
+    """K̄ = DKD with D = diag(ġ_t √η_t)."""
+    scale = slopes * np.sqrt(step_sizes)
+    return scale[:, None] * K * scale
+
+
+def gradient_term(K, slopes, step_sizes, alpha):
+    """R_G = Σ ġ_t² φ_tᵀA_t⁻¹φ_t with A_t = αI + Σ_{s≤t} η_s g_s g_sᵀ (ICML, Proposition 1)."""
+    scale = slopes * np.sqrt(step_sizes)
+    L = cholesky(scale[:, None] * K * scale + alpha * np.eye(len(K)), lower=True)
+    explained = np.triu(solve_triangular(L, scale[:, None] * K, lower=True), 1) ** 2
+    before = np.maximum(np.diag(K) - explained.sum(axis=0), 0.0) / alpha  # φ_tᵀA_{t−1}⁻¹φ_t
+    return (slopes**2 * before / (1.0 + scale**2 * before)).sum()
+
+
+def curvature_term(predictions, best, slopes, step_sizes, curvature):
+    """R_D = Σ (η_t − σ_t) ġ_t² (ŷ_t − f_w(x_t))² (ICML, Proposition 1)."""
+    return ((step_sizes - curvature) * (slopes * (predictions - best)) ** 2).sum()
+
+
+def newton_regret_bound(alpha, w_norm2, R_G, R_D=0.0):
+    """½(α‖w‖² + R_G + R_D); Proposition 1 prints it without the ½ (docs/errata.md, K10)."""
+    return 0.5 * (alpha * w_norm2 + R_G + R_D)
+
+
+def theorem_1(*, alpha, w_norm2, d_onl, step_sizes, curvature, clip, lipschitz):
+    """Theorem 1 of ICML, first form."""
+    excess = 4.0 * (clip * lipschitz) ** 2 * np.sum(step_sizes - curvature)
+    return alpha * w_norm2 + d_onl / step_sizes[-1] + excess
+
+
+def theorem_1_curved_as_printed(*, alpha, w_norm2, d_eff, rounds, curvature, lipschitz):
+    """Theorem 1 of ICML, second form, for η_t = σ > 0."""
+    logarithm = np.log(2.0 * curvature * lipschitz**2 * rounds)
+    return alpha * w_norm2 + 2.0 * d_eff * logarithm / curvature
+
+
+def theorem_1_flat(*, alpha, w_norm2, d_eff, rounds, clip, lipschitz):
+    """Theorem 1 of ICML, third form, for σ = 0 and η_t = 1/(LC√t), as the first and Lemma 3 give it
+    (docs/errata.md, K13).
+    """
+    logarithm = np.log1p(lipschitz * rounds / (clip * alpha))
+    return alpha * w_norm2 + lipschitz * clip * rounds**0.5 * (d_eff * (1.0 + logarithm) + 8.0)
+
+
+def theorem_1_flat_as_printed(*, alpha, w_norm2, d_eff, rounds, clip, lipschitz):
+    """The same as printed."""
+    logarithm = np.log(2.0 * lipschitz**2 * rounds)
+    return alpha * w_norm2 + 4.0 * lipschitz * clip * rounds**0.5 * d_eff * logarithm
+
+
+def theorem_2_beta(rounds, delta, epsilon):
+    """The least β for which Theorem 2 of ICML holds (docs/errata.md, K7)."""
+    return 3.0 * np.log(rounds / delta) / epsilon**2
+
+
+def theorem_2_size(*, d_onl, beta, epsilon):
+    """3ρβ·d_onl, how large Theorem 2 of ICML lets KORS's dictionary become (docs/errata.md, K9)."""
+    return 3.0 * (1.0 + epsilon) / (1.0 - epsilon) * beta * d_onl
+
+
+def theorem_3_excess(smallest_score, sampling_floor, epsilon, beta):
+    """By what Theorem 3 of ICML multiplies the second term of `theorem_1_curved` for Sketched-KONS
+    (docs/errata.md, K14).
+    """
+    return 1.0 / ((1.0 - epsilon) * min(max(sampling_floor, beta * smallest_score), 1.0))
+
+
+def son_theorem_1(*, rounds, n_features, clip, lipschitz):
+    """CL√(dT)/2, a regret that every algorithm has on some sequence (SON, Theorem 1)."""
+    return 0.5 * clip * lipschitz * (n_features * rounds) ** 0.5
+
+
+def hard_sequence(rounds, n_features, seed):
+    """Rows and signs on which no algorithm has a small regret on average: the unit vectors in turn,
+    in blocks of T/d rounds, and fair coins (docs/errata.md, S16).
+    """
+    block = np.arange(rounds) * n_features // rounds
+    return np.eye(n_features)[block], np.random.default_rng(seed).choice([-1.0, 1.0], rounds)
+
+
+def son_theorem_3_as_printed(
+    *, alpha, w_norm2, sketch_size, k, omega_k, sketch_trace, step_sizes, curvature, clip, lipschitz
+):
+    """SON's Theorem 3 for its Algorithm 2, which keeps m − 1 rows."""
+    m, least = sketch_size, curvature + step_sizes[-1]
+    sketched = m * np.log1p(sketch_trace / (m * alpha)) + m * omega_k / ((m - k) * alpha)
+    steps = 2.0 * (clip * lipschitz) ** 2 * np.sum(step_sizes)
+    return 0.5 * alpha * w_norm2 + steps + sketched / (2.0 * least)
