@@ -34,7 +34,7 @@ every_learner = pytest.mark.parametrize("name", sorted(WITH_NUMBERS))
 
 HOW_MANY = [
     pytest.param(True, id="daily"),
-    pytest.param(False, id="every case", marks=pytest.mark.literal),
+    pytest.param(False, id="every case", marks=pytest.mark.long),
 ]
 
 

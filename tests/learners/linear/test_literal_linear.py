@@ -265,7 +265,7 @@ def directed(name, cell, kind, seed, alpha):
 @pytest.mark.parametrize(
     ("cell", "loss"),
     [
-        pytest.param(cell, loss, marks=[] if k == i % len(slopes) else pytest.mark.literal)
+        pytest.param(cell, loss, marks=[] if k == i % len(slopes) else pytest.mark.long)
         for i, cell in enumerate(CELLS)
         for k, loss in enumerate(slopes)
     ],
@@ -282,7 +282,7 @@ def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, 
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(5), pytest.param(range(5, 40), marks=pytest.mark.literal)], ids=str
+    "seeds", [range(5), pytest.param(range(5, 40), marks=pytest.mark.long)], ids=str
 )
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_hard_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, seeds):
