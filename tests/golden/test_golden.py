@@ -40,9 +40,7 @@ HOW_MANY = [
 
 def recorded_of(name, daily=False):
     some = {case.name for case in cases_of(name, daily)} if daily else RECORDED["cases"]
-    return {
-        case: RECORDED["cases"].get(case) for case in some if case.split("|")[0] == name
-    }
+    return {case: RECORDED["cases"].get(case) for case in some if case.split("|")[0] == name}
 
 
 def test_numbers__are_of_the_learners_that_there_are():

@@ -1,7 +1,7 @@
 """An example of the parameters of every learner: what makes a small one, or its defaults.
 
-The sizes of sketches are such that with or without `diagonal`, and with the sizes up to 3, a line of
-a learner's table has the same width: it is part of a type, and a learner is compiled for each.
+Sketches have such sizes that with or without `diagonal` a line of a learner's table has the same
+width: it is part of a type, and a learner is compiled for each.
 """
 
 from koco_stream.learners import LEARNERS

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
-from tests.oracles import first_order
-from tests.oracles.losses import curvatures, slopes
-from tests.oracles.sketched_newton import FullMatrix, Oja, sketched_newton
+from tests.oracles.linear_learners import Reference, options_of
 
 pytestmark = [
     pytest.mark.one_python,
@@ -20,11 +18,9 @@ pytestmark = [
         reason="this machine's long double has no more digits than a double",
     ),
 ]
-LD = np.longdouble
 SMALL = 1e-6  # of the clip
 TABLES, ROWS = 40, 60
 KINDS = 8
-SIGMA = curvatures["squared"](1.0)
 MOST_LOST = 0.08  # the share of longer runs with large steps that lose digits and do not say it
 
 
@@ -55,42 +51,6 @@ def table(number, n_rows=ROWS):
     return X * 10.0 ** exponents[kind], y
 
 
-def newton(X, y, sketch, alpha):
-    """Predictions of the literal sketched Newton step in long double."""
-    return sketched_newton(
-        X, y, sketch, alpha=alpha, curvature=SIGMA, clip=1.0, slope=slopes["squared"], dtype=LD
-    )[0]
-
-
-def in_units(X):
-    """Columns divided by the power of two of their first value, which changes no digit."""
-    first = np.array([column[np.flatnonzero(column)[0]] for column in X.T])
-    return X * 2.0 ** -np.frexp(first)[1]
-
-
-def linear(name, X, y):
-    """Predictions of a linear learner's reference in long double."""
-    common = {"clip": 1.0, "slope": slopes["squared"], "dtype": LD}
-    match name:
-        case "OGD":
-            return first_order.ogd(X, y, step_size=0.1, **common)[0]
-        case "AdaGrad":
-            return first_order.adagrad(X, y, step_size=0.1, **common)[0]
-        case "NAG":
-            return first_order.nag(X, y, step_size=0.1, **common)[0]
-        case "FTRLProximal":
-            own = {"damping": 1.0, "l1": 0.1, "l2": 0.0}
-            return first_order.ftrl_proximal(X, y, step_size=0.1, **own, **common)[0]
-        case "ONS":
-            return newton(X, y, FullMatrix(), 1.0)
-        case "ONS without a ridge":
-            # no map of the features changes its predictions
-            return newton(in_units(X), y, FullMatrix(), 0.0)
-        case "OjaSON":
-            return newton(X, y, Oja(2, 1.0), 1.0)
-    raise ValueError(name)
-
-
 def assert_has_digits(model, X, y, expected):
     """The predictions on a table have six digits, unless rounds are counted as doubtful."""
     found = model.progressive(X, y)
@@ -99,57 +59,61 @@ def assert_has_digits(model, X, y, expected):
     assert worst <= SMALL or getattr(model._state, "doubtful_rounds", 0), worst
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("AdaGrad", {"step_size": 0.1}),
-        ("NAG", {"step_size": 0.1}),
-        ("FTRLProximal", {"step_size": 0.1, "l1": 0.1}),
-        ("ONS without a ridge", {"alpha": 0.0}),
-    ],
-)
-def test_learners_that_scale_features_themselves__have_their_digits(name, options):
+def expected_of(name, options, X, y):
+    """Predictions of the learner's reference in long double."""
+    if name == "ONS" and not options["alpha"]:
+        X = in_units(X)  # no map of the features changes its predictions
+    return Reference(name, options_of(name, options), X, y).run(np.longdouble).predictions
+
+
+def in_units(X):
+    """Columns divided by the power of two of their first value, which changes no digit."""
+    first = np.array([column[np.flatnonzero(column)[0]] for column in X.T])
+    return X * 2.0 ** -np.frexp(first)[1]
+
+
+def test_ons_without_a_ridge__has_its_digits():
+    options = {"alpha": 0.0}
     for number in range(TABLES):
         X, y = table(number)
-        assert_has_digits(LEARNERS[name.split()[0]](**options), X, y, linear(name, X, y))
+        assert_has_digits(LEARNERS["ONS"](**options), X, y, expected_of("ONS", options, X, y))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["OGD", "AdaGrad", "OjaSON"])
-def test_long_streams_and_large_steps__seldom_lose_digits_unsaid(name):
+@pytest.mark.parametrize(
+    ("name", "of_step"), [("OGD", "step_size"), ("AdaGrad", "step_size"), ("OjaSON", "alpha")]
+)
+def test_long_streams_and_large_steps__seldom_lose_digits_unsaid(name, of_step):
     """Rounding grows from round to round where each step overshoots its own label, and no single
     round shows it. The share of such runs is what the documentation says.
     """
-    common = {"clip": 1.0, "slope": slopes["squared"], "dtype": LD}
     lost = 0
     for step in (0.01, 0.1, 1.0, 10.0):
+        options = {of_step: step} | ({"sketch_size": 2} if name == "OjaSON" else {})
         for number in range(TABLES):
             X, y = table(number, 400)
-            match name:
-                case "OGD":
-                    options = {"step_size": step}
-                    expected = first_order.ogd(X, y, step_size=step, **common)[0]
-                case "AdaGrad":
-                    options = {"step_size": step}
-                    expected = first_order.adagrad(X, y, step_size=step, **common)[0]
-                case _:
-                    options = {"sketch_size": 2, "alpha": step}
-                    expected = newton(X, y, Oja(2, 1.0), step)
             try:
-                assert_has_digits(LEARNERS[name](**options), X, y, expected)
+                model = LEARNERS[name](**options)
+                assert_has_digits(model, X, y, expected_of(name, options, X, y))
             except AssertionError:
                 lost += 1
     assert lost <= MOST_LOST * 4 * TABLES
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["OGD", "AdaGrad", "ONS", "ONS without a ridge", "OjaSON"])
-def test_real_table_as_it_is__too(name, data_folder):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("OGD", {"step_size": 0.1}),
+        ("AdaGrad", {"step_size": 0.1}),
+        ("ONS", {"alpha": 1.0}),
+        ("ONS", {"alpha": 0.0}),
+        ("OjaSON", {"sketch_size": 3}),
+    ],
+)
+def test_real_table_as_it_is__too(name, options, data_folder):
     with lzma.open(data_folder / "cpusmall" / "cpu.small.csv.xz", "rt") as text:
         rows = np.array([line.split(",") for line in text.read().split()[1:121]], float)
     X, y = rows[:, :-1], np.where(rows[:, -1] > np.median(rows[:, -1]), 1.0, -1.0)
     assert np.abs(X).max() > 1e5
-    options = {"step_size": 0.1} if name in ("OGD", "AdaGrad") else {}
-    options = {"alpha": 0.0} if "ridge" in name else options
-    options |= {"sketch_size": 2} if name == "OjaSON" else {}
-    assert_has_digits(LEARNERS[name.split()[0]](**options), X, y, linear(name, X, y))
+    assert_has_digits(LEARNERS[name](**options), X, y, expected_of(name, options, X, y))

@@ -8,17 +8,8 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
-from tests.helpers.linear_streams import projections, start_of
-from tests.helpers.scaled_rows import N, assert_right_or_said
-from tests.oracles.losses import curvatures, slopes
-from tests.oracles.matrix_steps import MatrixSteps
-from tests.oracles.sketched_newton import (
-    BufferedFrequentDirections,
-    FullMatrix,
-    Oja,
-    RandomProjection,
-    sketched_newton,
-)
+from tests.helpers.scaled_rows import assert_right_or_said
+from tests.oracles.linear_learners import Reference, options_of
 
 pytestmark = [
     pytest.mark.one_python,
@@ -27,65 +18,29 @@ pytestmark = [
         reason="this machine's long double has no more digits than a double",
     ),
 ]
-M = 3
-ORDERS = slice(None), slice(None, None, -1)
-SHARED = {"clip": 1.0, "slope": slopes["squared"]}
-
-
-def literal(name, options, X, y, dtype):
-    """The predictions (n,) of a learner's literal text."""
-    shared, alpha = SHARED | {"dtype": dtype}, options.get("alpha", 0.0)
-    if name in ("RFDSON", "SAdaGrad", "AdaFD"):
-        own = {"size": M, "buffer": 2, "floor": options.get("delta", alpha)}
-        if name == "RFDSON":
-            own |= {"growth": 0.5, "curvature": curvatures["squared"](1.0), "projection": "weights"}
-        else:
-            own |= {"growth": float(name == "SAdaGrad"), "step_size": options["step_size"]}
-        return np.array(MatrixSteps(name, **own, **shared).run(X, y).predictions)
-    start = None
-    if options.get("sketch_start") == "random":
-        start = start_of(LEARNERS[name](**options), X.shape[1])
-        start = start[np.any(start != 0, axis=1)]
-    sketch = {
-        "ONS": FullMatrix,
-        "OjaSON": lambda: Oja(M, 1.0, start),
-        "FDSON": lambda: BufferedFrequentDirections(M),
-        "RPSON": lambda: RandomProjection(projections(M, 0, N)[: len(X)]),
-    }[name]()
-    curvature = curvatures["squared"](1.0)
-    return sketched_newton(X, y, sketch, alpha=alpha, curvature=curvature, **shared)[0]
-
-
-def options_of(name, alpha):
-    """A learner's options: 1/α is the step where nothing is known."""
-    sketched = {} if name == "ONS" else {"sketch_size": M}
-    return sketched | {
-        "SAdaGrad": {"step_size": 0.5, "alpha": alpha},
-        "AdaFD": {"step_size": 0.5, "delta": alpha},
-    }.get(name, {"alpha": alpha})
-
-
-CASES = [
-    *("ONS", "FDSON", "RPSON", "RFDSON", "SAdaGrad", "AdaFD", "OjaSON"),
-    "OjaSON from random rows",
-]
+CASES = {
+    **{name: {} for name in ("AdaGrad", "NAG", "ONS", "FDSON", "RPSON", "OjaSON")},
+    **{name: {} for name in ("RFDSON", "SAdaGrad", "AdaFD")},
+    "OjaSON from random rows": {"sketch_start": "random"},
+}
 
 
 @pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("case", CASES)
 def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtful(case):
     name = case.split()[0]
+    size = {"sketch_size": 2 if name == "FDSON" else 3}
 
     def learnt(number, X, y, alpha):
-        options = options_of(name, alpha)
-        if "random" in case:
-            options["sketch_start"] = "random"
-        model = LEARNERS[name](**options)
+        drawn = {"alpha": alpha, "delta": alpha, "step_size": 0.5, **size}  # 1/α is the first step
+        reference = Reference(name, options_of(name, drawn, CASES[case]), X, y)
+        model = LEARNERS[name](**reference.options)
         # One double reference may be right by luck: the other has the features in reverse order.
         doubles = [
-            lambda order=order: literal(name, options, X[:, order], y, float) for order in ORDERS
+            lambda order=order: reference.run(order=order).predictions
+            for order in (slice(None), slice(None, None, -1))
         ]
-        exact = lambda: literal(name, options, X, y, np.longdouble)  # noqa: E731
+        exact = lambda: reference.run(np.longdouble).predictions  # noqa: E731
         return model, model.progressive(X, y), exact, doubles, 2
 
     assert_right_or_said(learnt)
