@@ -1,24 +1,33 @@
 """Every kernel learner against the literal form of its paper: predictions, the function learnt,
 weights, probabilities, coins, points.
-
-Nothing is fed back from what is checked: the references draw their own coins and frequencies (see
-oracles/kernel_learners.py). The last test asserts that each option and each rare event occurred, so
-the tests of this file belong to one run.
 """
-
-from collections import Counter, defaultdict
-from itertools import pairwise
 
 import numpy as np
 import pytest
-import scipy.sparse
-from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-import koco_stream
 from koco_stream import FOGD
+from tests.helpers.kernel_streams import (
+    KERNEL,
+    KERNELS,
+    NEWTON,
+    POINTS,
+    PROS,
+    SAMPLING,
+    STREAMS,
+    any_stream,
+    assert_agree,
+    assert_recorded,
+    each,
+    newton,
+    note,
+    sampling,
+    streams,
+    taught,
+    wide_streams,
+)
 from tests.oracles.kernel_learners import (
-    REAL,
     Ald,
     DualSgd,
     Fogd,
@@ -27,221 +36,24 @@ from tests.oracles.kernel_learners import (
     Nogd,
     Norma,
     ProsNKons,
-    features,
     fourier_features,
     frequencies,
     normal,
     uniform,
 )
-from tests.oracles.losses import curvatures, slopes
+from tests.oracles.losses import curvatures
 
 pytestmark = [
     pytest.mark.one_python,
     pytest.mark.filterwarnings("ignore:a label"),  # labels beyond a small clip are among the cases
 ]
 
-HELD_OUT = 12
-# By learner: options and rare events of the comparisons made so far.
-COUNTED: defaultdict[str, Counter[str]] = defaultdict(Counter)
-LOSSES = tuple(slopes)
-KERNELS = [
-    *(("polynomial", 1.0, p) for p in (1, 2, 3)),
-    ("gaussian", 0.4, 2),
-    ("gaussian", 0.8, 2),
-    ("linear", 1.0, 2),
-    ("linear", 1.0, 2),
-]
 FAMILY = [
     *(("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")),
     ("NONSALD", "ald"),
 ]
-each = settings(
-    max_examples=120,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
-)
-
-
-# Streams -----------------------------------------------------------------------------------------
-
-
-class Stream:
-    """Rows, labels, where the stream is cut, and the arguments of a learner that a stream decides.
-
-    given: the rows as the learner gets them, the last ones not to learn from. X (n + HELD_OUT, d):
-    the same as numbers, with the intercept's feature. common: loss, clip, fit_intercept.
-    """
-
-    def __init__(self, given, X, y, cuts, common, kernel):
-        self.given, self.X, self.y, self.cuts = given, X, y, cuts
-        self.common, self.kernel = common, kernel
-
-    def __repr__(self):
-        form = type(self.given).__name__
-        return f"Stream({form} {self.given.shape}, cut {self.cuts}, {self.common}, {self.kernel})"
-
-    def phi(self, dtype=np.float64):
-        kernel = self.kernel
-        return features(
-            kernel["kernel"], self.X.astype(dtype), kernel["bandwidth"], kernel["degree"]
-        )
-
-    @property
-    def clip(self):
-        return self.common["clip"]
-
-
-def labels(draw, X, loss, clip):
-    """Smooth ones with noise; some are 0 and some ±clip, where the slope of a loss can be exactly
-    zero."""
-    y = np.clip(
-        np.sin(2 * X @ draw.standard_normal(X.shape[1])) + 0.2 * draw.standard_normal(len(X)), -1, 1
-    )
-    if loss not in REAL:
-        return np.where(y >= 0, 1.0, -1.0)
-    y = np.where(draw.random(len(X)) < 0.2, np.sign(y), y) * clip
-    y[draw.random(len(X)) < 0.1] = 0.0
-    return y
-
-
-def pick(draw, choices):
-    """One of them, each as probable as the others, which hypothesis does not promise."""
-    return choices[draw.integers(len(choices))]
-
-
-@st.composite
-def streams(choose, losses=LOSSES, kernels=tuple(KERNELS), d=(1, 5)):
-    """Some 70 rows in [−1, 1], with repeated rows and empty ones."""
-    draw = np.random.default_rng(choose(st.integers(0, 2**32)))
-    n, width = draw.integers(40, 76), draw.integers(d[0], d[1] + 1)
-    loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0, 2.0])
-    X = draw.uniform(-1, 1, (n + HELD_OUT, width)) * (
-        draw.random((n + HELD_OUT, width)) < pick(draw, [0.5, 1.0])
-    )
-    for t in np.flatnonzero(draw.random(n) < pick(draw, [0.0, 0.3]))[1:]:
-        X[t] = X[draw.integers(t)]
-    X[draw.random(len(X)) < 0.1] = 0.0
-    return dressed(draw, X, labels(draw, X[:n], loss, clip), loss, clip, pick(draw, kernels))
-
-
-@st.composite
-def wide_streams(choose, losses=LOSSES, kernels=(("gaussian", 1.0, 2), ("linear", 1.0, 2))):
-    """140 sparse rows with 150 features, the last 70 repetitions of the first ones: dictionaries
-    grow in points and features."""
-    draw = np.random.default_rng(choose(st.integers(0, 2**32)))
-    loss, clip = pick(draw, losses), pick(draw, [0.3, 1.0])
-    X = np.zeros((140 + HELD_OUT, 150))
-    for t in range(70):
-        X[t, draw.choice(150, 4, replace=False)] = draw.uniform(-1, 1, 4)
-    X[70:] = X[draw.integers(0, 70, len(X) - 70)]
-    X[140:] *= 0.9
-    return dressed(
-        draw, X, labels(draw, X[:140], loss, clip), loss, clip, pick(draw, kernels), ["csr"]
-    )
-
-
-def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32")):
-    """The stream as it is given: dense, sparse or sparse in float32, with an intercept or not, cut
-    in three."""
-    form, intercept = pick(draw, forms), bool(draw.integers(2))
-    if form == "csr float32":
-        X = X.astype(np.float32)
-    given, X = X if form == "dense" else scipy.sparse.csr_matrix(X), X.astype(np.float64)
-    if intercept:
-        X = np.hstack([X, np.ones((len(X), 1))])
-    names = ("kernel", "bandwidth", "degree")
-    return Stream(
-        given, X, y, [0, *sorted(draw.integers(1, len(y), 2)), len(y)],
-        {"loss": loss, "clip": clip, "fit_intercept": intercept},
-        dict(zip(names, kernel, strict=True)),
-    )  # fmt: skip
-
-
-# Comparison --------------------------------------------------------------------------------------
-
-
-def literal(stream, reference, Phi):
-    """What the reference says: its predictions (n,) and, after each piece of the stream, its
-    function on the rows not learnt from."""
-    predictions, functions = [], []
-    for first, end in pairwise(stream.cuts):
-        predictions += [reference.learn(Phi[t], stream.y[t]) for t in range(first, end)]
-        functions.append([reference.predict(phi) for phi in Phi[len(stream.y) :]])
-    return np.array(predictions, np.float64), np.array(functions, np.float64)
-
-
-def taught(name, stream, options):
-    """(the learner, its predictions (n,), its function on the rows not learnt from after each piece
-    of the stream)."""
-    model, predictions, functions = getattr(koco_stream, name)(**options), [], []
-    for first, end in pairwise(stream.cuts):
-        predictions.append(model.progressive(stream.given[first:end], stream.y[first:end]))
-        functions.append(model.predict(stream.given[len(stream.y) :]))
-    return model, np.concatenate(predictions), np.array(functions)
-
-
-def assert_agree(name, stream, options, reference, Phi, called=None, small=1e-9):
-    """Predictions and functions within `small` of the clip, or of the largest prediction if that is
-    larger. Returns the learner."""
-    expected = literal(stream, reference, Phi)
-    if not reference.is_clear():
-        reject()
-    model, predictions, functions = taught(name, stream, options)
-    for ours, theirs in zip((predictions, functions), expected, strict=True):
-        np.testing.assert_allclose(
-            ours, theirs, rtol=0, atol=small * max(stream.clip, np.abs(theirs).max())
-        )
-    note(called or name, stream, options, reference)
-    return model
-
-
-def note(called, stream, options, reference):
-    """Count the options of a comparison that was made, and what the reference has seen."""
-    seen, points = COUNTED[called], getattr(reference, "points", [])
-    numbers = ("degree", "sampling_floor", "tube")
-    seen.update(
-        f"{key} {value}"
-        for key, value in options.items()
-        if value is None or isinstance(value, str | bool) or key in numbers
-    )
-    seen.update(reference.seen)
-    if getattr(reference, "kors", None):
-        seen.update(reference.kors.seen)
-    used = (stream.X[points] != 0).any(0).sum()
-    seen["more than 48 points"] += len(points) > 48
-    seen["points with more than 63 features"] += used > 63
-    seen["sparse rows" if scipy.sparse.issparse(stream.given) else "dense rows"] += 1
-
-
-def assert_recorded(name, stream, options, **expected):
-    """The columns of the record of another such learner on the whole stream. Returns the record."""
-    table = getattr(koco_stream, name)(**options).record(stream.given[: len(stream.y)], stream.y)
-    for column, values in expected.items():
-        found, values = table.column(column).to_numpy().astype(float), np.array(values, float)
-        np.testing.assert_allclose(found, values, rtol=0, atol=1e-9, err_msg=column)
-    return table
-
 
 # KORS and the online Newton steps ----------------------------------------------------------------
-
-sampling = st.fixed_dictionaries(
-    {
-        "beta": st.sampled_from([0.5, 1.0, 4.0]),
-        "epsilon": st.sampled_from([0.1, 0.5, 1.0]),
-        "estimate": st.sampled_from(["icml", "poster"]),
-        "seed": st.one_of(st.integers(0, 100), st.integers(2**50, 2**53)),
-    }
-)
-newton = st.fixed_dictionaries(
-    {
-        "alpha": st.sampled_from([0.1, 1.0, 5.0]),
-        "curvature": st.sampled_from([None, 0.2, 1.0]),
-        "curvature_schedule": st.sampled_from(["constant", "decreasing"]),
-    }
-)
-any_stream = st.one_of(streams(), streams(), wide_streams())
 
 
 def newton_constants(stream, steps, share):
@@ -260,7 +72,12 @@ def newton_constants(stream, steps, share):
     }
 
 
-@each
+@each(
+    KERNEL
+    | POINTS
+    | SAMPLING
+    | {"max_dictionary None", "dictionary at its maximum", "fit_intercept True"}
+)
 @given(any_stream, sampling, st.sampled_from([0.05, 1.0, 5.0]), st.sampled_from([None, 1, 9, 60]))
 def test_kors__probabilities_coins_points_and_weights(stream, sampling, ridge, most):
     Phi, n = stream.phi(), len(stream.y)
@@ -274,10 +91,10 @@ def test_kors__probabilities_coins_points_and_weights(stream, sampling, ridge, m
     assert not predictions.any()
     np.testing.assert_array_equal(model.dictionary_, reference.points)
     np.testing.assert_allclose(model.weights_, reference.weights, rtol=1e-9)
-    note("KORS", stream, options, reference)
+    note(stream, options, reference)
 
 
-@each
+@each(NEWTON)
 @given(any_stream, newton)
 def test_kons__is_the_online_newton_step(stream, steps):
     Phi = stream.phi()
@@ -285,7 +102,13 @@ def test_kons__is_the_online_newton_step(stream, steps):
     assert_agree("KONS", stream, {**steps, **stream.common, **stream.kernel}, reference, Phi)
 
 
-@each
+@each(
+    NEWTON
+    | SAMPLING
+    | {"sampled", "not sampled", "sampled only by the floor"}
+    | {f"sampling_floor {floor}" for floor in (0.0, 0.3, 1.0)},
+    examples=80,
+)
 @given(any_stream, newton, sampling, st.sampled_from([0.0, 0.3, 1.0]))
 def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
     Phi, constants = stream.phi(), newton_constants(stream, steps, 1.0)
@@ -326,8 +149,15 @@ def nons_ald(stream, dtype, steps, threshold):
     return Phi, ProsNKons(Phi.shape[1], dtype, kors=dictionary, carry="both", **constants), given
 
 
+def of_family(name, carry):
+    """What has to occur to PROS-N-KONS or one of its kin."""
+    if name == "NONSALD":
+        return (PROS - SAMPLING - {"no coordinate"}) | {"joins", "is dependent"}
+    return PROS | ({"dictionary at its maximum"} if name == "BKONS" else set())
+
+
 @pytest.mark.parametrize(("name", "carry"), FAMILY, ids=str)
-@each
+@each(of_family, examples=80)
 @given(
     stream=any_stream,
     steps=newton,
@@ -345,7 +175,7 @@ def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
         stream, np.float64, steps, sampling, ridge, name, carry, most
     )
     small = 1e-8 if carry == "weights" else 1e-9
-    model = assert_agree(name, stream, options, reference, Phi, f"{name}-{carry}", small)
+    model = assert_agree(name, stream, options, reference, Phi, small)
     np.testing.assert_array_equal(model.dictionary_, reference.points)
     columns = {"inclusion_probability": reference.probabilities, "included": reference.included}
     table = assert_recorded(name, stream, options, **columns)
@@ -360,7 +190,13 @@ def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
 # The baselines -----------------------------------------------------------------------------------
 
 
-@each
+@each(
+    STREAMS
+    | KERNEL
+    | POINTS
+    | {"truncated", "the oldest leaves", "gradient 0", "φ = 0", "soft margin: error"}
+    | {"soft margin: no error", "tube 0.0", "tube 0.8"}
+)
 @given(
     any_stream,
     st.sampled_from([0.05, 0.3, 1.0]),
@@ -391,7 +227,7 @@ gaussian_streams = st.one_of(
 )
 
 
-@each
+@each(STREAMS | {"within the tube", "gradient 0", "tube 0.0"})
 @given(
     gaussian_streams,
     st.sampled_from([0.05, 0.4]),
@@ -434,7 +270,14 @@ def test_the_generators__have_the_layers_and_the_tail_of_the_normal_distribution
     assert abs(coins.mean() - 0.5) < 4 / np.sqrt(12 * coins.size)
 
 
-@each
+@each(
+    STREAMS
+    | KERNEL
+    | POINTS
+    | {"within the tube", "gradient 0", "φ = 0", "a step on Nyström features", "tube 0.0"}
+    | {"fewer features than the rank"}
+    | {f"switched, rank {rank} the budget" for rank in ("below", "equal to")}
+)
 @given(
     any_stream,
     st.sampled_from([0.02, 0.1]),
@@ -457,7 +300,12 @@ def test_nogd__is_gradient_descent_on_points_and_then_on_their_eigenfunctions(
         )
 
 
-@each
+@each(
+    STREAMS
+    | POINTS
+    | {"truncated", "gradient 0", "an old point leaves", "the new point leaves"}
+    | {"of equals the oldest leaves"}
+)
 @given(
     gaussian_streams,
     st.sampled_from([0.02, 0.3, 2.0]),
@@ -485,95 +333,3 @@ def test_dual_sgd__is_descent_with_a_budget_and_a_second_space(
     }
     model = assert_agree("DualSGD", stream, options, reference, np.hstack([Phi, Z]))
     np.testing.assert_array_equal(np.sort(model.dictionary_), reference.points)
-
-
-# What has occurred -------------------------------------------------------------------------------
-
-STREAMS = {f"loss {loss}" for loss in LOSSES} | {
-    "fit_intercept True",
-    "fit_intercept False",
-    "sparse rows",
-    "dense rows",
-}
-KERNEL = {
-    "kernel gaussian",
-    "kernel polynomial",
-    "kernel linear",
-    "degree 1",
-    "degree 2",
-    "degree 3",
-}
-POINTS = {"more than 48 points", "points with more than 63 features"}  # the library's first room
-SAMPLING = {
-    "estimate icml",
-    "estimate poster",
-    "certain",
-    "joins with a weight above 1",
-    "is not taken",
-    "a repeated point joins",
-}
-CURVATURE = {"curvature None", "curvature_schedule constant", "curvature_schedule decreasing"}
-NEWTON = (
-    STREAMS | KERNEL | POINTS | CURVATURE | {"projected", "gradient 0", "gradient not 0", "φ = 0"}
-)
-PROS = NEWTON | SAMPLING | {"no coordinate", "something is lost or carried"}
-OCCUR = {
-    "KORS": KERNEL
-    | POINTS
-    | SAMPLING
-    | {"max_dictionary None", "dictionary at its maximum", "fit_intercept True"},
-    "KONS": NEWTON,
-    "SketchedKONS": NEWTON
-    | SAMPLING
-    | {
-        "sampled",
-        "not sampled",
-        "sampled only by the floor",
-        "sampling_floor 0.0",
-        "sampling_floor 0.3",
-        "sampling_floor 1.0",
-    },
-    **{f"{name}-{carry}": PROS for name, carry in FAMILY if carry != "ald"},
-    "NONSALD-ald": (PROS - SAMPLING - {"no coordinate"}) | {"joins", "is dependent"},
-    "BKONS-none": PROS | {"dictionary at its maximum"},
-    "NORMA": STREAMS
-    | KERNEL
-    | POINTS
-    | {
-        "truncated",
-        "the oldest leaves",
-        "gradient 0",
-        "φ = 0",
-        "soft margin: error",
-        "soft margin: no error",
-        "tube 0.0",
-        "tube 0.8",
-    },
-    "FOGD": STREAMS | {"within the tube", "gradient 0", "tube 0.0"},
-    "NOGD": STREAMS
-    | KERNEL
-    | POINTS
-    | {
-        "within the tube",
-        "gradient 0",
-        "φ = 0",
-        "a step on Nyström features",
-        "fewer features than the rank",
-        "tube 0.0",
-    }
-    | {f"switched, rank {rank} the budget" for rank in ("below", "equal to")},
-    "DualSGD": STREAMS
-    | POINTS
-    | {
-        "truncated",
-        "gradient 0",
-        "an old point leaves",
-        "the new point leaves",
-        "of equals the oldest leaves",
-    },
-}
-
-
-@pytest.mark.parametrize("learner", OCCUR)
-def test_every_option_and_every_rare_event_has_occurred(learner):
-    assert sorted(what for what in OCCUR[learner] if not COUNTED[learner][what]) == []
