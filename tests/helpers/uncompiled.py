@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import scipy.sparse
 
-import koco_stream
-from tests.golden.cases import BASES, COMBINATIONS
+from tests.golden.cases import COMBINATIONS
+from tests.helpers.examples import EXAMPLES, make, width_of
 
 
 def predictions() -> dict[str, list[float]]:
@@ -18,9 +18,11 @@ def predictions() -> dict[str, list[float]]:
     X = draw.standard_normal((30, 5)) * (draw.random((30, 5)) < 0.7)
     rows, labels = scipy.sparse.csr_array(X), np.where(X.sum(1) >= 0.0, 1.0, -1.0)
     found = {}
-    for name, base in BASES.items():
+    for name, base in EXAMPLES.items():
         for more in ({}, *COMBINATIONS.get(name, [])):
-            model = getattr(koco_stream, name)(**{**base, **more}, seed=3)
+            if width_of(name, base | more) != width_of(name, base):
+                continue  # compiled anew
+            model = make(name, **more, seed=3)
             progressive = model.progressive(rows, labels)
             found[f"{name} {more}"] = [*progressive.tolist(), *model.predict(rows[:3]).tolist()]
     return found
