@@ -28,8 +28,8 @@ OF_CONSTANT = {
     "check_classifiers_train": "the check requires an accuracy that needs the rows",
     "check_classifiers_classes": "labels of equal number give 0, which is the second class here",
 }
-# The checks of the others spend a minute of compiling for float32 values.
-QUICK = ("Constant", "OGD", "ONS", "NORMA", "KORS", "PROSNKONS")
+# The checks of the others take a minute.
+QUICK = ("Constant", "OGD", "KORS")
 
 
 X, Y = stream(3, n=120, d=4, density=1.0)
@@ -44,7 +44,7 @@ X, Y = stream(3, n=120, d=4, density=1.0)
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.soak)
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.long)
         for name in sorted(LEARNERS)
     ],
 )
@@ -169,23 +169,16 @@ def test_without_scikit_learn__learners_work_as_ever():
     assert score == "1.0"
 
 
-@pytest.mark.parametrize("cuts", [(), (1,), (40, 41, 90)])
 @pytest.mark.parametrize(
     "learner",
-    [
-        OjaSON(3, fit_intercept=True),
-        koco_stream.AdaGrad(0.3, loss="logistic"),
-        koco_stream.KONS(loss="squared_hinge"),
-        koco_stream.PROSNKONS(fit_intercept=True),
-        koco_stream.NORMA(0.1, budget=20),
-    ],
+    [OjaSON(3, fit_intercept=True), koco_stream.KONS(loss="squared_hinge")],
     ids=lambda learner: type(learner).__name__,
 )
-def test_classifier_of_more_classes__is_a_learner_for_each(learner, cuts):
+def test_classifier_of_more_classes__is_a_learner_for_each(learner):
     """Also where they share kernel values, whatever the blocks, and after it was sent."""
     classes = np.array(["b", "c", "d", "k"])
     labels = classes[np.digitize(Y, np.quantile(Y, [0.4, 0.7, 0.9]))]
-    alone = [unlearnt(learner) for _ in classes]
+    cuts, alone = (1, 40, 41, 90), [unlearnt(learner) for _ in classes]
     scores = np.array(
         [
             one.progressive(X, np.where(labels == c, 1.0, -1.0))
@@ -206,40 +199,12 @@ def test_classifier_of_more_classes__is_a_learner_for_each(learner, cuts):
     assert again.decision_function(X).tobytes() == expected.copy().tobytes()
 
 
-def test_classifier_of_more_classes__keeps_feature_names_and_says_which_label_is_none():
-    frame, labels = pd.DataFrame(X, columns=list("abcd")), np.arange(len(X)) % 3
-    model = Classifier(OjaSON(3)).partial_fit(frame, labels)
-    assert model.feature_names_in_.tolist() == list("abcd")
-    before = model.decision_function(frame).tobytes()
-    with pytest.raises(WrongInput, match=r"y\[0\] is 7, and the classes are 0, 1 and 2"):
-        model.partial_fit(frame, np.full(len(X), 7))
-    with pytest.raises(WrongInput, match="same order"):
-        model.partial_fit(frame[list("dcba")], labels)
-    assert model.decision_function(frame).tobytes() == before
-
-
-def test_classifier_of_more_classes__that_diverged_can_only_be_fitted_anew():
-    model = Classifier(koco_stream.OGD(1e200, clip=1e300))
-    with pytest.raises(FloatingPointError, match="the prediction for row"):
-        model.partial_fit(np.full((9, 2), 1e10), np.arange(9) % 3)
-    with pytest.raises(WrongInput, match="diverged"):
-        model.predict(np.ones((1, 2)))
-    model.set_params(learner__step_size=0.1, learner__clip=1.0)
-    assert model.fit(np.eye(3), [0, 1, 2]).predict(np.eye(3)).shape == (3,)
-
-
-CLASSES = [
-    np.array([0, 1]),
-    np.array(["no", "yes"]),
-    np.array([False, True]),
-    np.array([2.0, 5.0, 7.0]),
-    np.array(["a", "b", "c"], object),
-]
-
-
-@pytest.mark.parametrize("classes", CLASSES, ids=str)
-@pytest.mark.parametrize("learner", [OjaSON(3), koco_stream.PROSNKONS(), koco_stream.OGD(0.1)])
-def test_saved_classifier__goes_on_with_the_same_bits(learner, classes, tmp_path):
+@pytest.mark.parametrize(
+    "classes",
+    [np.array([False, True]), np.array([2.0, 5.0, 7.0]), np.array(["a", "b", "c"], object)],
+)
+def test_saved_classifier__goes_on_with_the_same_bits(classes, tmp_path):
+    learner = OjaSON(3)
     labels = classes[np.arange(len(X)) % classes.size]
     model = Classifier(learner).partial_fit(X[:150], labels[:150], classes)
     model.save(tmp_path / "c.koco")

@@ -43,18 +43,6 @@ def test_first_step__is_that_of_the_constant_step_and_later_ones_are_smaller(mak
     assert (other.progressive(X[first:], Y[first:]) != one.progressive(X[first:], Y[first:])).any()
 
 
-@every
-@changing
-@pytest.mark.parametrize("cut", [0, 1, 57])
-def test_saved__goes_on_with_the_same_bits(make, schedule, cut, tmp_path):
-    whole = make(step_schedule=schedule).progressive(X, Y)
-    model = make(step_schedule=schedule)
-    before = model.progressive(X[:cut], Y[:cut])
-    model.save(tmp_path / "a.koco")
-    after = koco_stream.load(tmp_path / "a.koco").progressive(X[cut:], Y[cut:])
-    assert np.concatenate([before, after]).tobytes() == whole.tobytes()
-
-
 @pytest.mark.parametrize(("saved", "said"), [("constant", "sqrt"), ("sqrt", "constant")])
 def test_file_of_another_schedule__is_refused_if_it_has_no_room_for_the_count(
     saved, said, tmp_path

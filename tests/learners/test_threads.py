@@ -19,7 +19,7 @@ from sklearn.base import clone
 import koco_stream
 from koco_stream import NORMA, OGD, PROSNKONS, Batch, Classifier
 from koco_stream.learners.saved import state_arrays
-from koco_stream.river import RiverClassifier, RiverRegressor
+from koco_stream.river import RiverRegressor
 from tests.helpers.examples import make
 from tests.helpers.linear_streams import stream
 from tests.helpers.wire import as_on_a_worker
@@ -46,13 +46,8 @@ def learning(labels, **more):
     return lambda model, k: model.progressive(X[PARTS[k]], labels[PARTS[k]], **more)
 
 
-def finding_the_best(model, k):
-    model.fit(X[PARTS[k]], Y[PARTS[k]])
-    return ()
-
-
-def one_row(label):
-    return lambda model, k: model.learn_one(dict(enumerate(X[k])), label(k)) or ()
+def one_row(model, k):
+    return model.learn_one(dict(enumerate(X[k])), Y[k]) or ()
 
 
 def predicted(model):
@@ -76,9 +71,7 @@ OBJECTS = {
     "a user's": (Counting, learning(Y), lambda model: [model.rounds_, model.calls]),
     "of two classes": (lambda: Classifier(OGD()), learning(SIGNS, classes=[-1, 1]), scores),
     "of three": (lambda: Classifier(make("KONS")), learning(CLASSES, classes=[0, 1, 2]), scores),
-    "Batch": (lambda: Batch(make("PROSNKONS")), finding_the_best, predicted),
-    "RiverRegressor": (lambda: RiverRegressor(OGD(), 12), one_row(lambda k: Y[k]), one_by_one),
-    "RiverClassifier": (lambda: RiverClassifier(OGD()), one_row(lambda k: Y[k] > 0), one_by_one),
+    "RiverRegressor": (lambda: RiverRegressor(OGD(), 12), one_row, one_by_one),
 }
 
 
@@ -149,21 +142,6 @@ def test_copies_while_a_thread_learns__are_as_between_two_calls(model, tmp_path)
         assert (bits(one.predict(AHEAD)) if rounds else b"") == states[rounds]
 
 
-def test_copies_of_a_classifier__have_learners_of_one_moment():
-    model, going = Classifier(make("FOGD")).fit(X, CLASSES), Event()
-
-    def learn():
-        while not going.is_set():
-            model.partial_fit(X[:ROWS], CLASSES[:ROWS])
-
-    learner = Thread(target=learn)
-    learner.start()
-    copies = [f(model) for _ in range(20) for f in (copy.deepcopy, as_on_a_worker, copy.copy)]
-    going.set()
-    learner.join()
-    assert all(len({one.rounds_ for one in found.learners_}) == 1 for found in copies)
-
-
 @pytest.mark.parametrize("made", [OGD, lambda: Classifier(OGD()), lambda: Batch(OGD())])
 def test_lock__stays_with_its_object_and_is_free_in_a_forked_process(made):
     model = made()
@@ -197,36 +175,6 @@ def test_forked_process__does_not_wait_for_a_thread_that_it_does_not_have():
     done.set()
     thread.join()
     assert os.waitpid(child, 0)[1] == 0
-
-
-class Keeping(OGD):
-    """A user's learner that is pickled in a way of its own."""
-
-    def __getstate__(self):
-        return {"parts": dict(vars(self))}
-
-    def __setstate__(self, kept):
-        vars(self).update(kept["parts"])
-
-
-def test_learner_that_is_pickled_in_its_own_way__takes_no_lock_along():
-    model = Keeping(0.3).fit(X, Y)
-    with model._lock, ThreadPoolExecutor(1) as other:
-        for one in (copy.deepcopy(model), as_on_a_worker(model)):
-            assert other.submit(one.predict, X).result(30).tobytes() == model.predict(X).tobytes()
-
-
-class InParts(OGD):
-    """A user's learner whose predictions are made in threads."""
-
-    def predict(self, X):
-        with ThreadPoolExecutor(2) as threads:
-            return np.concatenate([*threads.map(super().predict, np.split(X, 2))])
-
-
-def test_predictions_of_a_user_in_threads__need_no_lock_that_they_have():
-    model = InParts(0.3).fit(X, Y)
-    assert model.predict(X).tobytes() == OGD(0.3).fit(X, Y).predict(X).tobytes()
 
 
 def test_public_attributes__are_read_between_two_calls():

@@ -1,8 +1,5 @@
 """Eigenvalues and eigenvectors after a rank-one change, against NumPy's of the dense matrix, and
-against exact counts of eigenvalues where the spectrum is graded.
-
-The branches that the cases take are counted, and the last test asks that each occurred.
-"""
+against exact counts of eigenvalues where the spectrum is graded."""
 
 from collections import Counter
 from fractions import Fraction
@@ -19,7 +16,6 @@ from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 pytestmark = pytest.mark.one_python
 
 ROUNDING = 1e-13
-BRANCHES = Counter()
 D, Z, LINES = 1, 2, 3  # lines of the flat array
 GUARD = 7.25  # behind its end
 
@@ -33,9 +29,8 @@ def packed(d, z, Q):
 
 
 def changed(d, z, Q):
-    """(d, z, Q) after the change. Counts the branches that it takes."""
+    """(d, z, Q) after the change."""
     n = len(d)
-    count_branches(d, z, Q)
     a, W, scratch = packed(d, z, Q)
     active = add_outer_product(a, W, n, D * W, Z * W, LINES * W, scratch)
     a = a.reshape(-1, W)
@@ -47,8 +42,8 @@ def changed(d, z, Q):
     return a[D, :n], a[Z, :n], a[LINES : LINES + n, :n]
 
 
-def count_branches(d, z, Q):
-    """Take the change apart into its stages, and count what they do."""
+def branches_of(d, z, Q):
+    """The branches that the change takes: it is taken apart into its stages."""
     n, (a, W, scratch) = len(d), packed(d, z, Q)
     by_z = np.sum((z != 0) & (z * z <= secular.EPSILON**2 * d))
     active = rank_one._deflate(a, W, n, D * W, Z * W, LINES * W)
@@ -83,7 +78,7 @@ def count_branches(d, z, Q):
         "several steps": steps > 1,
         "halved bounds": halvings > 0,
     }
-    BRANCHES.update(branch for branch, occurred in taken.items() if occurred)
+    return {branch: bool(occurred) for branch, occurred in taken.items()}
 
 
 def orthogonal(draw, n):
@@ -151,7 +146,23 @@ def positive(d, z, x):
     return above + (1 + sum(terms) < 0)
 
 
-@settings(max_examples=150, deadline=None)
+HALVES = {"seed": 29664, "n": 9, "values": "graded", "weights": "graded", "scale": 1.0}
+
+
+def test_cases__take_every_branch():
+    """One case of each kind, and one that halves bounds."""
+    kinds = [
+        {"seed": 0, "n": 20, "values": values, "weights": weights, "scale": 1.0}
+        for values in SPECTRA
+        for weights in VECTORS
+    ]
+    counts = Counter()
+    for d, z, _ in (case_of(**case) for case in (*kinds, HALVES)):
+        counts.update(branches_of(d, z, np.eye(len(d))))
+    assert all(counts.values()), counts
+
+
+@settings(max_examples=100, deadline=None)
 @given(**cases)
 def test_change__gives_the_eigenvalues_and_vectors_of_the_dense_matrix(**case):
     d, z, draw = case_of(**case)
@@ -172,7 +183,7 @@ def test_change__gives_the_eigenvalues_and_vectors_of_the_dense_matrix(**case):
 
 @settings(max_examples=60, deadline=None)
 @given(**{**cases, "n": st.integers(1, 20)})
-@example(seed=29664, n=9, values="graded", weights="graded", scale=1.0)  # halves bounds
+@example(**HALVES)
 def test_eigenvalues__are_correct_relative_to_themselves(**case):
     """Also those that are 1e-12 of the largest, or less: exact arithmetic counts how many lie
     above each, a little smaller and a little larger.
@@ -227,23 +238,3 @@ def test_lines__may_be_in_a_basis_of_other_size():
     _, _, V = changed(d, z, np.eye(n))
     found = a[LINES * W : (LINES + n) * W].reshape(n, W)
     np.testing.assert_allclose(found, V @ M, rtol=0, atol=ROUNDING)
-
-
-@pytest.mark.parametrize(
-    "branch",
-    [
-        "nothing deflated",
-        "all deflated",
-        "deflated by z",
-        "z of 0",
-        "equal eigenvalues",
-        "sorted",
-        "more roots than at once",
-        "several steps",
-        "halved bounds",
-    ],
-)
-def test_every_branch__occurred_in_the_tests_above(branch):
-    if not BRANCHES:
-        pytest.skip("needs the tests above, in the same session")
-    assert BRANCHES[branch], BRANCHES
