@@ -3,47 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from flows.sweeping.planning import cost_factors
-from koco_stream.engine.checkpoint import checkpoint_of, header_of
-from koco_stream.engine.cohort import run_cohort
-from koco_stream.engine.result_file import result_path
 from koco_stream.errors import WrongInput
-from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.losses import LOSSES, loss_value
 from koco_stream.runs.cost_model import Costs
 from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
-from storage.preparing.prepare import prepare_file
-from tests.helpers.sweeps import cohort_on, die_after, results_of, sizes_of, stream_of, undisturbed
+from tests.helpers.sweeps import all_classes, cohort_on, sizes_of, stream_of, undisturbed
 
 CLASSES = (2.0, 3.0, 7.0, 11.0)
 ONE_VS_REST = "one-vs-rest"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """A store with a set of four classes, one of real labels and one of two classes."""
-    folder, draw = tmp_path_factory.mktemp("classes"), np.random.default_rng(5)
-    X = np.round(draw.standard_normal((300, 6)) * (draw.random((300, 6)) < 0.7), 3)
-    y = draw.choice(CLASSES, 300, p=[0.4, 0.3, 0.2, 0.1])
-    for name, labels in (("four", y), ("real", X.sum(1)), ("two", np.sign(X.sum(1) + 1e-9))):
-        rows = np.c_[X[:, :5], 0.3 * X[:, 5] + 0.1 * y, labels]
-        np.savetxt(folder / f"{name}.csv", rows, delimiter=",", fmt="%.4f")
-        task = "regression" if name == "real" else "classification"
-        prepare_file(folder / "store", name, folder / f"{name}.csv", task=task)
-    return folder / "store"
-
-
-def all_classes(cohort):
-    """The same cohort on a stream of all classes."""
-    stream = replace(cohort.stream, multiclass=ONE_VS_REST)
-    return replace(
-        cohort, stream=stream, runs=tuple(replace(r, stream=stream) for r in cohort.runs)
-    )
 
 
 def literal(store, run, curve_rounds):
@@ -108,17 +79,6 @@ def test_equal_scores__the_smaller_class_wins(store):
     assert row["error_rate"] == np.mean(labels != CLASSES[0])
 
 
-@pytest.mark.parametrize("rows_in_a_block", [1, 7, 64, 1000])
-def test_any_cut_and_block__has_the_same_bits(store, monkeypatch, rows_in_a_block):
-    cohort = all_classes(cohort_on(store, LEARNERS, 90, name="four"))
-    whole = undisturbed(store, cohort)
-    die_after(monkeypatch, store, cohort, 2)
-    assert header_of(checkpoint_of(store, cohort))["rounds"] == 180
-    receipt = run_cohort(str(store), "try", cohort, rows_in_a_block)
-    assert receipt.rounds == (300 - 180) * len(LEARNERS)
-    assert results_of(store, cohort) == whole
-
-
 def test_class_whose_prediction_is_not_finite__ends_the_run_by_name(store):
     step = {"clip": 1e300, "step_size": 1e9}
     (row,) = undisturbed(store, all_classes(cohort_on(store, [("OGD", step, 1)], name="four")))
@@ -159,21 +119,3 @@ def test_constant__is_told_of_all_classes_too(store):
     for row in (trivial, other):
         assert row["constant_mean_loss"] == trivial["mean_loss"]
         assert row["constant_error_rate"] == trivial["error_rate"]
-
-
-def test_factor__of_runs_over_all_classes_is_that_of_one_state(store):
-    """The plan of the next sweep does not take the time of all states for that of one."""
-    cohort = cohort_on(store, [("AdaGrad", {}, 1)], name="four")
-    factors = []
-    for one in (cohort, all_classes(cohort)):
-        run_cohort(str(store), "try", one)
-        path = result_path(store, one)
-        table = read_table(path)
-        seconds = table.column_names.index("seconds")
-        states = len(CLASSES) if one is not cohort else 1
-        table = table.set_column(seconds, table.field(seconds), pa.array([0.01 * states]))
-        write_tables([table], path)
-        factors.append(cost_factors(store, sizes_of([load_manifest(store, "four")])))
-        path.remove()
-    assert factors[0].keys() == {"AdaGrad"}
-    assert factors[0] == factors[1]

@@ -17,8 +17,7 @@ from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Seen
 from koco_stream.streams.reader import StreamReader
 from storage.results import read_predictions, read_windows
-from tests.engine.test_all_classes import all_classes, store  # noqa: F401  (a fixture)
-from tests.helpers.sweeps import MEASURED, cohort_on, die_after
+from tests.helpers.sweeps import MEASURED, all_classes, cohort_on, die_after
 
 TWO = ("auc", "balanced_accuracy", "f1", "kappa", "log_loss")
 KINDS = {

@@ -11,7 +11,6 @@ from cluster.executors import DaskExecutor, run_on_dask
 from koco_stream.engine.checkpoint import Saved, checkpoint_of, checkpoints_folder, header_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.preemption import Preempted, requested
-from koco_stream.learners import LEARNERS
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
@@ -31,8 +30,8 @@ def preempted_after(monkeypatch, store, cohort, looks, block_rows):
 
 
 @pytest.mark.parametrize("every", [0, 120])
-@pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_every_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
+@pytest.mark.parametrize("name", ["FDSON", "KONS", "CONKONS"])  # one of each kind of scan
+def test_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
     cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
     whole = undisturbed(small_store, cohort)
     assert preempted_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun

@@ -94,6 +94,14 @@ def cohort_on(store, learners, every=0, name="real", order="shuffled"):
     return Cohort(stream, runs, 1.0, every)
 
 
+def all_classes(cohort):
+    """The same cohort on a stream of all classes."""
+    stream = replace(cohort.stream, multiclass="one-vs-rest")
+    return replace(
+        cohort, stream=stream, runs=tuple(replace(r, stream=stream) for r in cohort.runs)
+    )
+
+
 def results_of(store, cohort):
     """The rows of the cohort's result file, which is taken away: the cohort can be run again."""
     path = result_path(store, cohort).path

@@ -14,7 +14,6 @@ from koco_stream.kernels import random_features
 from koco_stream.kernels.random_features import GROUP
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.spec import StreamSize
-from tests.oracles.kernel_learners import Fogd, fourier_features, frequencies
 
 LEARNERS = [
     lambda: FOGD(0.3, n_frequencies=21, bandwidth=2.0, seed=5),
@@ -54,20 +53,6 @@ def test_few_lines__change_no_bit(make, monkeypatch):
         assert int(u.used) - GROUP == (u.line_of > 0).sum() == min(lines, occur)
         assert (u.line_of[counts == 0] == 0).all()
     assert 5 < occur < counts.size
-
-
-def test_few_lines__are_gradient_descent_on_all_features(monkeypatch):
-    X, y = stream()
-    Z = fourier_features(X, frequencies(X.shape[1], 21, 2.0, 5))
-    for lines in (1, 1000):
-        with_lines(monkeypatch, lines)
-        reference = Fogd(Z.shape[1], loss="squared", step_size=0.3, tube=0.0)
-        model = LEARNERS[0]()
-        np.testing.assert_allclose(
-            model.progressive(X, y), [reference.learn(*row) for row in zip(Z, y, strict=True)],
-            rtol=0, atol=1e-9,
-        )  # fmt: skip
-        np.testing.assert_allclose(model.features(X), Z, rtol=0, atol=1e-13)
 
 
 @each

@@ -39,17 +39,7 @@ def test_derivatives__are_those_of_the_learners_losses(loss, y):
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 0.01, 1.0])
-def test_squared__is_ridge_regression(alpha):
-    F, y = rows()
-    np.testing.assert_allclose(
-        best(F, y, "squared", alpha),
-        np.linalg.solve(F.T @ F + alpha * np.eye(7), F.T @ y),
-        rtol=1e-10,
-    )
-
-
-@pytest.mark.parametrize("alpha", [1e-6, 0.01, 1.0])
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_smooth_losses__are_solved_as_the_gradient_certifies(loss, alpha):
     # The objective is 2α-strongly convex: it is within ‖∇f‖²/(4α) of its least value.
     F, y = rows()

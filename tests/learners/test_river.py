@@ -7,9 +7,9 @@ import copy
 import numpy as np
 import pytest
 from river import checks as river_checks
-from river import datasets, evaluate, metrics, preprocessing
+from river import evaluate, metrics
 
-from koco_stream import CONKONS, FOGD, ONS, AdaGrad, OjaSON, WrongInput
+from koco_stream import CONKONS, FOGD, ONS, OjaSON, WrongInput
 from koco_stream.river import RiverClassifier, RiverRegressor
 from tests.helpers.linear_streams import stream
 from tests.helpers.wire import as_on_a_worker
@@ -40,17 +40,6 @@ def test_progressive_validation__has_the_learner_s_own_predictions(learner):
     np.testing.assert_allclose(predictions, expected, atol=1e-13)
     assert metric.get() == pytest.approx(np.mean((expected - Y) ** 2))
     assert not learner.__sklearn_is_fitted__()
-
-
-def test_progressive_val_score__on_river_s_own_data():
-    classifier = preprocessing.StandardScaler() | RiverClassifier(AdaGrad(0.3))
-    accuracy = evaluate.progressive_val_score(datasets.Phishing(), classifier, metrics.Accuracy())
-    assert accuracy.get() > 0.85  # River's own logistic regression has 0.89
-    target = preprocessing.TargetStandardScaler(RiverRegressor(OjaSON(5, alpha=10.0, clip=5.0)))
-    mae = evaluate.progressive_val_score(
-        datasets.TrumpApproval(), preprocessing.StandardScaler() | target, metrics.MAE()
-    )
-    assert mae.get() < 0.5  # River's own linear regression has 0.56
 
 
 # River's labels of TrumpApproval are about 40; that the learner says so is not what its checks are

@@ -30,19 +30,6 @@ def test_empty_rows__are_not_counted(make, schedule):
     np.testing.assert_allclose(mine[FULL], expected, rtol=0, atol=1e-12)
 
 
-@every
-@changing
-def test_first_step__is_that_of_the_constant_step_and_later_ones_are_smaller(make, schedule):
-    one, other = make(), make(step_schedule=schedule)
-    first = np.flatnonzero(FULL)[0] + 1
-    assert (
-        other.progressive(X[:first], Y[:first]).tolist()
-        == one.progressive(X[:first], Y[:first]).tolist()
-    )
-    np.testing.assert_array_equal(other.predict(X), one.predict(X))
-    assert (other.progressive(X[first:], Y[first:]) != one.progressive(X[first:], Y[first:])).any()
-
-
 @pytest.mark.parametrize(("saved", "said"), [("constant", "sqrt"), ("sqrt", "constant")])
 def test_file_of_another_schedule__is_refused_if_it_has_no_room_for_the_count(
     saved, said, tmp_path

@@ -213,20 +213,6 @@ def test_workers__are_busy_to_the_end_of_a_usual_sweep(learner):
         assert busy(plan(runs, USUAL, Limits(workers, 1 << 40)), workers) >= 0.9, workers
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(1, 400), st.integers(1, 9), st.sampled_from([10.0, 100.0, 1000.0]))
-def test_equal_runs__are_parted_so_that_no_worker_waits_for_the_last_cohort(
-    count, workers, slowness
-):
-    runs, limits = runs_of(STREAM, "OGD", count), Limits(workers, GENEROUS, cohort_seconds=1e9)
-    todo = plan(runs, USUAL, limits, factors={"OGD": slowness})
-    in_each = sorted((len(cohort.runs) for cohort in todo.cohorts), reverse=True)
-    for k in range(0, len(in_each), workers):
-        served = in_each[k : k + workers]
-        assert len(served) == workers or max(in_each) == 1 or len(in_each) < workers
-        assert max(served) - min(served) <= 1
-
-
 @given(
     st.sampled_from(LEARNERS),
     st.floats(0.001, 1000.0),

@@ -54,26 +54,6 @@ def mean_loss(options, predictions, labels):
     return np.mean([loss_value(loss, *pair) for pair in zip(predictions, labels, strict=True)])
 
 
-@pytest.mark.parametrize("X", [SPARSE, wide(SPARSE)], ids=["narrow", "wide"])
-@pytest.mark.parametrize(
-    ("options", "labels"),
-    [
-        ("", SIGNS),
-        ("", REAL),
-        ("--adaptive", SIGNS),
-        (OJA, SIGNS),
-        ("--loss_function logistic", SIGNS),
-        (f"--loss_function=logistic {OJA}", SIGNS),
-        ("--loss_function logistic --adaptive", SIGNS),
-    ],
-    ids=lambda value: value if isinstance(value, str) else ["real", "signs"][value is SIGNS],
-)
-def test_mean_loss__is_that_of_vowpal_wabbit_s_own_program(options, labels, X, tmp_path):
-    own, _ = own_program(options, X, labels, tmp_path)
-    found = scores("vw", {"options": options}, X, labels)
-    assert mean_loss(options, found, labels) == pytest.approx(own, abs=1e-5)
-
-
 @pytest.mark.parametrize("labels", [SIGNS, WHOLE_LABELS], ids=["signs", "real"])
 @pytest.mark.parametrize("X", [WHOLE, WHOLE + 9], ids=["sparse", "dense"])
 @pytest.mark.parametrize(
@@ -88,18 +68,6 @@ def test_predictions__are_those_that_its_own_program_writes(options, X, labels, 
     # of labels that includes the row's own.
     if labels is SIGNS or "Oja" not in options:
         assert mean_loss(options, found, labels) == pytest.approx(own, abs=1e-6, rel=1e-6)
-
-
-@pytest.mark.parametrize("options", ["", OJA, "--loss_function logistic"])
-def test_predictions__are_those_of_rows_read_as_text(options):
-    workspace, expected = vw.Workspace(f"{options} --quiet"), []
-    for line in as_lines(WHOLE, SIGNS):
-        example = workspace.parse(line)
-        workspace.learn(example)
-        expected.append(example.get_prediction())
-        workspace.finish_example(example)
-    workspace.finish()
-    assert scores("vw", {"options": options}, WHOLE, SIGNS).tolist() == expected
 
 
 def test_seed__is_given_to_vowpal_wabbit():

@@ -20,7 +20,6 @@ from koco_stream import (
     NORMA,
     PKAWV,
     PROSNKONS,
-    Batch,
     SketchedKONS,
 )
 from koco_stream.learners import LEARNERS
@@ -164,19 +163,6 @@ def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
         same = np.count_nonzero(size < limit) + 1
         assert limited.progressive(X, y)[:same].tobytes() == predictions[:same].tobytes(), limit
         assert len(limited.dictionary_) == min(limit, size[-1])
-
-
-def test_batch__is_the_best_in_the_span_of_the_final_dictionary():
-    X, y = stream(9, n=300)
-    model = CONKONS(bandwidth=0.7).partial_fit(X, y)
-    batch = Batch(model, alpha=0.5).fit(X, y)
-    K, points = (
-        np.exp(-((A[:, None] - X[model.dictionary_][None]) ** 2).sum(-1) / (2 * 0.7**2))
-        for A in (X, X[model.dictionary_])
-    )
-    coefficients = np.linalg.lstsq(K.T @ K + 0.5 * points, K.T @ y, rcond=None)[0]
-    np.testing.assert_allclose(batch.predict(X), np.clip(K @ coefficients, -1, 1), atol=1e-5)
-    assert batch.mean_loss_ < np.mean((CONKONS(bandwidth=0.7).progressive(X, y) - y) ** 2)
 
 
 def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream import AdaGrad, FTRLProximal
+from koco_stream import FTRLProximal
 from tests.helpers.linear_streams import stream
 from tests.oracles.losses import slopes
 
@@ -35,33 +35,6 @@ def test_more_l1__leaves_fewer_weights_down_to_none():
     assert (left[0], left[-1]) == (20, 0)
     assert len(set(left)) >= 4
     assert not FTRLProximal(l1=1e3).progressive(X, y).any()
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), losses, st.sampled_from([0.05, 0.5, 3.0]), st.booleans())
-def test_without_penalty_and_damping__it_is_adagrad(seed, loss, step_size, intercept):
-    X, y = rows(seed, loss)
-    same = {"loss": loss, "fit_intercept": intercept}
-    one, other = FTRLProximal(step_size, damping=0.0, **same), AdaGrad(step_size, **same)
-    np.testing.assert_allclose(one.progressive(X, y), other.progressive(X, y), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9, atol=1e-9)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), losses, st.sampled_from([0.05, 0.5]), st.floats(0.1, 10.0))
-def test_without_penalty__it_is_gradient_descent_with_a_step_for_each_feature(
-    seed, loss, step_size, damping
-):
-    X, y = rows(seed, loss)
-    w, n, expected = np.zeros(12), np.zeros(12), []
-    for x, label in zip(X, y, strict=True):
-        expected.append(np.clip(w @ x, -1, 1))
-        g = slopes[loss](expected[-1], label) * x
-        n += g**2
-        w -= step_size * g / (damping + np.sqrt(n))
-    model = FTRLProximal(step_size, damping=damping, loss=loss)
-    np.testing.assert_allclose(model.progressive(X, y), expected, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(model.coef_, w, rtol=0, atol=1e-9)
 
 
 def test_l2__shrinks_the_weights():

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from koco_stream import NAG
 from tests.helpers.linear_streams import stream
-from tests.oracles import first_order
 from tests.oracles.losses import slopes
 
 pytestmark = pytest.mark.filterwarnings("ignore:a label")  # of ±1, with a clip of 0.5
@@ -59,43 +58,11 @@ def test_other_scales__change_nothing_but_the_rounding(seed, given_, exponents):
     np.testing.assert_allclose(weights(scaled) * scales, weights(plain), **close)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from([1e-3, 1.0, 1e3]))
-def test_predict__is_what_the_next_round_would_predict_and_learns_nothing(seed, size):
-    X, y = stream(seed, n=60, d=D, density=0.5)
-    model = NAG(clip=1e6).partial_fit(X[:50], y[:50])
-    before = [array.tobytes() for array in model._state]
-    found = model.predict(size * X[50:])
-    assert [array.tobytes() for array in model._state] == before
-    for x, expected in zip(size * X[50:], found, strict=True):
-        again = NAG(clip=1e6).partial_fit(X[:50], y[:50])
-        assert again.progressive(x[None], [0.0]).tolist() == [expected]
-
-
 def test_coef__is_that_of_rows_within_the_largest_values():
     X, y = stream(1, n=80, d=D, density=1.0)
     model = NAG(clip=1e3).partial_fit(X, y)
     np.testing.assert_allclose(model.predict(X), X @ model.coef_, rtol=0, atol=1e-13)
     assert NAG().partial_fit([[2.0, 0.0]], [1.0]).coef_.tolist() == [0.25, 0.0]
-
-
-def test_features_always_at_their_largest_value__are_stepped_as_by_adagrad():
-    """With |x_j| = s_j always, N is d·t, and the steps are AdaGrad's with step_size/√d."""
-    X, y = np.random.default_rng(0).choice([-1.0, 1.0], (80, 4)), stream(2, n=80)[1]
-    shared = {"clip": 1.0, "slope": slopes["squared"]}
-    expected, w = first_order.adagrad(X, y, step_size=0.3 / 2.0, **shared)
-    model = NAG(0.3)
-    np.testing.assert_allclose(model.progressive(X, y), expected, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(model.coef_, w, rtol=0, atol=1e-12)
-
-
-def test_empty_rows__are_no_rounds():
-    X, y = stream(3, n=60, d=D)
-    full = X.any(1)
-    assert 0 < full.sum() < 60
-    some, every = NAG().partial_fit(X[full], y[full]), NAG().partial_fit(X, y)
-    assert (int(every._state.t), every.rounds_) == (full.sum(), 60)
-    assert some.coef_.tobytes() == every.coef_.tobytes()
 
 
 @pytest.mark.parametrize(

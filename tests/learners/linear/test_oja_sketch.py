@@ -124,18 +124,3 @@ def test_line_that_is_not_up_to_date__is_predicted_from_as_if_it_were(start, mon
         asked.partial_fit(X[t : t + 1], y[t : t + 1])
     assert stale > 100
     assert expected == alone[1:].tolist()
-
-
-def test_clean_up__makes_a_spoilt_sketch_orthonormal():
-    # Each row that starts from what little the sketch leaves of it multiplies the rounding.
-    draw = np.random.default_rng(0)
-    X = draw.random(13) + 0.02 * np.geomspace(1, 0.1, 13) * draw.standard_normal((200, 13))
-    model = OjaSON(10, 0.0625)
-    spoilt = 1.0
-    for t in range(200):
-        model.partial_fit(X[t : t + 1], [draw.random()])
-        spoilt = max(spoilt, float(model._state.spoilt))
-        V = model.sketch_[: int(model._state.found)]
-        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-12)
-    assert model._state.cleanings >= 5
-    assert spoilt <= oja_son.CLEAN_AT

@@ -89,27 +89,7 @@ def test_rp_son__at_small_alpha_equals_the_primal_in_the_span_of_the_rows(rank):
     assert np.mean(np.abs(predictions - expected) < 1e-5) > 0.99
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("scale", [1 / 300, 300.0])
-@pytest.mark.parametrize(
-    ("learner", "given"),
-    [
-        (OjaSON, {}),
-        (OjaSON, {"sketch_size": 5, "sketch_rate": 16.0}),
-        (RPSON, {}),
-        (FDSON, {"sketch_size": 6}),  # other tests compile it for this size too
-        (ONS, {}),
-    ],
-)
-def test_badly_scaled_features__give_numbers_and_an_orthonormal_sketch(learner, given, scale, seed):
-    X, y = stream(seed, density=1.0)
-    model = learner(alpha=1.0, **given)
-    assert np.isfinite(model.progressive(X * np.geomspace(1.0 / scale, scale, X.shape[1]), y)).all()
-    if learner is OjaSON:
-        V = model.sketch_
-        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-6)
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [1.0, 16.0, 128.0])
 def test_sketch__stays_orthonormal_over_many_rounds_with_few_folds(rate):
     draw = np.random.default_rng(1)
