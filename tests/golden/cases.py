@@ -287,20 +287,27 @@ def digest(array: Any) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def made(case: Case) -> tuple[Any, Input, np.ndarray]:
-    """The case's learner, before its first row, its input, and the labels that its loss takes."""
+def made(case: Case, plain: bool = False) -> tuple[Any, Input, np.ndarray]:
+    """The case's learner, before its first row, its input, and the labels that its loss takes.
+
+    `plain`: all values in double precision, with the same numbers and bits; a learner is compiled
+    anew for values in single precision.
+    """
     model, data = LEARNERS[case.learner](**case.given), inputs()[case.input]
+    if plain:
+        X, held_out = (rows.astype(np.float64) for rows in (data.X, data.held_out))
+        data = data._replace(X=X, held_out=held_out)
     return model, data, data.y if model.loss in ("squared", "half_squared") else data.signs
 
 
-def number_of(case: Case) -> str:
+def number_of(case: Case, plain: bool = False) -> str:
     """Hashes, joined by colons: of the progressive predictions, of `predict` on the held-out rows,
     and of `dictionary_` and `weights_` where the learner has them. For a learner that diverges: in
     which row.
 
     Attributes that are computed with BLAS are not promised to the bit, and so not in it.
     """
-    model, data, labels = made(case)
+    model, data, labels = made(case, plain)
     try:
         predictions = model.progressive(data.X, labels)
     except FloatingPointError:
@@ -313,7 +320,7 @@ def number_of(case: Case) -> str:
 
 def numbers_of(name: str, daily: bool = False) -> dict[str, str]:
     """The numbers of a learner's cases, by the names of these."""
-    return {case.name: number_of(case) for case in cases_of(name, daily)}
+    return {case.name: number_of(case, daily) for case in cases_of(name, daily)}
 
 
 def input_hashes() -> dict[str, str]:
