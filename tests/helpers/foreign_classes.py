@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -91,22 +90,12 @@ class StartsAProcess(Mean):
         self.started = subprocess.Popen(["sleep", "60"])
 
 
-class ReadsInput(Mean):
-    def happens(self):
-        return float(len(sys.stdin.read()))
-
-
 class Draws(Mean):
     """Draws from the global generators, and from the order of a set of texts."""
 
     def predict_one(self, x):
         order = list({"a", "b", "c", "d", "e"}).index("a")
         return random.random() + np.random.random() + order
-
-
-class Environment(Mean):
-    def happens(self):
-        return float(os.environ["OMP_NUM_THREADS"]) + threading.active_count() / 10
 
 
 class CannotBeMade:

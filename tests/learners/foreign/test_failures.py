@@ -34,32 +34,30 @@ def test_rows__are_learnt_in_order():
     np.testing.assert_allclose(scores(f"{CLASSES}:Mean", {}, X, LABELS, CUTS), MEANS)
 
 
-@pytest.mark.parametrize("at", [1, 18])
-def test_exception__is_told_with_its_round_and_place(at):
-    message = failure(RuntimeError, "Raises", at=at)
-    assert message.startswith(f"{CLASSES}:Raises, round {at}: ValueError: this row is odd (")
-    assert "foreign_classes.py, line " in message
-
-
-def test_exception__of_the_constructor_is_told():
-    message = failure(RuntimeError, "CannotBeMade", size=3)
-    assert "CannotBeMade, before its first round: ValueError: 3 is no size" in message
-
-
-def test_sys_exit__is_a_failure():
-    assert "Leaves, round 6: SystemExit: enough" in failure(RuntimeError, "Leaves", at=6)
-
-
-def test_exit__is_told_with_what_was_written():
-    message = failure(ChildProcessError, "Exits", at=18)
-    assert message == (
-        f"the process of {CLASSES}:Exits ended with exit status 3 (round 18); it wrote last: going"
-    )
-
-
-def test_signal__is_named():
-    message = failure(ChildProcessError, "Killed", at=18)
-    assert "was killed by SIGSEGV (round 18); it wrote last: the last line" in message
+@pytest.mark.parametrize(
+    ("kind", "name", "given", "said"),
+    [
+        (RuntimeError, "Raises", {"at": 1}, "{}, round 1: ValueError: this row is odd ("),
+        (RuntimeError, "Raises", {"at": 18}, "{}, round 18: ValueError: this row is odd ("),
+        (RuntimeError, "CannotBeMade", {"size": 3}, "{}, before its first round: ValueError: 3 is"),
+        (RuntimeError, "Leaves", {"at": 6}, "{}, round 6: SystemExit: enough"),
+        (
+            ChildProcessError,
+            "Exits",
+            {"at": 18},
+            "the process of {} ended with exit status 3 (round 18); it wrote last: going",
+        ),
+        (
+            ChildProcessError,
+            "Killed",
+            {"at": 18},
+            "{} was killed by SIGSEGV (round 18); it wrote last: the last line",
+        ),
+        (TimeoutError, "Mean", {"time_limit": 0.01}, "(before its first round)"),
+    ],
+)
+def test_failure__is_told_with_its_round_and_reason(kind, name, given, said):
+    assert said.format(f"{CLASSES}:{name}") in failure(kind, name, **given)
 
 
 def test_exit__is_seen_though_another_process_holds_the_pipes():
@@ -73,11 +71,6 @@ def test_time_limit__ends_a_learner_that_sleeps():
     assert message.startswith(
         f"{CLASSES}:Sleeps took longer than time_limit = 3 s (round 18); raise time_limit"
     )
-
-
-def test_time_limit__is_for_the_start_too():
-    message = failure(TimeoutError, "Mean", time_limit=0.01)
-    assert "(before its first round)" in message
 
 
 def test_after_a_failure__nothing_more_is_learnt():
@@ -102,20 +95,10 @@ def test_output__is_no_answer():
     np.testing.assert_allclose(predictions, MEANS)
 
 
-def test_input__is_empty():
-    (predictions, _), _ = run("ReadsInput", at=3)
-    assert predictions[2] == 0.0
-
-
 def test_global_generators__are_seeded():
     found = [scores(f"{CLASSES}:Draws", {}, X, LABELS, seed=s).tolist() for s in (1, 1, 2, 2**40)]
     assert found[0] == found[1] != found[2]
     assert len(set(found[0])) == 40
-
-
-def test_process__has_one_thread_for_arithmetic():
-    (predictions, _), _ = run("Environment", at=1)
-    assert predictions[0] == pytest.approx(1.2)  # OMP_NUM_THREADS, and a thread that watches
 
 
 def test_processes_of_the_learner__end_with_it():

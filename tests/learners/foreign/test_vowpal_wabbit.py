@@ -54,8 +54,9 @@ def mean_loss(options, predictions, labels):
     return np.mean([loss_value(loss, *pair) for pair in zip(predictions, labels, strict=True)])
 
 
-@pytest.mark.parametrize("labels", [SIGNS, WHOLE_LABELS], ids=["signs", "real"])
-@pytest.mark.parametrize("X", [WHOLE, WHOLE + 9], ids=["sparse", "dense"])
+@pytest.mark.parametrize(
+    ("X", "labels"), [(wide(WHOLE), SIGNS), (WHOLE + 9, WHOLE_LABELS)], ids=["sparse", "dense"]
+)
 @pytest.mark.parametrize(
     "options",
     ["", "--adaptive", "--sgd -l 1e-3 --noconstant", "-q ::", OJA, f"{OJA} --epoch_size 7"],
