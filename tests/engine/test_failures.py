@@ -13,7 +13,6 @@ from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import LEARNERS
 from koco_stream.streams.manifest import dataset_path, load_manifest
-from storage.collecting import collect
 from storage.results import read_curves, read_runs
 from tests.helpers.sweeps import cohort_on, die_after, results_of, undisturbed
 
@@ -213,13 +212,3 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(
     shard.write_bytes(whole)
     done, summary = sweep()
     assert (done.exit_code, summary["computed"]) == (0, 3)
-
-
-def test_damaged_result_file__is_computed_again_by_the_next_sweep(sweep, small_store):
-    cohort = cohort_of(small_store, ("OGD", {"step_size": 0.1}))
-    run_cohort(str(small_store), "try", cohort)
-    path = result_path(small_store, cohort).path
-    path.write_bytes(path.read_bytes()[:-20])
-    done, summary = sweep()
-    assert (done.exit_code, summary["computed"]) == (0, 6), done.stderr
-    assert collect(small_store) == 0

@@ -103,24 +103,6 @@ def test_runs_that_go_on__are_those_from_the_first_row(name, multiclass, small_s
     assert checkpoints_folder(small_store).names() == []
 
 
-def test_runs_of_several_kernels_and_one_that_diverged__go_on_together(small_store):
-    learners = [
-        ("KONS", {}, 1),
-        ("SketchedKONS", {"beta": 2.0}, 1),
-        ("NORMA", {}, None),
-        ("OGD", {"clip": 1e300, "step_size": 1e200}, None),
-    ]
-    for rung, rounds in enumerate(RUNGS):
-        runs = runs_on(small_store, learners, rounds, positive_class=1.0)
-        receipts, rows = at_rung(small_store, runs, rung, cohorts=(2, 1, 3)[rung])
-        assert rows == from_the_first_row(small_store, runs)
-        ended = [row[0]["rounds"] for row in rows.values() if row[0]["status"] == "diverged"]
-        assert len(ended) == 1
-        before = RUNGS[rung - 1] if rung else 0
-        done = sum(one.rounds for one in receipts)
-        assert done == 3 * (rounds - before) + (0 if rung else ended[0])
-
-
 @pytest.mark.parametrize("harm", ["cut", "removed", "of another ladder"])
 def test_states_of_no_use__cost_time_and_nothing_else(harm, small_store):
     learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2)]

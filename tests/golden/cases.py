@@ -5,11 +5,10 @@ those named, and prints which cases changed. A case's name holds the parameters 
 their defaults: a new parameter or a new choice adds cases and leaves the others as they are.
 """
 
-import argparse
 import hashlib
 import json
 import platform
-import time
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -369,45 +368,19 @@ def changes(old: dict[str, str], new: dict[str, str]) -> list[str]:
     return lines
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(
-        prog="python -m tests.golden.cases",
-        description="Write numbers.json; print which cases changed.",
-    )
-    options.add_argument(
-        "learners", nargs="*", metavar="LEARNER", help="these only; the others' numbers stay"
-    )
-    chosen = options.parse_args().learners
-    if unknown := set(chosen) - set(LEARNERS):
-        options.error(f"no such learner: {', '.join(sorted(unknown))}")
-    old = recorded() if NUMBERS.exists() else {"environment": {}, "inputs": {}, "cases": {}}
-    here, hashes = environment(), input_hashes()
-    if chosen and (old["environment"], old["inputs"]) != (here, hashes):
-        options.error(
-            "the environment or the inputs are not the recorded ones; name no learners, to write"
-            " all numbers"
-        )
-    begun = time.perf_counter()
-    kept = {
-        name: number
-        for name, number in old["cases"].items()
-        if chosen and name.split("|")[0] not in chosen
-    }
-    cases = {
-        **kept,
-        **{
-            name: number
-            for learner in chosen or LEARNERS
-            for name, number in numbers_of(learner).items()
-        },
-    }
-    content = {"environment": here, "inputs": hashes, "cases": dict(sorted(cases.items()))}
+def main(chosen: list[str]) -> None:
+    """Write the numbers of the learners that are named again, or of all; print which changed."""
+    old, here = recorded(), {"environment": environment(), "inputs": input_hashes()}
+    same = {name: old[name] for name in here} == here
+    assert same or not chosen, "in another environment, or with other inputs, write all numbers"
+    gone = {name for name in old["cases"] if not chosen or name.split("|")[0] in chosen}
+    cases = {name: number for name, number in old["cases"].items() if name not in gone}
+    for learner in chosen or LEARNERS:
+        cases |= numbers_of(learner)
+    content = here | {"cases": dict(sorted(cases.items()))}
     NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    lines = changes(old["cases"], cases)
-    for line in lines:
-        print(line)
-    print(f"{len(lines)} of {len(cases)} cases changed, {time.perf_counter() - begun:.1f} s")
+    print("\n".join(changes(old["cases"], cases)))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

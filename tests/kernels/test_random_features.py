@@ -56,20 +56,6 @@ def test_few_lines__change_no_bit(make, monkeypatch):
 
 
 @each
-def test_predicting__of_features_that_were_not_learnt_changes_nothing_later(make):
-    X, y = stream()
-    expected = make().progressive(X, y)
-    model = make()
-    for t in range(len(X)):
-        ahead = model.predict(X[t:]) if t else None  # draws the features of all later rows
-        found = model.progressive(X[t : t + 1], y[t : t + 1])
-        assert found.tobytes() == expected[t : t + 1].tobytes()
-        limit = model._params.clip
-        assert ahead is None or ahead[0] == np.clip(found[0], -limit, limit)
-    assert (model._state.u.line_of > 0).sum() == (X != 0).any(0).sum()
-
-
-@each
 def test_predicting__from_several_threads_is_predicting_from_one(make, tmp_path):
     X, y = stream(n=300)
     model = make().partial_fit(X[:100], y[:100])

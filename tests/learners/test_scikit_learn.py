@@ -8,9 +8,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, check_estimator
 
 import koco_stream
@@ -85,19 +82,6 @@ def test_feature_names__are_kept_in_a_file(tmp_path):
         model.partial_fit(frame[list("dcba")], Y)
     with pytest.warns(UserWarning, match="valid feature names"):
         model.partial_fit(X, Y)
-
-
-def test_pipelines_and_searches():
-    labels = np.where(Y > 0, "yes", "no")
-    pipeline = make_pipeline(StandardScaler(), Classifier(OjaSON(3)))
-    assert cross_val_score(pipeline, X, labels, cv=3).mean() > 0.8
-    search = GridSearchCV(Classifier(OjaSON(3)), {"learner__alpha": [1e-3, 10.0]}, cv=3).fit(
-        X, labels
-    )
-    assert search.best_estimator_.learner_.alpha == search.best_params_["learner__alpha"]
-    assert search.best_estimator_.classes_.tolist() == ["no", "yes"]
-    best = GridSearchCV(OjaSON(3), {"alpha": [0.1, 10.0, 1e6]}, cv=3).fit(X, Y).best_params_
-    assert best["alpha"] < 1e6  # a step of 1e-6 learns nothing
 
 
 def test_classifier__is_the_learner_on_signs():

@@ -83,17 +83,6 @@ class Pkawv:
         y = np.array([*self.labels, 0.0], Z.dtype)
         return Z[-1] @ solve(Z.T @ Z + self.alpha * np.eye(len(points), dtype=Z.dtype), Z.T @ y)
 
-    def in_coefficients(self, phi):
-        """The same in the coefficients a: the least ‖[K; √λ Φ_Iᵀ; √(λρ) D] a − [y; 0]‖² by singular
-        values, with K the kernel values of all rows with the points, and D² their diagonal."""
-        points = np.array(self.kors.taken)
-        K = np.array([*self.rows, phi]) @ points.T
-        own = np.diag(np.sqrt(JITTER * (points * points).sum(1)))
-        stacked = np.vstack([K, np.sqrt(self.alpha) * points.T, np.sqrt(self.alpha) * own])
-        y = np.zeros(len(stacked))
-        y[: len(self.labels)] = self.labels
-        return K[-1] @ np.linalg.lstsq(stacked, y, rcond=None)[0]
-
     def learn(self, phi, y):
         p, joins, _ = self.kors.offer(phi)
         self.probabilities.append(float(p))

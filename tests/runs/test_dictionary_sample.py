@@ -3,7 +3,6 @@ covers what states take; those that take most rows are named with the remedy; an
 outgrows its worker's memory ends its own run and no other.
 """
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,12 +17,7 @@ from koco_stream.engine.cohort import bytes_of, run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import Growth, StreamSize
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.dictionary_sample import (
-    DictionarySample,
-    large_dictionaries,
-    sampled_rows,
-    with_growths,
-)
+from koco_stream.runs.dictionary_sample import DictionarySample, large_dictionaries, with_growths
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
@@ -212,23 +206,3 @@ def store_for_all(tmp_path_factory):
     (folder / "real.csv").write_text("\n".join([",".join("abcdefghy"), *lines]) + "\n")
     manifest = prepare_file(folder / "store", "real", folder / "real.csv", target="y")
     return folder / "store", Stream("real", manifest.dataset_hash)
-
-
-def test_more_points__scale_a_growth_up_to_one_a_round():
-    """The range of a plan's times comes from more and fewer points, of which none is possible
-    before its round.
-    """
-    growth = Growth((0.0, 10.0, 100.0), (0.0, 8.0, 20.0))
-    assert growth.scaled(2.0).points == (0.0, 10.0, 40.0)
-    assert growth.up_to(12).points == (0.0, 8.0, 12.0)
-    size = replace(DataSize(100, 2, 200), growths={("any", 100): growth})
-    assert size.with_points(0.5).growths[("any", 100)].points == (0.0, 4.0, 10.0)
-
-
-def test_dense_rows_without_zeros__are_sampled(tmp_path):
-    draw = np.random.default_rng(0)
-    X = 1.0 + draw.random((50, 3))
-    store = prepared(tmp_path, "plain", X, X @ [1.0, 2.0, 3.0])
-    stream = Stream("plain", load_manifest(store, "plain").dataset_hash, "as-stored")
-    found = sampled_rows(store, stream)
-    assert sorted(found.tolist()) == sorted(X.tolist())

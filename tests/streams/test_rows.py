@@ -259,32 +259,6 @@ def test_one_other_number_in_a_long_matrix__is_found(what, at, cuts, index_type)
         np.testing.assert_array_equal(array, old)
 
 
-@pytest.mark.parametrize("at", [0, PLACE, BLOCK - 1, BLOCK, LONG - 1])
-@pytest.mark.parametrize("value", [0.0, np.nan, np.inf])
-def test_one_other_number_in_a_long_row__is_found(at, value):
-    values = np.ones((1, LONG))
-    values[0, at] = value
-    if value == 0.0:
-        assert as_rows(values).indices.tolist() == [*range(at), *range(at + 1, LONG)]
-    else:
-        with pytest.raises(WrongInput, match=f"row 0 of X holds {value}"):
-            as_rows(values)
-
-
-@pytest.mark.parametrize("d", [1, 2, 5, 21, BLOCK - 1, BLOCK, BLOCK + 1])
-@pytest.mark.parametrize("value", [0.0, np.nan, -np.inf])
-def test_one_other_number_in_many_rows__is_found(d, value):
-    n = 2 * BLOCK + 5
-    for row in (0, 1, BLOCK // (d + 1), BLOCK // (d + 1) + 1, BLOCK, n - 1):
-        values = np.ones((n, d))
-        values[row, d - 1] = value
-        if value == 0.0:
-            assert np.diff(as_rows(values).indptr).tolist() == [d - (t == row) for t in range(n)]
-        else:
-            with pytest.raises(WrongInput, match=f"row {row} of X holds {value}"):
-                as_rows(values)
-
-
 @pytest.mark.parametrize(
     "ends", [[0, 2, 1, 3], [0, 4, 2, 3], [1, 2, 3, 3], [0, 2, 3, 4], [0, -1, 2, 3]]
 )

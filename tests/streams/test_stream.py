@@ -119,12 +119,6 @@ def test_windows__need_the_numbers_of_one_window_only():
     assert len(set(order[middle - 2000 : middle + 2000].tolist())) == 4000
 
 
-def test_windows__differ_from_each_other_and_between_seeds():
-    order, other = (ShuffledInWindows([1000], seed, 100)[0:1000] for seed in (0, 1))
-    assert len({tuple(rows % 100) for rows in order.reshape(10, 100)}) == 10
-    assert order.tolist() != other.tolist()
-
-
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_full_shuffle__is_the_same_from_1_2_and_5_shards(layout, tmp_path):
     manifests = {k: published(tmp_path / str(k), "a", 203, k, layout) for k in (1, 2, 5)}
@@ -239,16 +233,6 @@ def test_limit__that_is_no_number_of_bytes_is_refused(given, cache, tmp_path, mo
         read(tmp_path, stream_of(manifest), 10)
 
 
-def test_room__is_made_by_removing_the_least_recently_used_copies(cache, tmp_path, monkeypatch):
-    manifests = [published(tmp_path, name, 1000 + k, 1) for k, name in enumerate("abcd")]
-    one = max(copy_bytes(m, m.shards[0]) for m in manifests)
-    monkeypatch.setenv("KOCO_CACHE_BYTES", str(3 * one))
-    for k in (0, 1, 2, 0, 3):
-        read(tmp_path, stream_of(manifests[k]))
-    kept = {manifests[k].dataset_hash[:32] for k in (0, 2, 3)}
-    assert {path.parent.name for path in copies(cache)} == kept
-
-
 def test_room__is_made_by_copies_of_the_future_first__and_what_is_mapped_stays_readable(
     cache, tmp_path, monkeypatch
 ):
@@ -268,14 +252,6 @@ def test_room__is_made_by_copies_of_the_future_first__and_what_is_mapped_stays_r
     kept = {manifests[k].dataset_hash[:32] for k in (1, 2, 3)}
     assert {path.parent.name for path in copies(cache)} == kept
     assert [labels.size for _, labels in mapped] == [10] * 99
-
-
-def test_removed_copy__is_still_read_by_who_has_it_mapped(cache, tmp_path):
-    blocks = StreamReader(tmp_path, stream_of(published(tmp_path, "a", 1000, 1))).blocks(10)
-    next(blocks)
-    (path,) = copies(cache)
-    path.unlink()
-    assert [labels.size for _, labels in blocks] == [10] * 99
 
 
 @pytest.mark.parametrize("kept", [0, 1000, -1])

@@ -88,22 +88,6 @@ def test_lemma_3__sharper_form_is_reached_by_equal_rows_and_the_poster_s_last_te
     assert poster < log_det
 
 
-def test_online_dimension__can_grow_when_rows_shrink():
-    K = np.ones((30, 30))
-    assert online_effective_dimension(
-        rescaled_kernel(K, 2.0 ** (np.arange(30) - 29.0), np.ones(30)), 1e-12
-    ) > 3 * online_effective_dimension(K, 1e-12)
-
-
-def test_online_dimension__of_unit_vectors_can_pass_the_poster_s_logarithm_for_a_small_ridge():
-    angles = 2.0 ** -np.arange(21.0, -1.0, -1.0)
-    phi = np.column_stack([np.cos(angles), np.sin(angles)])
-    K = phi @ phi.T
-    small, one = (effective_dimension(K, ridge) * np.log(2 * len(K)) for ridge in (1e-13, 1.0))
-    assert online_effective_dimension(K, 1e-13) > 2 * small
-    assert online_effective_dimension(K, 1.0) <= log_det(K, 1.0) <= one
-
-
 @pytest.mark.parametrize("sampled", [0.3, 1.0])
 def test_gradient_term__is_the_sum_in_feature_space(sampled):
     draw = np.random.default_rng(1)

@@ -151,20 +151,6 @@ def stream(seed, n=250, d=4, repeats=0.2):
     return X, np.clip(np.sin(4 * X @ draw.standard_normal(d)) + noise, -1, 1)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_b_kons__is_pros_n_kons_to_the_bit_until_its_dictionary_is_full(loss):
-    X, y = stream(7, n=600)
-    y = y if loss == "squared" else np.where(y >= 0, 1.0, -1.0)
-    given = {"bandwidth": 0.5, "loss": loss, "seed": 3}
-    table = PROSNKONS(**given).record(X, y)
-    predictions, size = (table.column(c).to_numpy() for c in ("prediction", "dictionary_size"))
-    for limit in (int(size[-1] // 2), 10_000):
-        limited = BKONS(**given, max_dictionary=limit)
-        same = np.count_nonzero(size < limit) + 1
-        assert limited.progressive(X, y)[:same].tobytes() == predictions[:same].tobytes(), limit
-        assert len(limited.dictionary_) == min(limit, size[-1])
-
-
 def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
     X, y = stream(11, n=700, d=5)
     configurations = [

@@ -58,19 +58,6 @@ def test_features_have_the_kernel_as_inner_product(kernel):
     np.testing.assert_allclose(Phi @ Phi.T, gram(kernel, X, 0.8), atol=1e-12)
 
 
-def test_the_projection_is_the_nearest_point_of_the_slab():
-    draw = np.random.default_rng(0)
-    B, phi, u = draw.standard_normal((4, 4)), draw.standard_normal(4), 3 * draw.standard_normal(4)
-    kons = Kons(4, float, loss="squared", alpha=1.0, curvature=1.0, clip=0.1, decreasing=False)
-    kons.A, kons.u = B @ B.T + np.eye(4), u
-    w, prediction = kons.projected(phi)
-    assert (prediction, phi @ w) == pytest.approx((np.sign(u @ phi) * 0.1,) * 2)
-    # From the slab's nearest face to u is along its normal in the norm of A.
-    gradient, outwards = kons.A @ (u - w), np.sign(u @ phi) * phi
-    assert gradient @ outwards > 0
-    np.testing.assert_allclose(gradient, (gradient @ outwards) / (phi @ phi) * outwards, atol=1e-12)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("clip", [0.3, 1.0])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
@@ -86,16 +73,6 @@ def test_lemma_4_is_the_primal(kernel, clip, loss, rate):
     for with_coin in {True, rate < 1.0} if divides else ():
         found = lemma_4(gram(kernel, X, 0.8), y, slope=slopes[loss], with_coin=with_coin, **given)
         np.testing.assert_allclose(found, expected, atol=1e-8)
-
-
-def test_lemma_4_needs_the_coin():
-    X, y = stream(seed=5)
-    coins = np.random.default_rng(1).random(len(y)) < 0.5
-    given = {"alpha": 0.5, "curvature": 0.2, "clip": 1.0, "coins": coins}
-    expected, _ = primal(features_of("gaussian", X), y, **given)
-    K = gram("gaussian", X, 0.8)
-    printed = lemma_4(K, y, slope=slopes["squared"], with_coin=False, **given)
-    assert np.abs(printed - expected).max() > 0.05
 
 
 def test_kons_is_follow_the_leader_of_its_own_surrogate():

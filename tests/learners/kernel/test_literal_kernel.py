@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koco_stream import FOGD
 from tests.helpers.kernel_streams import (
     KERNEL,
     KERNELS,
@@ -38,8 +37,6 @@ from tests.oracles.kernel_learners import (
     ProsNKons,
     fourier_features,
     frequencies,
-    normal,
-    uniform,
 )
 from tests.oracles.losses import curvatures
 
@@ -253,21 +250,6 @@ def test_fogd__is_gradient_descent_on_random_features(stream, step_size, n_frequ
         model.coef_, reference.w, rtol=0, atol=1e-9 * max(1.0, np.abs(reference.w).max())
     )
     np.testing.assert_allclose(model.features(stream.given), Z, rtol=0, atol=1e-12)
-
-
-def test_the_generators__have_the_layers_and_the_tail_of_the_normal_distribution():
-    drawn = np.array([normal(3, position) for position in range(20_000)])
-    assert np.abs(drawn).max() > 3.66  # the tail's own branch
-    U = frequencies(40, 500, 1.0, 3)
-    model = FOGD(n_frequencies=500, seed=3).partial_fit(np.zeros((1, 40)), [0.0])
-    cosines, sines = np.hsplit(model.features(0.5 * np.eye(40)), 2)
-    # Angles of half a frequency: within (−π, π).
-    np.testing.assert_allclose(2 * np.arctan2(sines, cosines).T, U, rtol=0, atol=1e-13)
-    for numbers in (drawn, U):
-        assert abs(numbers.mean()) < 4 / np.sqrt(numbers.size)
-        assert abs(np.mean(numbers**2) - 1) < 4 * np.sqrt(2 / numbers.size)
-    coins = np.array([uniform(3, position) for position in range(20_000)])
-    assert abs(coins.mean() - 0.5) < 4 / np.sqrt(12 * coins.size)
 
 
 @each(

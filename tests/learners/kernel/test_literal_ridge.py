@@ -1,26 +1,21 @@
 """KAWV and PKAWV against their paper, literally: predictions, functions, dictionaries."""
 
-import math
-from copy import deepcopy
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koco_stream import KAWV, KORS, PKAWV
+from koco_stream import KORS, PKAWV
 from tests.helpers.kernel_streams import (
     KERNEL,
     POINTS,
     SAMPLING,
-    SEEN,
     STREAMS,
     any_stream,
     assert_agree,
     assert_recorded,
     each,
     sampling,
-    streams,
 )
 from tests.oracles.kernel_learners import Kors, features
 from tests.oracles.ridge import Kawv, Pkawv
@@ -68,33 +63,6 @@ def test_pkawv__is_the_minimiser_in_the_span_of_kors_s_dictionary(stream, alpha,
     )
 
 
-@each(set())
-@given(streams(kernels=[("gaussian", 0.4, 2), ("linear", 1.0, 2)]), ridges, sampling)
-def test_pkawv_s_reference__has_the_coefficients_of_the_kernel_expansion(stream, alpha, sampling):
-    Phi = stream.phi()
-    kors = Kors(Phi.shape[1], Phi.dtype, ridge=1.0, **sampling)
-    reference = Pkawv(kors=kors, alpha=alpha, clip=math.inf)
-    for t, y in enumerate(stream.y[:40]):
-        ahead = deepcopy(reference)
-        found = reference.learn(Phi[t], y)
-        ahead.kors.offer(Phi[t])
-        if ahead.points:
-            np.testing.assert_allclose(ahead.in_coefficients(Phi[t]), found, rtol=0, atol=1e-8)
-
-
-@each({"a repeated point"})
-@given(any_stream, ridges)
-def test_pkawv__is_kawv_if_every_row_joins(stream, alpha):
-    options = {"alpha": alpha, **stream.common, **stream.kernel}
-    model = PKAWV(**options, beta=1e12)
-    found = model.progressive(stream.given[: len(stream.y)], stream.y)
-    assert len(model.dictionary_) == np.count_nonzero(stream.phi()[: len(stream.y)].any(1))
-    exact = KAWV(**options).progressive(stream.given[: len(stream.y)], stream.y)
-    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9 * max(1.0, stream.clip))
-    points = stream.X[model.dictionary_]
-    SEEN["a repeated point"] += len(np.unique(points, axis=0)) < len(points)
-
-
 @pytest.mark.skipif(
     np.finfo(np.longdouble).eps > 1e-18,
     reason="this machine's long double has no more digits than a double",
@@ -117,15 +85,3 @@ def test_pkawv_of_nearly_repeated_points__has_its_digits(alpha, small, near):
         np.testing.assert_allclose(model.progressive(X, y), expected, rtol=0, atol=10 * small)
         assert model.dictionary_.tolist() == reference.points
         assert len(reference.points) > 40
-
-
-@pytest.mark.parametrize("alpha", [0.01, 1.0])
-def test_kawv__has_vovk_s_regret_bound(alpha):
-    draw = np.random.default_rng(2)
-    X = draw.random((300, 2))
-    y = np.sign(np.sin(9 * X[:, 0])) * draw.choice([1.0, 1.0, -1.0], 300)
-    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / (2 * 0.4**2))
-    best = alpha * y @ np.linalg.solve(K + alpha * np.eye(300), y)
-    bound = best + np.linalg.slogdet(np.eye(300) + K / alpha)[1]
-    loss = ((KAWV(alpha, bandwidth=0.4, clip=100.0).progressive(X, y) - y) ** 2).sum()
-    assert best < loss <= bound

@@ -6,20 +6,8 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
-from tests.helpers.scaled_rows import KINDS, SCALES, assert_right_or_said, rows
-from tests.oracles.kernel_learners import (
-    Ald,
-    DualSgd,
-    Fogd,
-    Kons,
-    Kors,
-    Nogd,
-    Norma,
-    ProsNKons,
-    features,
-    fourier_features,
-    frequencies,
-)
+from tests.helpers.scaled_rows import assert_right_or_said
+from tests.oracles.kernel_learners import Ald, Kons, Kors, ProsNKons, features
 from tests.oracles.losses import curvatures
 from tests.oracles.ridge import Kawv, Pkawv
 
@@ -30,7 +18,6 @@ pytestmark = [
         reason="this machine's long double has no more digits than a double",
     ),
 ]
-SMALL = 1e-7
 KERNELS = ("linear", "gaussian", "polynomial")
 SAMPLING = {"beta": 1.0, "epsilon": 0.5, "estimate": "icml", "seed": 3}
 SIGMA = curvatures["squared"](1.0)
@@ -111,49 +98,3 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
         return model, model.progressive(X, y), lambda: text(np.longdouble), doubles, power
 
     assert_right_or_said(learnt)
-
-
-FIRST_ORDER = {
-    "NORMA": {"step_size": 0.3, "regularisation": 0.01, "budget": 15},
-    "NOGD": {"step_size": 0.1, "budget": 9, "rank": 4},
-    "FOGD": {"step_size": 0.3, "n_frequencies": 17, "seed": 3},
-    "DualSGD": {"regularisation": 0.3, "budget": 9, "n_frequencies": 17, "seed": 3},
-}
-
-
-def first_order(case, kernel, bandwidth, X, y):
-    """The predictions (n,) of a first-order learner's literal text in long double."""
-    options, X = dict(FIRST_ORDER[case]), X.astype(np.longdouble)
-    Phi, common = features(kernel, X, bandwidth, 2), {"loss": "squared"}
-    if case in ("FOGD", "DualSGD"):
-        number, seed = options.pop("n_frequencies"), options.pop("seed")
-        Z = fourier_features(X, frequencies(X.shape[1], number, bandwidth, seed))
-    match case:
-        case "NORMA":
-            text = Norma(clip=1.0, nu=0.0, **common, **options)
-        case "NOGD":
-            text = Nogd(Phi.shape[1], tube=0.0, **common, **options)
-        case "FOGD":
-            text, Phi = Fogd(Z.shape[1], tube=0.0, **common, **options), Z
-        case "DualSGD":
-            text = DualSgd(Phi.shape[1], Z.shape[1], clip=1.0, **common, **options)
-            Phi = np.hstack([Phi, Z])
-    return np.array([text.learn(phi, label) for phi, label in zip(Phi, y, strict=True)])
-
-
-@pytest.mark.parametrize("case", FIRST_ORDER)
-def test_first_order__predictions_have_their_digits_at_any_scale(case):
-    """Beside the largest prediction so far: not all are truncated. Steps that overshoot multiply
-    what is wrong, so scales of other than Gaussian kernels are small.
-    """
-    for number, kind in enumerate(KINDS):
-        X, y = rows(kind)
-        kernel = "gaussian" if case in ("FOGD", "DualSGD") else KERNELS[number % 3]
-        for scale in SCALES:
-            if kernel != "gaussian":
-                scale = min(scale, 1.0) / np.abs(X).max()
-            shape = {"bandwidth": 1.5 * scale} | ({"kernel": kernel} if case[0] == "N" else {})
-            expected = first_order(case, kernel, 1.5 * scale, X * scale, y)
-            found = LEARNERS[case](**FIRST_ORDER[case], **shape).progressive(X * scale, y)
-            size = np.maximum.accumulate(np.maximum(np.abs(expected), 1.0))
-            assert (np.abs(found - expected) <= SMALL * size).all(), (kind, scale)

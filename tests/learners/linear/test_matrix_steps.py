@@ -5,18 +5,11 @@ their sketch is.
 import numpy as np
 import pytest
 
-from koco_stream import ONS, RFDSON, AdaFD, SAdaGrad
+from koco_stream import RFDSON
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.linear import eigen_sketch
-from tests.oracles.linear_learners import (
-    SMALL,
-    WITH_EIGENVECTORS,
-    Reference,
-    assert_agrees,
-    options_of,
-)
+from tests.oracles.linear_learners import WITH_EIGENVECTORS, Reference, assert_agrees, options_of
 from tests.oracles.losses import curvatures, slopes
-from tests.oracles.matrix_steps import MatrixSteps
 
 pytestmark = pytest.mark.one_python
 
@@ -87,43 +80,3 @@ def test_rfd__is_within_half_of_what_was_shrunk_of_the_full_matrix(kind, schedul
         equal += alpha > 0 and off >= alpha * (1 - 1e-9)
     assert model.alpha_ > 0
     assert equal > 0  # no smaller bound holds
-
-
-def of_rank(rank, n, d, seed):
-    """Rows (n, d) of this rank, and labels (n,)."""
-    draw = np.random.default_rng(seed)
-    X = draw.standard_normal((n, rank)) @ draw.standard_normal((rank, d)) / d
-    return X, draw.uniform(-1, 1, n)
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("rank", [1, 2])
-def test_sketched_adagrad__is_the_full_one_while_the_sketch_has_room(rank, fit_intercept, loss):
-    X, y = of_rank(rank, 60, 9, rank)
-    y = np.sign(y) if loss == "logistic" else y
-    m = {"sketch_size": rank + fit_intercept}
-    shared = {"loss": loss, "fit_intercept": fit_intercept, "step_size": 0.2}
-    rows = np.hstack([X, np.ones((len(X), int(fit_intercept)))])
-    for sketched, floor in ((SAdaGrad(**m, **shared), 0.0), (AdaFD(**m, **shared, delta=0.3), 0.3)):
-        full = MatrixSteps("AdaGrad", clip=1.0, slope=slopes[loss], step_size=0.2, floor=floor).run(
-            rows, y
-        )
-        found = sketched.progressive(X, y)
-        np.testing.assert_allclose(found, full.predictions, rtol=0, atol=SMALL)
-        np.testing.assert_allclose(sketched.coef_, full.weights, rtol=0, atol=SMALL)
-        assert sketched._state.shrinks > 0
-
-
-@pytest.mark.parametrize("alpha", [0.1, 3.0])
-@pytest.mark.parametrize("projection", ["weights", "prediction"])
-@pytest.mark.parametrize("schedule", ["constant", "decreasing"])
-def test_rfd_son__is_ons_while_the_sketch_has_room(schedule, projection, alpha):
-    X, y = of_rank(3, 60, 9, 1)
-    shared = {"alpha": alpha, "projection": projection, "curvature_schedule": schedule}
-    sketched, full = RFDSON(sketch_size=3, **shared), ONS(**shared)
-    found, expected = sketched.progressive(X, y), full.progressive(X, y)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=SMALL)
-    np.testing.assert_allclose(sketched.coef_, full.coef_, rtol=0, atol=SMALL)
-    assert sketched.alpha_ == alpha
-    assert sketched._state.shrinks > 0

@@ -63,16 +63,3 @@ def test_a_gradient__changes_the_table(name):
     before = table_of(model).copy()
     model.partial_fit(X[:1], -np.sign(model.predict(X[:1])))
     assert table_of(model).tobytes() != before.tobytes()
-
-
-def test_no_gradient__makes_oja_son_forget():
-    """tΛ becomes (1 − γ_t)·t/(t − 1) of what it was: Algorithm 5, line 1, with q = 0."""
-    model, X = learnt("OjaSON")
-    x = X[:1] * (3.0 / abs(model.predict(X[:1])[0]))
-    assert 1.0 < abs(model.predict(x)[0]) < 20.0
-    eigenvalues, sketch = model.eigenvalues_.copy(), model.sketch_.copy()
-    for t in range(121, 131):
-        model.partial_fit(x, np.sign(model.predict(x)))
-        eigenvalues *= (1.0 - min(model.sketch_rate / t, 1.0)) * t / (t - 1)
-        np.testing.assert_allclose(model.eigenvalues_, eigenvalues, rtol=1e-12)
-    assert model.sketch_.tobytes() == sketch.tobytes()

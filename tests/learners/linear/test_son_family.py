@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream import FDSON, OGD, ONS, RPSON, OjaSON
+from koco_stream import ONS, RPSON, OjaSON
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_of, loss_slope, loss_value
-from tests.helpers.linear_streams import projections, stream
+from tests.helpers.linear_streams import projections
 from tests.helpers.project import ROOT, environment
 from tests.oracles.losses import slopes
 from tests.oracles.sketched_newton import RandomProjection, sketched_newton
@@ -19,12 +19,6 @@ from tests.oracles.sketched_newton import RandomProjection, sketched_newton
 pytestmark = pytest.mark.filterwarnings(
     "ignore:a label"
 )  # labels of ±1 beyond a small clip are among the cases
-
-
-def test_no_sketch__is_projected_gradient_descent():
-    X, y = stream(11)
-    a = OjaSON(0, 4.0, clip=0.5).progressive(X, y * 0.5)
-    np.testing.assert_allclose(a, OGD(0.25, clip=0.5).progressive(X, y * 0.5), atol=1e-12)
 
 
 def test_start_from_gradients__keeps_the_sketch_orthonormal_on_rows_that_are_nearly_alike():
@@ -44,33 +38,10 @@ def rank_limited(rank, n, d=15, seed=3):
     return X, np.clip(X @ draw.standard_normal(d), -1, 1)
 
 
-@pytest.mark.parametrize(("rank", "m"), [(1, 1), (3, 3), (4, 7)])
-def test_fd_son__equals_ons_when_nothing_is_shrunk(rank, m):
-    X, y = rank_limited(rank, n=300)
-    exact = ONS(2.0).progressive(X, y)
-    np.testing.assert_allclose(FDSON(m, 2.0).progressive(X, y), exact, atol=1e-9)
-
-
 def linear_map(draw, d, condition):
     """A random matrix (d, d) with this condition number."""
     U, V = (np.linalg.qr(draw.standard_normal((d, d)))[0] for _ in range(2))
     return U * np.geomspace(1.0, condition, d) @ V
-
-
-@pytest.mark.parametrize("condition", [100, 1000])
-@pytest.mark.parametrize("rank", [1, 2, 3, pytest.param(5, marks=pytest.mark.system)])
-@pytest.mark.parametrize("seed", range(3))
-def test_rp_son__is_nearly_invariant_to_linear_maps_at_small_alpha(condition, rank, seed):
-    # Labels of ±1: where the loss can fall towards 0, the first rounds, which alpha decides (S14),
-    # are a large share of its mean.
-    X, y = rank_limited(rank, n=5000, seed=seed)
-    Z = X @ linear_map(np.random.default_rng(100 + seed), 15, condition)
-    Z /= np.sqrt((Z**2).sum(1).mean())
-    y = np.sign(y)
-    losses = [
-        np.mean((RPSON(5 * rank, 1e-5, seed=2).progressive(rows, y) - y) ** 2) for rows in (X, Z)
-    ]
-    assert abs(losses[0] - losses[1]) <= 0.05 * max(losses)
 
 
 @pytest.mark.parametrize("rank", [2, 3])
