@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import koco_stream
 from koco_stream.engine.checkpoint import checkpoint_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
@@ -17,7 +18,8 @@ from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Seen
 from koco_stream.streams.reader import StreamReader
 from storage.results import read_predictions, read_windows
-from tests.helpers.sweeps import MEASURED, all_classes, cohort_on, die_after
+from tests.helpers.examples import make
+from tests.helpers.sweeps import MEASURED, all_classes, cohort_on, die_after, undisturbed
 
 TWO = ("auc", "balanced_accuracy", "f1", "kappa", "log_loss")
 KINDS = {
@@ -98,6 +100,17 @@ def test_tables__are_what_the_learner_s_predictions_give(store, name):
         assert of_run["t"] == list(range(1, 301))
         shown = scores[0] if name != "four" else np.array(classes)[scores.argmax(0)]
         assert of_run["prediction"] == shown.tolist()
+
+
+@pytest.mark.parametrize("learner", ["CONKONS", "KORS", "SketchedKONS"])
+def test_curve__has_the_dictionary_with_the_point_that_joined_in_its_round(store, learner):
+    cohort = cohort_on(store, [(learner, {"bandwidth": 0.3}, 1)], name="two", order="as-stored")
+    (row,) = undisturbed(store, cohort)
+    rows = koco_stream.stream(store, "two").whole()
+    sizes = make(learner, bandwidth=0.3, seed=1).record(*rows).column("dictionary_size")
+    found = {point["t"]: point["dictionary_size"] for point in row["curve"]}
+    assert found == {t: sizes[t - 1].as_py() for t in found}
+    assert len(set(found.values())) > 5
 
 
 @pytest.mark.parametrize("name", KINDS)
