@@ -179,14 +179,6 @@ def test_wrong_parameters__are_refused_by_name(refused, message):
         refused()
 
 
-@pytest.mark.parametrize("call", ["partial_fit", "predict"])
-def test_parameters_changed_while_learning__are_refused(call):
-    model = make("OGD").partial_fit(X, Y).set_params(fit_intercept=True)
-    with pytest.raises(WrongInput, match="fit_intercept changed"):
-        getattr(model, call)(*((X, Y) if call == "partial_fit" else (X,)))
-    model.fit(X, Y).partial_fit(X, Y)
-
-
 def test_refused_first_call__leaves_the_model_unfitted():
     model = make("OGD", loss="logistic")
     with pytest.raises(WrongInput, match="labels -1 and"):

@@ -127,20 +127,6 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
     assert (tmp_path / "whole.koco").read_bytes() == (tmp_path / "again.koco").read_bytes()
 
 
-def test_nogd_of_nearly_repeated_points__drops_what_is_no_feature():
-    draw = np.random.default_rng(0)
-    repeated, y = draw.standard_normal((3, 5))[np.arange(40) % 3], np.sin(np.arange(40))
-    near = repeated + 1e-9 * draw.standard_normal((40, 5))
-    model = NOGD(0.2, budget=9, rank=9)
-    np.testing.assert_allclose(
-        model.progressive(near, y),
-        NOGD(0.2, budget=9, rank=9).progressive(repeated, y),
-        rtol=0,
-        atol=1e-7,
-    )
-    assert (np.abs(model.features(near)).sum(0) > 0).sum() == 3
-
-
 def stream(seed, n=250, d=4, repeats=0.2):
     """Rows in [0, 1], some of them exact repeats of earlier ones, and labels in [−1, 1]."""
     draw = np.random.default_rng(seed)
