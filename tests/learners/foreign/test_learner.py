@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import state_arrays
 from koco_stream.losses import LOSSES
 from tests.helpers.foreign import CLASSES, scores, started
-from tests.test_installation import python
+from tests.helpers.project import environment
 
 RIVER, SGD = "river.linear_model:LogisticRegression", "sklearn.linear_model:SGDClassifier"
 
@@ -58,19 +60,21 @@ def test_target__that_is_no_learner_is_refused(name, message):
 
 
 MISSING = """
+import sys
+sys.modules.update(river=None, sklearn=None, vowpalwabbit=None)
 from koco_stream import WrongInput
 from koco_stream.learners.foreign import foreign_learner
-for name in {names!r}:
+for name in sys.argv[1:]:
     try:
-        foreign_learner(name).complete({{}})
+        foreign_learner(name).complete({})
     except WrongInput as error:
         print(error)
 """
 
 
 def test_library__that_is_not_installed_is_named_with_its_extra():
-    names = [RIVER, SGD, "vw"]
-    done = python(MISSING.format(names=names), ["river", "sklearn", "vowpalwabbit"])
+    words = [sys.executable, "-c", MISSING, RIVER, SGD, "vw"]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True)
     assert done.stdout.splitlines() == [
         "river is not installed: pip install 'koco-stream[river]'",
         "sklearn is not installed: pip install 'koco-stream[documents]'",
