@@ -113,6 +113,11 @@ def test_stream_without_so_many_classes__is_refused(store, name, learner, given,
         Run.of(stream, learner, {}, 1).check_labels(manifest.classes, manifest.task)
 
 
+def test_three_classes__are_enough(store):
+    stream = stream_of(store, "four", multiclass=ONE_VS_REST)
+    Run.of(stream, "OjaSON", {}, 1).check_labels((1.0, 2.0, 3.0), "classification")
+
+
 def test_constant__is_told_of_all_classes_too(store):
     cohort = all_classes(cohort_on(store, [("Constant", {}, 1), ("AdaGrad", {}, 1)], name="four"))
     trivial, other = undisturbed(store, cohort)
