@@ -28,21 +28,12 @@ from flows.tables.text import line_width
     "--best", is_flag=True, help="Only the best configuration of each stream and learner."
 )
 @click.option(
-    "--group",
-    metavar="COLUMNS",
-    help="Average over runs that are equal in these columns (a list with commas).",
-)
-@click.option(
     "--diff",
     "other",
     metavar="SWEEP",
     help="Compare with another sweep; difference is its mean loss minus that of --sweep.",
 )
-@click.option(
-    "--columns", metavar="COLUMNS", help="Only these columns or parameters (a list with commas)."
-)
-@click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter.")
-@click.option("--descending", is_flag=True, help="With --sort: the largest first.")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter, ascending.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -52,8 +43,6 @@ def results(
     store: str,
     name: str | None,
     night: str | None,
-    columns: str | None,
-    group: str | None,
     as_json: bool,
     as_csv: bool,
     arrow: Path | None,
@@ -88,7 +77,7 @@ def results(
         )
     if name is not None and night is not None:
         raise click.UsageError("--sweep and --night cannot be combined; choose one")
-    query = Query(sweep=night or name, columns=_names(columns), group=_names(group), **asked)
+    query = Query(sweep=night or name, **asked)
     root = existing_store(store)
     answered = answer(night_of(root, night) if night else root, query)
     if arrow:
@@ -110,11 +99,6 @@ def results(
             remarks.append(f"nightly runs have results of their own: {words}")
         for words in remarks:
             click.echo(words, err=True)
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    """The names in an option that takes several with commas."""
-    return tuple(name.strip() for name in text.split(",")) if text is not None else ()
 
 
 def _write_csv(table: Any) -> None:
