@@ -20,9 +20,8 @@ from flows.nightly.regression import FAILING, changes, result_of
 from flows.nightly.speeds import measure_speeds
 from flows.nightly.times import TRIES, Times
 from flows.prepare.flow import RETRIED, prepare_one
-from flows.runtime.artifacts import table_artifact
+from flows.runtime.artifacts import linked, table_artifact
 from flows.runtime.console import say
-from flows.runtime.pages import linked
 from flows.runtime.processes import end_with_server, locked
 from flows.sweeping.checks import all_runs, checked_sweep
 from flows.sweeping.file import Sweep, read_sweep
