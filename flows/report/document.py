@@ -174,7 +174,7 @@ def sections_of(
             break
         manifest = manifest_of(stream, manifests)
         more = (
-            metrics_over_windows(store, stream, manifest, styles),
+            metrics_over_windows(store, stream, styles),
             error_against_parameters(stream, styles),
             cost_against_error(stream, manifest, styles),
             dictionary_over_rounds(stream, curves, styles),

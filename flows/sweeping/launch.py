@@ -68,9 +68,8 @@ def launch(
         summary = run(checked, start=start)
     phases = {"checks": round(checking, 2), **summary["seconds"]}
     spent = sum(took for phase, took in phases.items() if phase != "scans")
-    phases["Prefect" if in_prefect else "closing"] = round(
-        max(time.monotonic() - begun - spent, 0.0), 2
-    )
+    rest = round(max(time.monotonic() - begun - spent, 0.0), 2)
+    phases["Prefect" if in_prefect else "closing"] = rest
     return {**summary, "seconds": phases}
 
 
