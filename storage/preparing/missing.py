@@ -1,4 +1,4 @@
-"""Missing values, which are NaN in the chunks: filled in with a statistic of the known values."""
+"""Missing values, which are NaN in the chunks: filled in with the mean of the known values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +11,9 @@ import scipy.sparse
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
-from storage.preparing.columns import bounds, means, medians
+from storage.preparing.columns import bounds, means
 from storage.preparing.transform import without_zeros
-from storage.sources.source import ParallelMap, Piece, Source, dense_piece
+from storage.sources.source import ParallelMap, Piece, Source
 
 
 @dataclass(frozen=True)
@@ -28,40 +28,27 @@ class Columns:
         """The columns of these rows; features that a row lacks are 0 there."""
         if self.layout == "dense":
             return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
-        return as_matrix(rows, self.d)[:, self.features].toarray()
+        whole = scipy.sparse.csr_array(
+            (rows.values, rows.indices, rows.indptr), (rows.n_rows, self.d)
+        )
+        return whole[:, self.features].toarray()
 
 
 @dataclass(frozen=True)
 class Filling:
-    """What is filled in: `values` (k,) for the k features of `columns` that have missing values.
-
-    With `indicator`, a feature is added for each, which is 1 where the value was missing.
-    """
+    """What is filled in: `values` (k,) for the k features of `columns` that have missing values."""
 
     columns: Columns
     values: Array
-    indicator: bool
 
     def __call__(self, rows: Piece) -> Piece:
         """Rows with their missing values filled in."""
-        features, d = self.columns.features, self.columns.d
-        of_feature = np.zeros(d)
-        of_feature[features] = self.values
-        missing = np.isnan(rows.values)
-        if self.columns.layout == "dense":
-            matrix = np.where(missing, np.tile(of_feature, rows.n_rows), rows.values).reshape(-1, d)
-            marks = missing.reshape(-1, d)[:, features]
-            return dense_piece(
-                rows.labels, np.hstack([matrix, marks]) if self.indicator else matrix
-            )
-        marks = np.isnan(self.columns(rows))
-        values = np.where(missing, of_feature[rows.indices], rows.values)
-        rows = replace(rows, values=values)
-        if self.indicator:
-            both = scipy.sparse.hstack([as_matrix(rows, d), marks.astype(np.float64)], format="csr")
-            both.sort_indices()
-            rows = Piece(rows.labels, both.indptr, both.indices.astype(np.int32), both.data)
-        return without_zeros(rows)
+        of_feature = np.zeros(self.columns.d)
+        of_feature[self.columns.features] = self.values
+        dense = self.columns.layout == "dense"
+        known = np.tile(of_feature, rows.n_rows) if dense else of_feature[rows.indices]
+        values = np.where(np.isnan(rows.values), known, rows.values)
+        return without_zeros(replace(rows, values=values))
 
 
 def without_missing(
@@ -105,15 +92,8 @@ def without_missing(
         f"{name} ({n:,} by {value!r})"
         for name, n, value in zip(names, n_missing[features], values.tolist(), strict=True)
     )
-    what = "median" if source.missing == "median" else "mean"
-    done = [*source.done, f"missing values filled in with the {what} of the feature: {by_feature}"]
-    filling = Filling(columns, values, source.missing == "indicator")
-    if filling.indicator:
-        done.append("a feature for each of these, which is 1 where the value was missing")
-        marks = [f"{name} is missing" for name in names] if source.feature_names else []
-        source = replace(
-            source, n_features=d + len(names), feature_names=[*source.feature_names, *marks]
-        )
+    done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
+    filling = Filling(columns, values)
     tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
     filled = []
     for old, new in zip(chunks.chunks, parallel_map(partial(_fill, filling), tasks), strict=True):
@@ -137,8 +117,6 @@ def _statistics(
                 f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
                 f" which missing values are filled in; leave it out with --drop {name}"
             )
-    if source.missing == "median":
-        return medians(parallel_map, covers, columns, over.n_known)
     return np.ldexp(means(parallel_map, covers, columns, over), over.exponent)
 
 
@@ -152,8 +130,3 @@ def _missing_in(d: int, path: str) -> Array:
 def _fill(filling: Filling, task: tuple[Chunk, Path]) -> Chunk:
     chunk, path = task
     return store_rows(filling(read_rows(chunk.path)), path, chunk.n_bytes)
-
-
-def as_matrix(rows: Piece, d: int) -> scipy.sparse.csr_array:
-    """Sparse rows as a matrix (n, d)."""
-    return scipy.sparse.csr_array((rows.values, rows.indices, rows.indptr), (rows.n_rows, d))
