@@ -74,12 +74,10 @@ def launch(
 
 
 def _has_server() -> bool:
-    """Whether Prefect is installed, and has a server for this user."""
-    if find_spec("prefect") is None:
-        return False
+    """Whether Prefect has a server for this user, and is installed."""
     from flows.runtime.prefect_server import ADDRESS, served
 
-    return bool(os.environ.get(ADDRESS) or served())
+    return bool(os.environ.get(ADDRESS) or served()) and find_spec("prefect") is not None
 
 
 def run_in_prefect(checked: CheckedSweep, start: Start | None = None) -> dict[str, Any]:

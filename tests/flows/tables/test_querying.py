@@ -124,7 +124,7 @@ def test_best_and_differences__are_what_loops_over_the_runs_give(swept):
         losses.setdefault(configuration_of(row), []).append(row["mean_loss"])
     averages = {configuration_of(r): (r["n_runs"], r["mean_loss_mean"]) for r in swept("--json")}
     assert averages == {
-        key: (len(mine), pytest.approx(mean(mine), rel=1e-14)) for key, mine in losses.items()
+        key: (len(mine), pytest.approx(mean(mine), rel=1e-11)) for key, mine in losses.items()
     }
 
     large = swept("--where", "alpha>1", "--where", "learner=OjaSON", "--runs", "--json")
@@ -208,7 +208,6 @@ def test_terminal__gets_no_control_characters(koco, tmp_path):
     [
         (["--runs", "--best"], "cannot be combined"),
         (["--diff", "first"], "give both"),
-        (["--sort", "lerner"], "no column 'lerner'"),
         (["--sweep", "frist"], "no sweep 'frist'"),
         (["--json", "--csv"], "choose one"),
         (["--arrow", "nowhere/x.arrow"], "there is no folder nowhere"),
@@ -237,7 +236,7 @@ def test_damaged_file_of_results__is_named_with_the_remedy(
     for words in (["results"], ["sweep", tmp_path / "second.toml"]):
         done = koco(*words, "--store", small_store, status=2)
         assert f"{file} cannot be read" in done.stderr
-        assert "remove it, and the sweeps will repeat its runs" in done.stderr
+        assert "remove it, and the sweeps will compute its runs again" in done.stderr
     file.unlink()
     koco("sweep", tmp_path / "second.toml", "--store", small_store, status=0)
     assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
@@ -279,6 +278,8 @@ def test_order_and_limit__are_those_of_a_loop_over_the_rows(koco, swept, small_s
     done = koco("results", "--store", small_store, *words, status=0)
     assert len(done.stdout.splitlines()) >= 5
     assert f"{len(rows) - 5} more rows" in done.stderr
+    done = koco("results", "--store", small_store, "--sort", "lerner", status=2)
+    assert "no column 'lerner'; did you mean 'learner'" in done.stderr
     by_column = swept("--runs", "--sort", "seconds", "--json")
     assert by_column == sorted(by_column, key=lambda row: row["seconds"])
 
