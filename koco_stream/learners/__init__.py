@@ -37,8 +37,6 @@ from koco_stream.learners.references import (
     class_of,
     foreign_target,
     is_reference,
-    metric_called,
-    metric_function,
     reference_to,
     run_name,
     shown_name,
@@ -87,8 +85,6 @@ __all__ = [
     "learner_called",
     "learner_named",
     "load",
-    "metric_called",
-    "metric_function",
     "run_name",
     "shown_name",
 ]

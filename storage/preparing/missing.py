@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import scipy.sparse
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
-from storage.preparing.columns import bounds, means
+from storage.preparing.shards import BLOCK
 from storage.preparing.transform import without_zeros
 from storage.sources.source import ParallelMap, Piece, Source
 
@@ -109,15 +109,41 @@ def _statistics(
     covers: Sequence[Cover],
     parallel_map: ParallelMap,
 ) -> Array:
-    over = bounds(parallel_map, covers, columns)
-    for name, n_known in zip(names, over.n_known, strict=True):
+    """The means of the columns, whose rows are read twice: for their size, and for their sums.
+
+    Values are divided by a power of 2, so that no sum overflows. Each range of rows begins at a
+    multiple of `BLOCK`, so that blocks are summed, and their sums added, in the same order for any
+    division.
+    """
+    found = parallel_map(partial(_known_in, columns), covers)
+    counts, largest = zip(*found, strict=True)
+    known, exponent = sum(counts), np.frexp(reduce(np.maximum, largest))[1]
+    for name, n_known in zip(names, known, strict=True):
         if not n_known:
             n_rows = sum(rows_of(cover).n_rows for cover in covers)
             raise WrongInput(
                 f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
                 f" which missing values are filled in; leave it out with --drop {name}"
             )
-    return np.ldexp(means(parallel_map, covers, columns, over), over.exponent)
+    total = np.zeros(known.size)
+    for sums in parallel_map(partial(_block_sums, columns, exponent), covers):
+        total = reduce(np.add, sums, total)
+    return np.ldexp(total / known, exponent)
+
+
+def _known_in(columns: Columns, cover: Cover) -> tuple[Array, Array]:
+    """Number of known values of each column in some rows, and the largest of their sizes."""
+    sizes = np.abs(columns(rows_of(cover)))
+    known = ~np.isnan(sizes)
+    return known.sum(axis=0), np.where(known, sizes, 0.0).max(axis=0, initial=0.0)
+
+
+def _block_sums(columns: Columns, exponent: Array, cover: Cover) -> Array:
+    """Sums of the known values of each column in each block of rows, divided by 2^exponent."""
+    values = np.ldexp(columns(rows_of(cover)), -exponent)
+    return np.add.reduceat(
+        np.where(np.isnan(values), 0.0, values), np.arange(0, len(values), BLOCK)
+    )
 
 
 def _missing_in(d: int, path: str) -> Array:
