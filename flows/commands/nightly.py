@@ -29,14 +29,15 @@ def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
     become slower; see docs/schedules.md.
 
     The first nightly run is accepted. To accept a later one whose numbers or speeds have changed
-    for a known reason: koco nightly accept NAME. To see its results: koco results --night NAME.
+    for a known reason: koco nightly accept NAME. For its results: koco results --store
+    STORE/nights/NAME.
     """
     from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
 
     summary = launch_nightly(request, accepting)
     name = summary["sweep"]
-    click.echo(f"its results: koco results --night {name} --store {request.store}", err=True)
+    click.echo(f"its results: koco results --store {request.store}/nights/{name}", err=True)
     click.echo(
         json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )
