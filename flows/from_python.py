@@ -17,7 +17,7 @@ from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
 from flows.sweeping.request import SweepRequest
-from flows.tables.rungs import whole_runs
+from flows.tables.decisions import whole_runs
 from flows.tables.sweep_runs import runs_of, sweep_note
 from flows.tables.tables import BEST, best_of
 from koco_stream.errors import WrongInput

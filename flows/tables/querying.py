@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.tables.decisions import whole_runs
 from flows.tables.differences import differences_of_best, differences_of_configurations
 from flows.tables.filters import found
-from flows.tables.rungs import whole_runs
 from flows.tables.sweep_runs import of_sweep, runs_of, sweep_note
 from flows.tables.tables import (
     BEST,

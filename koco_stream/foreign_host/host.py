@@ -26,7 +26,13 @@ from typing import Any
 import numpy as np
 
 from koco_stream.foreign_host.frames import receive, send
-from koco_stream.foreign_host.model import Model, Row
+from koco_stream.foreign_host.models import (
+    Model,
+    RiverModel,
+    Row,
+    ScikitLearnModel,
+    VowpalWabbitModel,
+)
 from koco_stream.foreign_host.target import (
     RIVER,
     SEED_LIMIT,
@@ -100,23 +106,15 @@ class Hosted:
 
 
 def model_of(target: str, arguments: dict[str, Any], seed: int, n_features: int) -> Model:
-    """Make the learner that a target names. Each kind imports only what it needs."""
+    """Make the learner that a target names."""
     kind, seed = kind_of(target), seed % SEED_LIMIT
     random.seed(seed)
     np.random.seed(seed)
     if kind == VOWPAL_WABBIT:
-        from koco_stream.foreign_host.vowpal_wabbit_model import VowpalWabbitModel
-
         return VowpalWabbitModel(str(arguments.get("options", "")), seed)
     seeded = seed_argument(target)
     learner = class_of(target)(**({seeded: seed} if seeded else {}) | arguments)
-    if kind == RIVER:
-        from koco_stream.foreign_host.river_model import RiverModel
-
-        return RiverModel(learner)
-    from koco_stream.foreign_host.scikit_learn_model import ScikitLearnModel
-
-    return ScikitLearnModel(learner, n_features)
+    return RiverModel(learner) if kind == RIVER else ScikitLearnModel(learner, n_features)
 
 
 def in_words(error: BaseException) -> str:
