@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+from functools import partial
 from typing import Any
 
 import click
@@ -81,8 +82,5 @@ def in_terminal(found: Any, width: int) -> list[str]:
     sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
     if layout.left_out:
         sentences.append(f"No room for {', '.join(layout.left_out)}; --json has all.")
-    return [layout.text, *("\n" + _filled(text, width) for text in sentences)]
-
-
-def _filled(text: str, width: int) -> str:
-    return textwrap.fill(printable(text), width, break_long_words=False, break_on_hyphens=False)
+    fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+    return [layout.text, *("\n" + fill(printable(text)) for text in sentences)]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,8 @@ BLOCKS = pa.schema(
 
 def pairs_table(learners: Sequence[str], exact: Array, relative: bool, enough: bool) -> pa.Table:
     """The table `pairs` of exact means; without p-values if there are not enough blocks."""
-    counts, which = statistics.wins_losses_ties(rounded(exact)), statistics.pairs_of(len(learners))
+    counts = statistics.wins_losses_ties(rounded(exact))
+    which = list(combinations(range(len(learners)), 2))
     differences = [
         statistics.differences(exact[:, [one]], exact[:, other], relative)[:, 0]
         for one, other in which

@@ -170,7 +170,9 @@ def _answered(
         )
         table = _as_table(joined)
         return table, table.column_names, []
-    whole = _without_rungs(store, query, runs) if query.best else runs
+    # to the ends of their streams, unless the query asks for a length
+    by_rounds = any(condition.startswith("max_rows") for condition in query.conditions)
+    whole = whole_runs(store, query.sweep, runs) if query.best and not by_rounds else runs
     summary = summary_table(whole)
     shown, columns = (best_table(summary), BEST) if query.best else (summary, SUMMARY)
     left = runs.num_rows - whole.num_rows
@@ -182,13 +184,6 @@ def _answered(
     ]
     said = [*rungs * (left > 0), *ended, *not_better(summary)]
     return _as_table(rows_of(shown), columns), columns, said
-
-
-def _without_rungs(store: StorePath, query: Query, runs: pa.Table) -> pa.Table:
-    """The runs to the ends of their streams, unless the query asks for a length."""
-    if any(condition.startswith("max_rows") for condition in query.conditions):
-        return runs
-    return whole_runs(store, query.sweep, runs)
 
 
 def _as_table(rows: Iterable[dict[str, Any]], columns: Sequence[str] = SUMMARY) -> pa.Table:

@@ -6,7 +6,7 @@ from pathlib import Path
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners.base import Learner
 from koco_stream.learners.constant import Constant
-from koco_stream.learners.foreign import ForeignLearner, foreign_learner
+from koco_stream.learners.foreign.learner import ForeignLearner, foreign_learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS

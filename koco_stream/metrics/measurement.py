@@ -205,7 +205,9 @@ class Measurement:
         found = dict(zip(WINDOWED, row.tolist(), strict=True))
         total, weight = a["mean"].tolist()
         found["auc"] = total / weight if weight else math.nan
-        return {name: _or_none(found[name]) for name in self.metered.names}
+        return {
+            name: None if math.isnan(found[name]) else found[name] for name in self.metered.names
+        }
 
     def windows(self) -> dict[str, Array]:
         """The windows of a finished run: `first` and `last` round (from 1), and each metric (w,).
@@ -222,7 +224,3 @@ class Measurement:
             for k, name in enumerate(WINDOWED)
         }
         return {"first": first, "last": np.minimum(first + window - 1, rounds), **columns}
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

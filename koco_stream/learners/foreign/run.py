@@ -100,20 +100,10 @@ class ForeignRun:
     def _found(self, rows: Rows, labels: Array) -> Array:
         if self._child is None:
             self._child = Child()
-            self._ask(self._child, self._beginning(), [])
+            of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
+            self._ask(self._child, {**self.params._asdict(), **of_run}, [])
         sparse = {"sparse": bool(rows.index_stride)}
         return self._ask(self._child, sparse, _arrays(rows, labels))
-
-    def _beginning(self) -> dict[str, Any]:
-        return {
-            "target": self.params.target,
-            "file": self.params.file,
-            "arguments": self.params.arguments,
-            "batch": self.params.batch,
-            "seed": self.seed,
-            "n_features": self.n_features,
-            "dense": self.dense,
-        }
 
     def _ask(self, child: Child, header: dict[str, Any], arrays: list[Array]) -> Array:
         """Send a request, and return the array in its answer."""
