@@ -18,7 +18,10 @@ from flows.sweeping.checks import CheckedSweep, checked_sweep
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, run_sweep
 
-TASKS = {name: task(step, name=name, cache_policy=NO_CACHE) for name, step in PLAIN.items()}
+TASKS = {
+    name: task(step, name=name, task_run_name=name, cache_policy=NO_CACHE)
+    for name, step in PLAIN.items()
+}
 
 
 @flow(name="sweep", validate_parameters=False)

@@ -97,12 +97,13 @@ def run_in_prefect(checked: CheckedSweep, start: Start | None = None) -> dict[st
         server.start_for_one_flow()
         # its import takes seconds, in which the server starts
         from prefect.runtime import flow_run
+        from prefect.utilities.urls import url_for
 
         from flows.sweeping.flow import flow_of, run_in_flow, sweep_flow
 
         def work() -> None:
             if server.process is None:
-                say(f"  this sweep in Prefect: {flow_run.ui_url}")
+                say(f"  this sweep in Prefect: {url_for('flow-run', flow_run.id)}")
             try:
                 outcome.append(run_in_flow(checked, start, tasks))
             except BaseException as error:
