@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flows.housekeeping.removal import dataset_removal, sweep_removal
-from flows.runtime.processes import locked
+from flows.runtime.processes import locked, start_of
 from flows.sweeping.progress import Status
 from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
@@ -211,7 +211,8 @@ def test_dataset__that_is_removed_by_force_leaves_the_results__and_comes_back_th
 @pytest.mark.parametrize("words", [("sweep", "third"), ("dataset", "unused")], ids=" ".join)
 def test_nothing_is_removed__while_a_sweep_or_a_night_is_under_way(store, koco, words):
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    running = Status("busy", host=socket.gethostname(), process=os.getpid(), updated=now)
+    me = {"host": socket.gethostname(), "process": os.getpid(), "started": start_of(os.getpid())}
+    running = Status("busy", **me, updated=now)
     file = store / "status" / "busy.json"
     file.write_text(json.dumps(asdict(running)))
     everything = files_below(store)
