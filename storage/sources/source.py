@@ -17,7 +17,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 
-MISSING_CHOICES = ("mean", "median", "indicator", "drop")
+MISSING_CHOICES = ("mean", "drop")
 UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 
@@ -158,8 +158,6 @@ class Source(ABC):
         Total size, as progress counts it.
     feature_names : list of str, (d,)
         Feature names; empty if there are none.
-    changes : sequence of int
-        Number of rows before each change of the concept, in order; empty if none is known.
     done : tuple of str
         Sentences for the manifest on changes made while reading.
     origin : dict
@@ -176,7 +174,6 @@ class Source(ABC):
     n_features: int | None = None
     n_bytes: int = 0
     feature_names: list[str] = field(default_factory=list)
-    changes: Sequence[int] = ()
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)
     missing: str | None = None
