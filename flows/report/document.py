@@ -169,7 +169,7 @@ def sections_of(
         # of the first of its data seeds that the store has: they have the same shape of rows
         manifest = next((manifests[one] for one in stream.identities if one in manifests), None)
         more = (
-            metrics_over_windows(store, stream, styles),
+            metrics_over_windows(store, stream, manifest, styles),
             error_against_parameters(stream, styles),
             cost_against_error(stream, manifest, styles),
             dictionary_over_rounds(stream, curves, styles),

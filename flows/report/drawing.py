@@ -147,6 +147,7 @@ def plot(
     alt: str,
     title: str = "",
     square: bool = False,
+    marks: Sequence[float] = (),
     wide: bool = False,
 ) -> Drawing:
     """Draw series in one plot, with a legend below.
@@ -154,7 +155,8 @@ def plot(
     A `wide` plot is as wide as the page, and has a narrow one for narrow pages. In a wide one,
     names stand at the ends of the lines instead of a legend, if they do not collide. `styles` maps
     names of series to styles; without it they come from `style_of`. `alt` describes the plot in
-    words. With `square`, both axes have the same scale and the diagonal is drawn.
+    words. With `square`, both axes have the same scale and the diagonal is drawn. At each x of
+    `marks` there is a vertical line.
     """
     import_matplotlib()
     from matplotlib import style
@@ -172,7 +174,7 @@ def plot(
     up = across if square else up
     height = (36.0 if title else 12.0) + up + below
     # determines the SVG's ids: equal for the same plot, distinct otherwise
-    salt = sha256(repr((series, x, y, alt, title, wide)).encode()).hexdigest()
+    salt = sha256(repr((series, x, y, alt, title, marks, wide)).encode()).hexdigest()
     with (
         style.context([STYLE_FILE, {"svg.hashsalt": salt}], after_reset=True),
         warnings.catch_warnings(),
@@ -190,6 +192,8 @@ def plot(
         lines = [
             _draw(axes, one, styles[one.name], number, x, y) for number, one in enumerate(series)
         ]
+        for mark in marks:
+            axes.axvline(mark, color=COLOURS["grey"], linewidth=1, linestyle=":", zorder=0)
         _scale(axes, x, y, square, across)
         _name_points(axes, series, x, y)
         if at_ends:
@@ -208,7 +212,7 @@ def plot(
         f' stroke-linejoin="round" data-axes="{escape(ends)}">\n'
         + with_names(adapted_to_page(file.getvalue()), series),
         alt,
-        plot(series, styles, x, y, alt, title, square).svg if wide else "",
+        plot(series, styles, x, y, alt, title, square, marks).svg if wide else "",
     )
 
 

@@ -68,8 +68,9 @@ def launch(
         summary = run(checked, start=start)
     phases = {"checks": round(checking, 2), **summary["seconds"]}
     spent = sum(took for phase, took in phases.items() if phase != "scans")
-    rest = round(max(time.monotonic() - begun - spent, 0.0), 2)
-    phases["Prefect" if in_prefect else "closing"] = rest
+    phases["Prefect" if in_prefect else "closing"] = round(
+        max(time.monotonic() - begun - spent, 0.0), 2
+    )
     return {**summary, "seconds": phases}
 
 

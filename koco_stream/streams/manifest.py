@@ -39,7 +39,9 @@ class Manifest:
     `dataset_hash` identifies its rows in canonical form and its schema, independently of the
     sharding. `layout` is "sparse" or "dense", `task` is "classification" or "regression"; `classes`
     are the distinct labels of a classification dataset. `statistics` summarises labels and rows;
-    `transformations` lists in order what was done to the source's values.
+    `transformations` lists in order what was done to the source's values. `changes` are the rounds
+    of a generated stream after which another concept labels the rows, if they are read as stored;
+    it is empty for other datasets.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Manifest:
     transformations: list[str]
     statistics: dict[str, float]
     feature_names: list[str]
+    changes: tuple[int, ...]
 
     def to_json(self) -> str:
         """The text of the manifest file.
@@ -123,6 +126,7 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         if content.pop(SEAL) != seal_of(content):
             raise WrongInput(f"{path} was altered after it was written; prepare the dataset again")
         content["shards"] = [Shard(**shard) for shard in content["shards"]]
+        content["changes"] = tuple(content["changes"])
         del content["format"]
         manifest = Manifest(**content)
         check_types(manifest)
@@ -190,6 +194,7 @@ POSSIBLE: dict[str, Callable[[Any], bool]] = {
     "value_type": lambda value: value in ("float32", "float64"),
     "task": lambda value: value in ("classification", "regression"),
     "classes": _all(list, _is_number),
+    "changes": _all(tuple, _is_count),
     "shards": _all(list, lambda value: isinstance(value, Shard)),
     "source": lambda value: isinstance(value, dict),
     "statistics": lambda value: (

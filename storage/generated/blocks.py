@@ -64,6 +64,11 @@ def block_rows_of(values_per_row: float) -> int:
     return max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(values_per_row, 1.0))))
 
 
+def too_noisy(noise: float) -> tuple[bool, str]:
+    """Whether more than half of the labels would be wrong, and the message, for `refuse_first`."""
+    return noise > 0.5, f"noise = {noise:g} is the share of wrong labels, at most 0.5"
+
+
 def draw_of(data_seed: int, kind: int, number: int) -> np.random.Generator:
     """Counter-based random number generator of one block, with its own key."""
     return np.random.Generator(

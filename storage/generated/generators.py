@@ -10,6 +10,7 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.generated.blocks import BLOCK_ROWS, Blocks
+from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
 from storage.generated.streams import dense_stream, sparse_text
 from storage.generated.tables import adversary, ill_conditioned, slice_like
 from storage.preparing.prepare import Preparing, prepare_source
@@ -26,10 +27,14 @@ TABLES: dict[str, Callable[..., Piece]] = {
 STREAMS: dict[str, Callable[..., Blocks]] = {
     "sparse-text": sparse_text,
     "dense-stream": dense_stream,
+    "hyperplane": hyperplane,
+    "sea": sea,
+    "swapped-dense": swapped_dense,
+    "swapped-text": swapped_text,
 }
 GENERATORS: dict[str, Callable[..., Piece] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
 # scales that a generator applies itself, and scales applied to the rows of other generators
-OWN_SCALES = {"sparse-text": ("unit-rows", "none")}
+OWN_SCALES = dict.fromkeys(("sparse-text", "swapped-text"), ("unit-rows", "none"))
 OF_DENSE_ROWS = tuple(scale for scale in SCALES if scale != "tf-idf")
 ABOUT = {
     "ill-conditioned": ("classification", "SON 2016"),
@@ -37,6 +42,10 @@ ABOUT = {
     "slice-like": ("regression", "PROS-N-KONS 2017"),
     "sparse-text": ("classification", "SON 2016"),
     "dense-stream": ("regression", "PROS-N-KONS 2017"),
+    "hyperplane": ("classification", "CVFDT 2001"),
+    "sea": ("classification", "SEA 2001"),
+    "swapped-dense": ("classification", ""),
+    "swapped-text": ("classification", ""),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.types import Array
-from storage.generated.blocks import MODEL, Blocks, block_rows_of, draw_of
+from storage.generated.blocks import MODEL, Blocks, block_rows_of, draw_of, too_noisy
 from storage.sources.source import Piece, dense_piece, refuse_first
 
 SPARSE, DENSE = 0x7E, 0xDE
@@ -68,7 +68,7 @@ def sparse_text(
                 f"mean_nonzeros = {mean_nonzeros:g} is more than half of n_features ="
                 f" {n_features}; use a dense stream",
             ),
-            (noise > 0.5, f"noise = {noise:g} is the share of wrong labels, at most 0.5"),
+            too_noisy(noise),
             (n_features > 2**31 - 1, f"n_features = {n_features} is more than {2**31 - 1}"),
         ]
     )

@@ -279,6 +279,7 @@ def write_shards(
             "empty_rows": sum(one.empty_rows for one in written),
         },
         feature_names=source.feature_names if transformation.bits is None else [],
+        changes=tuple(source.changes),
     )
 
 

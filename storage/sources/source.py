@@ -158,6 +158,8 @@ class Source(ABC):
         Total size, as progress counts it.
     feature_names : list of str, (d,)
         Feature names; empty if there are none.
+    changes : sequence of int
+        Number of rows before each change of the concept, in order; empty if none is known.
     done : tuple of str
         Sentences for the manifest on changes made while reading.
     origin : dict
@@ -174,6 +176,7 @@ class Source(ABC):
     n_features: int | None = None
     n_bytes: int = 0
     feature_names: list[str] = field(default_factory=list)
+    changes: Sequence[int] = ()
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)
     missing: str | None = None

@@ -98,7 +98,7 @@ def test_manifest__with_another_value_anywhere__is_refused_or_reads_as_it_says(m
             assert all(map(np.array_equal, found, rows)), (keys, value)
             accepted.append(keys[-1])
     # what is said of the rows, and the path of a shard of which there is a copy
-    said = {"classes", "feature_names", "source", "statistics", "transformations"}
+    said = {"classes", "feature_names", "changes", "source", "statistics", "transformations"}
     assert set(accepted) <= {*said, "path"}
 
 

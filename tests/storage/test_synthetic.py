@@ -32,6 +32,10 @@ SMALL = {
     "sparse-text": {"n_rows": 40_000, "n_features": 3000, "mean_nonzeros": 20.0},
     "dense-stream": {"n_rows": 40_000, "n_features": 5},
     "slice-like": {"n_rows": 40_000, "n_features": 5, "n_factors": 3},
+    "hyperplane": {"n_rows": 40_000, "every": 500, "width": 100},
+    "sea": {"n_rows": 40_000},
+    "swapped-dense": {"n_rows": 40_000},
+    "swapped-text": {"n_rows": 40_000, "n_features": 300, "mean_nonzeros": 5.0},
 }
 PINNED = [
     (

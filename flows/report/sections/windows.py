@@ -13,6 +13,8 @@ from flows.report.sections.curves import MOST_RUNS, drawn_lines, left_out
 from flows.report.sections.lines import StreamResults
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS, WINDOWED
+from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.orders import AS_STORED
 from storage.results import read_windows
 
 LABELS = {"mean_loss": "mean loss", "error_rate": "error rate"}
@@ -20,13 +22,18 @@ MOST_ROWS = 1000  # windows in the table below the plots
 
 
 def metrics_over_windows(
-    store: AnyPath, stream: StreamResults, styles: Mapping[str, Style]
+    store: AnyPath, stream: StreamResults, manifest: Manifest | None, styles: Mapping[str, Style]
 ) -> Figure | None:
-    """Figure of each metric over windows of rounds; None without windows."""
+    """Figure of each metric over windows of rounds; None without windows.
+
+    The rounds at which a generated stream changes are marked, if it is read as stored.
+    """
     lines = {line.name: best.run_ids[:MOST_RUNS] for line, best in drawn_lines(stream)}
     table = read_windows(store, [run_id for ids in lines.values() for run_id in ids])
     if not table.num_rows:
         return None
+    changes = manifest.changes if manifest and stream.how["order"] == AS_STORED else ()
+    marks = [t for t in changes if t < stream.rounds]
     drawings, columns, rounds = list[Drawing](), dict[str, dict[int, float]](), set[int]()
     for metric in WINDOWED:
         series = [
@@ -47,6 +54,7 @@ def metrics_over_windows(
                 Axis("last round of the window"),
                 Axis(f"{label}{better}"),
                 f"{label} over windows on {stream.title}. In the last window: {ends}.",
+                marks=marks,
             )
         )
     rows: list[list[Any]] = [
@@ -59,8 +67,15 @@ def metrics_over_windows(
         ["last", *columns],
         rows[-MOST_ROWS:],
         "Means over orders and seeds of each line's best configuration, with bands from the"
-        f" smallest to the largest value.{left_out(stream)}",
+        f" smallest to the largest value.{_said_of(marks)}{left_out(stream)}",
     )
+
+
+def _said_of(marks: Sequence[int]) -> str:
+    """A sentence on the marked rounds."""
+    if not marks:
+        return ""
+    return " The stream changes after the rounds with vertical lines."
 
 
 def _series(name: str, table: pa.Table, run_ids: Sequence[str], metric: str) -> Series:

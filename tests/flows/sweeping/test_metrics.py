@@ -25,9 +25,9 @@ metrics = ["auc", "kappa", "rmse"]
 window = 250
 keep_predictions = true
 [[dataset]]
-name = "ill-conditioned"
+name = "sea"
 n_rows = 2000
-n_features = 5
+every = 800
 [[dataset]]
 name = "slice-like"
 n_rows = 1000
@@ -65,7 +65,7 @@ def test_metrics__are_those_of_the_kept_predictions(folder):
         mine = windows.get_group(run_id)
         assert mine["last"].tolist() == list(range(250, y.size + 1, 250))
         right = (scores >= 0) == (y >= 0)
-        if row["dataset"].startswith("ill"):
+        if row["dataset"].startswith("sea"):
             assert np.isclose(row["auc"], roc_auc_score(y, scores))
             assert np.isclose(mine["auc"].iloc[1], roc_auc_score(y[250:500], scores[250:500]))
             assert np.isclose(mine["error_rate"].iloc[1], 1 - right[250:500].mean())
@@ -91,15 +91,16 @@ def test_results__have_the_means_of_what_was_asked_for(folder):
         "rmse_mean",
     ]
     assert [row["rmse_mean"] is None for row in rows] == [
-        row["dataset"].startswith("ill") for row in rows
+        row["dataset"].startswith("sea") for row in rows
     ]
 
 
-def test_report__shows_windows(folder):
+def test_report__shows_windows_and_where_the_stream_changes(folder):
     page = (folder / "store" / "reports" / "measured.html").read_text()
     assert page.count("Metrics over windows") >= 2
-    for words in ("auc over windows on ill-conditioned", "kappa over windows", "rmse over windows"):
+    for words in ("auc over windows on sea", "kappa over windows", "rmse over windows"):
         assert words in page
+    assert page.count("The stream changes after the rounds") >= 1
     assert ">auc<" in page
 
 

@@ -1,0 +1,283 @@
+"""Synthetic streams whose concept changes (concept drift). Labels are −1 and +1.
+
+`Changes` says when the concepts change. Each generator says what they are. A label is wrong with
+probability `noise`, whatever the concept.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+
+import numpy as np
+
+from koco_stream.types import Array
+from storage.generated.blocks import MODEL, Blocks, block_rows_of, draw_of, too_noisy
+from storage.generated.changes import MOST_CONCEPTS, Changes
+from storage.generated.streams import sparse_text
+from storage.sources.source import Piece, dense_piece, refuse_first
+
+DRIFTING = 0xD7
+REVERSED = 0.1  # probability that a moving weight of a hyperplane is turned around
+THRESHOLDS = (8.0, 9.0, 7.0, 9.5)  # of SEA's concepts, in the paper's order
+MOST_FEATURES = 1000  # the weights of all concepts, (concepts, d), are in memory
+
+# The weights (concepts, d) and thresholds (concepts,) of linear concepts. A concept's label is +1
+# if the product of weights and row is at least the threshold.
+Linear = tuple[Array, Array]
+
+
+def hyperplane(
+    n_rows: int = 100_000,
+    n_features: int = 10,
+    every: int = 10_000,
+    width: int = 1,
+    concepts: int = MOST_CONCEPTS,
+    moving: int = 5,
+    step: float = 0.3,
+    noise: float = 0.05,
+    data_seed: int = 1,
+) -> Blocks:
+    """Rotating hyperplane, after Hulten, Spencer and Domingos (KDD 2001).
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Size of the dataset.
+    every, width : int
+        Rows from one change to the next, and over which it takes place (see `Changes`).
+    concepts : int
+        Number of hyperplanes, after which the first comes back. With the default none does; with 1
+        nothing changes.
+    moving : int
+        Number of features whose weights move: the first ones.
+    step : float
+        Distance by which these weights move at each change.
+    noise : float
+        Probability of a wrong label.
+    data_seed : int
+        Random seed.
+
+    Raises
+    ------
+    WrongInput
+        If the parameters are incompatible.
+
+    Notes
+    -----
+    Features are uniform in [0, 1), and so are the weights w at first. The label is +1 if wᵀx ≥ ½Σw,
+    which half of the rows meet for any w. Moving weights grow at first; at each change, each of
+    them is turned around with probability 0.1 before it moves, and reflected at 0 and 1. Values are
+    float32.
+    """
+    refuse_first(
+        [
+            (
+                n_features < 2,
+                f"n_features = {n_features}, but a hyperplane needs two to rotate; give 2 or more",
+            ),
+            (
+                moving > n_features,
+                f"moving = {moving} is more than n_features = {n_features}; give at most"
+                f" {n_features}",
+            ),
+        ]
+    )
+    changes = Changes(n_rows, every, width, concepts)
+    make = partial(_hyperplanes, changes.n_concepts, n_features, moving, step, data_seed)
+    return _dense(make, changes, n_features, (0.0, 1.0), noise, data_seed)
+
+
+def sea(
+    n_rows: int = 60_000,
+    n_features: int = 3,
+    every: int = 15_000,
+    width: int = 1,
+    noise: float = 0.1,
+    data_seed: int = 1,
+) -> Blocks:
+    """The concepts of Street and Kim's streaming ensemble algorithm, SEA (KDD 2001).
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Size of the dataset. The first two features are relevant.
+    every, width : int
+        Rows from one change to the next, and over which it takes place (see `Changes`).
+    noise : float
+        Probability of a wrong label.
+    data_seed : int
+        Random seed.
+
+    Raises
+    ------
+    WrongInput
+        If the parameters are incompatible.
+
+    Notes
+    -----
+    Features are uniform in [0, 10). The label is +1 if x₁ + x₂ ≤ θ with θ = 8, 9, 7, 9.5, and then
+    8 again. Values are float32.
+    """
+    refuse_first(
+        [(n_features < 2, f"n_features = {n_features}, but the concepts need two; give 2 or more")]
+    )
+    changes = Changes(n_rows, every, width, len(THRESHOLDS))
+    return _dense(partial(_sea, n_features), changes, n_features, (0.0, 10.0), noise, data_seed)
+
+
+def swapped_dense(
+    n_rows: int = 100_000,
+    n_features: int = 10,
+    every: int = 10_000,
+    width: int = 1,
+    noise: float = 0.05,
+    data_seed: int = 1,
+) -> Blocks:
+    """Dense rows with a linear concept whose two labels are swapped at each change.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Size of the dataset.
+    every, width : int
+        Rows from one change to the next, and over which it takes place (see `Changes`).
+    noise : float
+        Probability of a wrong label.
+    data_seed : int
+        Random seed.
+
+    Raises
+    ------
+    WrongInput
+        If the parameters are incompatible.
+
+    Notes
+    -----
+    Features are uniform in [−1, 1), and so are the weights w. The label is +1 if wᵀx ≥ 0, or with
+    swapped labels if −wᵀx ≥ 0. Values are float32.
+    """
+    changes = Changes(n_rows, every, width, 2)
+    make = partial(_and_its_opposite, n_features, data_seed)
+    return _dense(make, changes, n_features, (-1.0, 1.0), noise, data_seed)
+
+
+def swapped_text(
+    n_rows: int = 100_000,
+    n_features: int = 10_000,
+    mean_nonzeros: float = 50.0,
+    every: int = 10_000,
+    width: int = 1,
+    noise: float = 0.05,
+    scale: str = "unit-rows",
+    data_seed: int = 1,
+) -> Blocks:
+    """Rows of `sparse_text` whose two labels are swapped at each change.
+
+    Parameters
+    ----------
+    n_rows, n_features, mean_nonzeros, noise, scale, data_seed
+        As in `sparse_text`.
+    every, width : int
+        Rows from one change to the next, and over which it takes place (see `Changes`).
+
+    Raises
+    ------
+    WrongInput
+        If the parameters are incompatible.
+    """
+    changes = Changes(n_rows, every, width, 2)
+    text = sparse_text(n_rows, n_features, mean_nonzeros, noise, scale, data_seed)
+    model = {"text": text, "changes": changes, "data_seed": data_seed}
+    return replace(text, make=_swapped_block, model=model, changes=changes.rounds)
+
+
+def _swapped_block(number: int, text: Blocks, changes: Changes, data_seed: int) -> Piece:
+    rows = text.make(number, **text.model)
+    chance = draw_of(data_seed, DRIFTING, number).random(rows.n_rows)
+    swapped = changes.concepts(number * text.block_rows, chance) == 1
+    return replace(rows, labels=np.where(swapped, -rows.labels, rows.labels))
+
+
+def _dense(
+    linear: Callable[[], Linear],
+    changes: Changes,
+    n_features: int,
+    ends: tuple[float, float],
+    noise: float,
+    data_seed: int,
+) -> Blocks:
+    """Dense rows, uniform between two ends, that linear concepts label."""
+    refuse_first(
+        [
+            too_noisy(noise),
+            (
+                n_features > MOST_FEATURES,
+                f"n_features = {n_features} is more than {MOST_FEATURES}; for more features use"
+                " swapped-text",
+            ),
+        ]
+    )
+    block_rows = block_rows_of(n_features)
+    return Blocks(
+        make=_dense_block,
+        model={
+            "linear": linear,
+            "changes": changes,
+            "ends": ends,
+            "noise": noise,
+            "data_seed": data_seed,
+            "shape": (block_rows, n_features),
+        },
+        n_rows=changes.n_rows,
+        n_features=n_features,
+        layout="dense",
+        block_rows=block_rows,
+        changes=changes.rounds,
+    )
+
+
+def _dense_block(
+    number: int,
+    linear: Callable[[], Linear],
+    changes: Changes,
+    ends: tuple[float, float],
+    noise: float,
+    data_seed: int,
+    shape: tuple[int, int],
+) -> Piece:
+    block_rows, n_features = shape
+    weights, thresholds = linear()
+    draw = draw_of(data_seed, DRIFTING, number)
+    X = ends[0] + (ends[1] - ends[0]) * draw.random(shape, np.float32)
+    chance, flip = draw.random((2, block_rows))
+    concept = changes.concepts(number * block_rows, chance)
+    score = np.zeros(block_rows)
+    for j in range(n_features):  # in this order on every machine, which a product by BLAS is not
+        score += X[:, j] * weights[concept, j]
+    positive = (score >= thresholds[concept]) != (flip < noise)
+    return dense_piece(np.where(positive, 1.0, -1.0), X)
+
+
+@lru_cache(maxsize=2)
+def _hyperplanes(
+    n_concepts: int, n_features: int, moving: int, step: float, data_seed: int
+) -> Linear:
+    draw = draw_of(data_seed, DRIFTING, MODEL)
+    moves = np.zeros((n_concepts, n_features))
+    moves[0] = draw.random(n_features)
+    turns = np.where(draw.random((n_concepts - 1, moving)) < REVERSED, -1.0, 1.0)
+    moves[1:, :moving] = step * np.cumprod(turns, axis=0)
+    # reflected at 0 and 1, as often as needed
+    weights = 1.0 - np.abs(1.0 - np.mod(np.cumsum(moves, axis=0), 2.0))
+    return weights, 0.5 * np.cumsum(weights, axis=1)[:, -1]
+
+
+def _sea(n_features: int) -> Linear:
+    weights = np.zeros((len(THRESHOLDS), n_features))
+    weights[:, :2] = -1.0
+    return weights, -np.array(THRESHOLDS)
+
+
+def _and_its_opposite(n_features: int, data_seed: int) -> Linear:
+    w = 2.0 * draw_of(data_seed, DRIFTING, MODEL).random(n_features) - 1.0
+    return np.stack([w, -w]), np.zeros(2)
