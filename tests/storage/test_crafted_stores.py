@@ -186,7 +186,7 @@ def test_result_file__of_another_schema__is_not_believed(store):
         assert result_problems(store) == ([said] if said else [])
     write_tables([whole.drop_columns(["curve"])], file)
     receipt = run_cohort(str(store), "first", cohort)
-    assert (receipt.found, len(result_files(store))) == (False, 1)
+    assert (receipt.rounds > 0, len(result_files(store))) == (True, 1)
     assert collect(store) == 1
 
 

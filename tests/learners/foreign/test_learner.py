@@ -10,7 +10,7 @@ import pytest
 
 from koco_stream import WrongInput
 from koco_stream.learners import StreamSize
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import state_arrays
 from koco_stream.losses import LOSSES
@@ -63,7 +63,7 @@ MISSING = """
 import sys
 sys.modules.update(river=None, sklearn=None, vowpalwabbit=None)
 from koco_stream import WrongInput
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 for name in sys.argv[1:]:
     try:
         foreign_learner(name).complete({})

@@ -16,7 +16,7 @@ from tests.oracles.exact_algebra import cholesky
 from tests.oracles.losses import slopes
 from tests.oracles.sketched_newton import Oja, sketched_newton
 
-M, D = 3, 300
+M, D = 2, 300
 SHARED = {"alpha": 1.0, "curvature": 0.5, "clip": 1.0}
 
 
