@@ -197,7 +197,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
     past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
-    return held(y_hat, params.clip) if s.kors.inclusion_probability[()] >= 0.0 else math.nan
+    return held(y_hat, params.clip) if math.isfinite(k_tt) else math.nan
 
 
 @inlined

@@ -173,11 +173,11 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     apply(s.inverse, n, phi, 0, u, 0)
     xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
     y_hat = held(z, params.clip)
-    blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
-    count_doubt(s, n2_phi, z, params.clip, blur)
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
+        blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
+        count_doubt(s, n2_phi, z, params.clip, blur)
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
         note_step(s, slope, n2_phi, params.alpha)
@@ -194,7 +194,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             add_point(s.kors.points, idx, val, n2, s.kors.t[()])
         else:
             kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    return y_hat if s.kors.inclusion_probability[()] >= 0.0 else math.nan
+    return y_hat if math.isfinite(k_tt) else math.nan
 
 
 @inlined
