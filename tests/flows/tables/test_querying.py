@@ -243,7 +243,7 @@ def test_damaged_file_of_results__is_named_with_the_remedy(
     for words in (["results"], ["sweep", tmp_path / "second.toml"]):
         done = koco(*words, "--store", small_store, status=2)
         assert f"{file} cannot be read" in done.stderr
-        assert "remove it, and the sweeps will repeat its runs" in done.stderr
+        assert "remove it, and the sweeps will compute its runs again" in done.stderr
     file.unlink()
     koco("sweep", tmp_path / "second.toml", "--store", small_store, status=0)
     assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
