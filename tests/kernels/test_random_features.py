@@ -72,7 +72,7 @@ def test_few_lines__are_gradient_descent_on_all_features(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:double precision")
 @each
-def test_a_row_far_away__makes_the_rounds_from_it_on_doubtful_and_ends_the_run_only_if_infinite(make):
+def test_a_row_far_away__makes_rounds_doubtful_and_ends_the_run_only_if_infinite(make):
     X, y = stream()
     for size in (1e4, 1e11, 1e200):
         X[20:, 3] = size

@@ -85,9 +85,9 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of DualSGD.
 
-    t: () rounds. doubtful_rounds: () how often. points: the dictionary. held: what they hold. a (2, room): k(x), c. u: the
-    frequencies. f (5, width): uᵀx, cos, sin, and the weights of the cosines and sines. kept (B,
-    2·width): cosines and sines of each point.
+    t: () rounds. doubtful_rounds: () how often. points: the dictionary. held: what they hold. a (2,
+    room): k(x), c. u: the frequencies. f (5, width): uᵀx, cos, sin, and the weights of the cosines
+    and sines. kept (B, 2·width): cosines and sines of each point.
     """
 
     t: Array
