@@ -70,6 +70,7 @@ from koco_stream.types import Array
 PHI, U, OMEGA, LOST, SCRATCH = range(5)
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
+MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
 
 
 class Params(NamedTuple):
@@ -177,7 +178,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
         blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
-        count_doubt(s, n2_phi, z, params.clip, blur)
+        count_doubt(s, n2_phi, z, params.clip, blur, MOST_CLIPS)
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
         note_step(s, slope, n2_phi, params.alpha)
