@@ -188,10 +188,12 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
     y_hat = row.f / (1.0 + row.spread)
+    by_rounding = kors.is_rounding(params.kors, s.kors, k_tt)
     if joins:
         enter(params, s, row, k_tt)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
     blur = 0.2 * blur_of(s.a, U, OMEGA, LOST, row.n, params.alpha)
+    blur = math.inf if by_rounding else blur
     count_doubt(s, k_tt, y_hat, params.clip, blur, MOST_CLIPS)
     note_step(s, y, k_tt, params.alpha)
     subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)

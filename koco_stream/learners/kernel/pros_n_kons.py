@@ -178,6 +178,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
         blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
+        if params.threshold == 0.0 and kors.is_rounding(params.kors, s.kors, k_tt):
+            blur = math.inf
         count_doubt(s, n2_phi, z, params.clip, blur, MOST_CLIPS)
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
