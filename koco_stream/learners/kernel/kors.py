@@ -57,7 +57,7 @@ from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.inputs import as_rows
 from koco_stream.types import Array
 
-ROUNDING = 1e-15
+ROUNDING = 1e-15  # the share of k(x, x) by which q, a difference, may be off
 K, V, SK = range(3)  # lines of `a`: k, the kernel values of the row with the points; v; Sᵀk
 
 
