@@ -16,7 +16,7 @@ PACKAGES = aardvark-dns catatonit chromium debootstrap iproute2 iptables munge n
 
 .PHONY: install which sweep test test-python test-system test-packages soak check docs bench
 sweep: $(INSTALLED)
-	$(BIN)/koco sweep ill-conditioned --store $(STORE)
+	$(BIN)/koco sweep ill-conditioned --store $(STORE) --prefect
 
 # all that needs no other program
 test: $(INSTALLED)
