@@ -175,19 +175,6 @@ def test_site_file__that_is_wrong_is_refused_with_place_and_remedy(site, change,
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("slrum", "or a site; did you mean 'slurm'?"),
-        ("nowhere/mine.yaml", "nowhere/mine.yaml: there is no such site file"),
-        ("udp://127.0.0.1:1", "no cluster is called 'udp://127.0.0.1:1'; give local"),
-    ],
-)
-def test_cluster__that_is_unknown_is_refused(name, said):
-    with pytest.raises(WrongInput, match=re.escape(said)):
-        cluster_named(name, 1, 0)
-
-
-@pytest.mark.parametrize(
     ("package", "text", "said"),
     [
         (None, None, "no site is called 'slrum' (your own file is named by its path, ./mine.yaml)"),

@@ -125,22 +125,6 @@ def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(
 
 
 @pytest.mark.system
-def test_four_workers__take_less_than_3_s(small_store, tmp_path):
-    with processes(tmp_path / "four") as started:
-        address = started.scheduler()
-        for k in range(4):
-            started.worker(f"w{k}", address)
-        for k in range(4):
-            started.wait_for(f"w{k}", "Registered to:")
-        with Client(address, set_as_default=False) as client:
-            begun = time.monotonic()
-            warnings = preflight(client, str(small_store))
-            took = time.monotonic() - begun
-    print(f"preflight of 4 workers: {took:.2f} s; load {os.getloadavg()[0]:.1f}; {warnings}")
-    assert took < 3.0 * max(1.0, os.getloadavg()[0] / os.cpu_count())
-
-
-@pytest.mark.system
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
@@ -211,25 +195,6 @@ def test_cohort__is_blamed_for_a_checked_worker_or_the_second_time(small_store):
     first, second = cohorts
     assert [executor._spares(other, first), executor._spares(other, first)] == [True, False]
     assert [executor._spares(checked, second), executor._spares(other, second)] == [False, True]
-
-
-def test_only_the_library_s_functions_are_submitted_or_run(small_store, tmp_path, monkeypatch):
-    sent, arguments = [], set()
-    for name in ("submit", "run", "run_on_scheduler", "map"):
-        call = getattr(Client, name)
-
-        def noted(self, function, *args, call=call, **kwargs):
-            sent.append(function.__module__.split(".")[0])
-            arguments.update(type(each).__module__.split(".")[0] for each in args)
-            return call(self, function, *args, **kwargs)
-
-        monkeypatch.setattr(Client, name, noted)
-    spec = tmp_path / "try.toml"
-    spec.write_text('name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n')
-    launch(SweepRequest(str(spec), str(small_store), 1))
-    assert len(sent) >= 3  # the preflight, the executor's question to the workers, a cohort
-    assert set(sent) == {"koco_stream"}
-    assert arguments <= {"builtins", "koco_stream"}
 
 
 @pytest.fixture

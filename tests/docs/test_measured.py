@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
-from tests.docs.test_docs import ROOT
+from tests.helpers.project import ROOT
 
 PAGE = (ROOT / "docs" / "algorithms.md").read_text()
 LINE = r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"

@@ -12,7 +12,6 @@ import pytest
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import read_result, result_path
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.streams.manifest import SEAL, load_manifest, seal_of
 from koco_stream.streams.opened import stream
@@ -188,16 +187,3 @@ def test_result_file__of_another_schema__is_not_believed(store):
     receipt = run_cohort(str(store), "first", cohort)
     assert (receipt.found, len(result_files(store))) == (False, 1)
     assert collect(store) == 1
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", "another"])
-def test_decisions__of_another_schema__are_named(content, store, koco):
-    file = store / "results" / "halving" / "first.parquet"
-    file.parent.mkdir()
-    if content == "another":
-        write_tables([pa.table({"x": [1]})], store_path(file))
-    else:
-        file.write_bytes(content)
-    said = koco("report", "first", "--store", store, status=2).stderr
-    assert f"{file} cannot be read" in said
-    assert "start the sweep again" in said

@@ -21,7 +21,7 @@ from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.catalogue import entries
 from storage.catalogue.entries import Address, Edition, Entry
-from storage.catalogue.fetch import TRIES, Gone, Unreachable, WrongChecksum, fetch, record, recorded
+from storage.catalogue.fetch import TRIES, Gone, WrongChecksum, fetch, record, recorded
 from storage.catalogue.unpack import unpack
 from tests.helpers.malformed import tar_of
 
@@ -159,12 +159,6 @@ def test_cut_connections__go_on_where_they_were_cut(site, tmp_path):
     assert pauses == [1, 1, 2, 4, 8]  # what brings nothing new waits longer and longer
 
 
-def test_server_that_keeps_failing__is_given_up_with_what_came_kept(site, tmp_path):
-    left_unfinished(site, tmp_path, 1000)
-    assert (tmp_path / "data.txt.part").read_bytes() == CONTENT[:1000]
-    assert not (tmp_path / "data.txt").exists()
-
-
 OTHER, SHORTER, AS_LONG = CONTENT[::-1], CONTENT[:300_000], CONTENT[:500_000]
 REST = "bytes=500000-"
 
@@ -240,13 +234,6 @@ def test_answer_that_is_not_the_file__is_told_with_the_servers_words_and_not_ask
     with pytest.raises(error, match=told):
         get(site, tmp_path)
     assert len(site.asked) == 1
-
-
-def test_no_network__is_told_at_once(nowhere, tmp_path):
-    pauses = []
-    with pytest.raises(Unreachable, match=rf"no connection to {nowhere}/data\.txt"):
-        fetch(f"{nowhere}/data.txt", None, tmp_path, pause=pauses.append)
-    assert pauses == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from storage.preparing.prepare import prepare_file
 from storage.sources.problems import MOST_MET, MOST_TOLD, Malformed
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
-from tests.storage.test_missing import rows_of
+from tests.helpers.sweeps import dense_rows
 
 
 def refused(tmp_path, name, text, **options):
@@ -86,7 +86,7 @@ def test_refused_table__needs_one_more_attempt(tmp_path):
         layout="dense",
     )
     assert manifest.feature_names == ["the age", "kind=", "kind=blue", "kind=red", "income"]
-    rows, labels = rows_of(tmp_path / "store")
+    rows, labels = dense_rows(tmp_path / "store")
     assert labels.tolist() == [1, -1, 1, -1]
     assert rows.mean(axis=0) == pytest.approx(0, abs=1e-15)
     assert rows.std(axis=0) == pytest.approx(1)
@@ -112,7 +112,7 @@ def test_separator__is_seen_from_the_first_line(name, text, form, tmp_path):
     source = source_of([tmp_path / name])
     assert source.format == form
     prepare_file(tmp_path / "store", "x", tmp_path / name)
-    rows, labels = rows_of(tmp_path / "store")
+    rows, labels = dense_rows(tmp_path / "store")
     assert (rows.tolist(), labels.tolist()) == ([[1, 2], [4, 5]], [3, 6])
 
 

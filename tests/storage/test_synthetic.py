@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.sweeping.checks import all_runs
-from flows.sweeping.file import read_sweep
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.generated.blocks import BLOCK_ROWS
@@ -253,24 +251,6 @@ def test_expected_values__are_those_of_the_made_rows(generator):
     source = synthetic_source(generator, {"n_rows": 2000})
     made = sum(source.read(piece).values.size for piece in pieces_of(source))
     assert made == pytest.approx(expected_values(generator, {"n_rows": 2000}), rel=0.1)
-
-
-def test_sweep_file__names_streams_with_their_parameters(tmp_path):
-    (tmp_path / "s.toml").write_text(
-        'name = "s"\n[[dataset]]\nname = "sparse-text"\nn_rows = 1000000000\nscale = ["none",'
-        ' "unit-rows"]\n[[dataset]]\nname = "dense-stream"\ncondition_number = { powers_of_ten ='
-        ' [1, 2] }\n[[learner]]\nname = "AdaGrad"\n'
-    )
-    sweep = read_sweep(tmp_path / "s.toml")
-    assert [use.name for use in sweep.datasets] == [
-        "sparse-text,n_rows=1000000000,scale=none",
-        "sparse-text,n_rows=1000000000,scale=unit-rows",
-        "dense-stream,condition_number=10",
-        "dense-stream,condition_number=100",
-    ]
-    # The non-zeros, not rows times features.
-    assert sweep.datasets[0].size(None).n_values == 94_000_000_000
-    assert len(all_runs(sweep, dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
 
 
 # The adversary

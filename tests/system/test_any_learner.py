@@ -18,7 +18,7 @@ from koco_stream.streams.reader import StreamReader
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs
 from tests.helpers.project import PATIENCE, ROOT, command, environment, wait_until
-from tests.helpers.sweeps import stream_of, tables
+from tests.helpers.sweeps import stream_of
 
 pytestmark = pytest.mark.system
 OJA = "--OjaNewton --sketch_size 10"
@@ -150,55 +150,3 @@ def test_sweep_of_all_kinds__killed_and_run_again_has_every_row_and_the_right_nu
         seed = "" if row["learner_seed"] is None else f" --random_seed {row['learner_seed']}"
         reported = own_program(options + seed, stream, folder)
         assert abs(row["mean_loss"] - reported) < 1e-5, (row["dataset"], row["order_seed"])
-
-
-OWN = """
-name = "own"
-[[dataset]]
-name = "dense-stream"
-n_rows = 60000
-order = "shuffled"
-order_seeds = 6
-[[learner]]
-name = "nlms.py:NLMS"
-step_size = { powers_of_two = [-9, 2] }
-"""
-RUNS = 6 * 12
-
-
-@pytest.fixture
-def own(tmp_path):
-    """A folder with a learner's file and a sweep of it."""
-    shutil.copy(ROOT / "examples" / "nlms.py", tmp_path)
-    (tmp_path / "own.toml").write_text(OWN)
-    return tmp_path
-
-
-def test_learner_of_a_file__is_swept_by_four_workers_as_by_one(own):
-    found = []
-    for workers in (1, 4):
-        sweep = begun(own, "own.toml", f"store-{workers}", workers)
-        said, _ = sweep.communicate(timeout=PATIENCE)
-        assert sweep.returncode == 0, said
-        found.append(tables(own / f"store-{workers}"))
-    assert len(found[0][0]) == RUNS
-    assert found[0] == found[1]
-
-
-def test_learner_file_that_changes_under_a_running_sweep__is_refused_by_name(own):
-    file = own / "nlms.py"
-    text = file.read_text()
-    first = begun(own, "own.toml")
-    parts = result_files_folder(own / "store")
-    wait_until(lambda: parts.names() or first.poll() is not None, "no results come", PATIENCE)
-    file.write_text(text.replace("if n2 == 0.0:", "if n2 <= 0.0:"))
-    said, _ = first.communicate(timeout=PATIENCE)
-    assert first.returncode != 0, said
-    assert "nlms.py:NLMS was changed while its sweep ran" in said
-    there = read_runs(own / "store").num_rows
-    assert 0 < there < RUNS
-    file.write_text(text)
-    again = begun(own, "own.toml")
-    said, _ = again.communicate(timeout=PATIENCE)
-    assert again.returncode == 0, said
-    assert read_runs(own / "store").num_rows == RUNS

@@ -33,9 +33,8 @@ from koco_stream.streams.reader import StreamReader
 from storage import collecting
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
-from storage.results import finished_runs, read_curves, read_runs, result_files, table_files
+from storage.results import read_curves, read_runs, result_files, table_files
 from storage.store import check_store, existing_store, open_store
-from tests.helpers.disturbed import collect_cut_at_runs
 from tests.helpers.project import environment
 from tests.helpers.sweeps import compiled, random_source, run_here, stream_of, tables
 from tests.helpers.swept import SWEEP, koco, plan_for
@@ -380,22 +379,6 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     )
     assert json.loads(planned_again.stdout)["to compute"] == 0
     assert list(folder.iterdir()) == [folder / "try.toml"]
-
-
-def test_collect__cut_anywhere_loses_and_doubles_nothing(s3_copy, planned, monkeypatch):
-    todo, reference, run_the_last = without_the_last(planned, s3_copy)
-    collect_cut_at_runs(s3_copy, monkeypatch)
-    run_the_last()
-    assert tables(s3_copy) == reference
-    kept = {file: file.read_bytes() for file in result_files(s3_copy)}
-    assert collecting.collect(s3_copy) == len(todo.runs)
-    check_collected(s3_copy, reference)
-    for file in list(kept)[1:]:  # as if it had died after removing the first
-        file.write_bytes(kept[file])
-    assert tables(s3_copy) == reference
-    assert collecting.collect(s3_copy) == 0
-    assert tables(s3_copy) == reference
-    assert finished_runs(s3_copy) == {run.run_id for run in todo.runs}
 
 
 @pytest.mark.parametrize("moment", ["before curves", "before runs", "after runs"])

@@ -143,20 +143,6 @@ def best_by_hand(rows, of_row):
     }
 
 
-def test_small_sweep__scores_are_the_least_mean_errors(store, koco):
-    done = koco("compare", "small", "--store", store, "--json", status=0)
-    found = json.loads(done.stdout)
-    rows = runs_of(store, "small").to_pylist()
-    expected = best_by_hand(
-        rows, lambda row: row["mean_loss" if row["dataset"] == "real" else "error_rate"]
-    )
-    scores = {(*stream_of(row["block"]), row["learner"]): row["score"] for row in found["blocks"]}
-    assert scores == {key: pytest.approx(value) for key, value in expected.items()}
-    assert len(found["blocks"]) == 5 * 3
-    assert found["repeats"] == [2, 6]  # learner seeds, with one or three orders
-    assert found["n_datasets"] == 5
-
-
 def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
     found = compare(store, ["small"], select="first-half")
     curves = {

@@ -4,14 +4,13 @@ with.
 
 import json
 import re
-import signal
 import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
 
-from flows.nightly.night import NOTE, accept_last, night_path, opened_night
+from flows.nightly.night import NOTE, accept_last, opened_night
 from flows.nightly.regression import (
     CAP,
     FLOOR,
@@ -29,12 +28,11 @@ from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
-from storage.nights import NUMBERS, add_night, numbers_of, read_nights
-from storage.results import read_runs, result_files
+from storage.nights import NUMBERS, add_night, read_nights
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
-from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, begun_run, nightly_run
-from tests.helpers.project import ROOT, environment, wait_until
+from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, nightly_run
+from tests.helpers.project import ROOT, environment
 from tests.helpers.swept import koco
 
 SPEC = """
@@ -122,30 +120,6 @@ def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, 
         assert again != name
         assert not (night / "left").path.exists()
         name = again
-
-
-@pytest.mark.soak
-def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, server, tmp_path):
-    spec.write_text(
-        SPEC.replace("[0.1, 1]", "{ powers_of_two = [-150, 149] }").replace("3000", "20000")
-    )
-    path = night_path(tmp_path / "store", "small")
-    with begun_run(ROOT, spec, tmp_path / "store", server) as process:
-        wait_until(
-            lambda: process.poll() is not None or (read_json(path / NOTE) and result_files(path)),
-            "no results of the night",
-        )
-        process.kill()
-        said = process.communicate()[1]
-    assert process.returncode == -signal.SIGKILL, said
-    note, there = read_json(path / NOTE), read_runs(path).num_rows
-    assert there
-    ended = nightly_run(ROOT, spec, tmp_path / "store", server)
-    assert (ended["result"], ended["night"]) == ("first", note["night"])
-    assert 0 < ended["computed"] <= 600 - there
-    nightly_run(ROOT, spec, tmp_path / "undisturbed", server)
-    assert numbers_of(path) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
-    assert len(read_nights(tmp_path / "store", "small")) == 2
 
 
 def numbers(*rows):
@@ -298,13 +272,6 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
         (inside / BORROWED).write_text(f"{lender}\n")
         with pytest.raises(WrongInput, match="names"):
             load_manifest(inside, "real")
-
-
-@pytest.mark.soak
-def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, server, tmp_path):
-    # each in a process of its own: where arrays lie in memory differs from process to process
-    results = [nightly_run(ROOT, spec, tmp_path / "store", server)["result"] for _ in range(21)]
-    assert results == ["first", *["same numbers"] * 20]
 
 
 @pytest.mark.soak

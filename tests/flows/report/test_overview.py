@@ -8,8 +8,7 @@ import pytest
 from flows.report.document import report_of, write_report
 from flows.tables.decisions import DECISIONS, write_decisions
 from storage.store import open_store
-from tests.flows.report.test_report import put
-from tests.flows.report.test_report_design import run
+from tests.helpers.many_runs import put, run
 from tests.helpers.pages import SIZES, browser, look_at, opened
 
 

@@ -19,8 +19,7 @@ from flows.report.sections.parameters import (
     parts_of,
 )
 from flows.tables.sweep_runs import runs_of
-from tests.flows.report.test_report import put
-from tests.flows.report.test_report_design import run
+from tests.helpers.many_runs import put, run
 from tests.helpers.swept import swept
 
 SEARCH = """

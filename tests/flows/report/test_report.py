@@ -232,11 +232,6 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     assert "not in the store" in write_report(other, "small").path.read_text()
 
 
-def test_report__of_no_runs_at_all_is_a_page(store, tmp_path):
-    put(tmp_path / "store", "none", ["x"], [], "son-figure-1")
-    assert "0 datasets · 0 of 1 runs" in write_report(tmp_path / "store", "none").path.read_text()
-
-
 def test_report__leaves_no_garbage_behind(tmp_path):
     """Where one process runs sweep after sweep, what the earlier ones held is given back."""
     put(tmp_path / "store", "none", ["x"], [], "son-figure-1")

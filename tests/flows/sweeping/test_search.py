@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flows
-from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
-from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, drawn, points, sobol
 from koco_stream import WrongInput
 from koco_stream.learners.foreign import foreign_learner
-from tests.helpers.sweeps import checked, tables
+from tests.helpers.sweeps import checked
 
 METHODS = ("random", "sobol")
 SWEEP = """
@@ -181,60 +178,6 @@ def test_conditional_parameters__are_no_part_of_a_run_where_they_have_no_effect(
     assert plain
     assert all("sketch_start" not in params and seed is None for params, seed in plain)
     assert any("sketch_start" in params for params, _ in oja)
-
-
-def test_extended_search__computes_only_what_is_new(tmp_path, small_store, koco):
-    spec = written(tmp_path, SWEEP)
-    koco("sweep", spec, "--store", small_store, status=0)
-    first = tables(small_store)
-    spec.write_text(SWEEP.replace("samples = 16", "samples = 32"))
-    planned = dry_run_of(SweepRequest(str(spec), str(small_store)))
-    assert planned["in the store"] == len(first[0])
-    koco("sweep", spec, "--store", small_store, status=0)
-    second = tables(small_store)
-    assert len(second[0]) == planned["runs"] > len(first[0])
-    mine = {row["run_id"] for row in first[0]}
-    assert [row for row in second[0] if row["run_id"] in mine] == first[0]
-
-
-def test_dictionary__searches_as_the_file_does(tmp_path, small_store):
-    spec = {
-        "name": "try",
-        "search": {"method": "random", "samples": 4},
-        "dataset": [{"name": "real"}],
-        "learner": [
-            {
-                "name": "OGD",
-                "step_size": {"log_uniform": np.array([0.1, 1.0])},
-                "clip": {"choice": range(1, 3)},
-            }
-        ],
-    }
-    result = flows.sweep(spec, small_store, workers=0)
-    text = """
-    name = "try"
-    search = { method = "random", samples = 4 }
-    dataset = [{ name = "real" }]
-    [[learner]]
-    name = "OGD"
-    clip = { choice = [1, 2] }
-    step_size = { log_uniform = [0.1, 1.0] }
-    """
-    wanted = checked(written(tmp_path, text), small_store)
-    assert sorted(result.runs["run_id"].to_pylist()) == sorted(run.run_id for run in wanted.runs)
-    assert wanted.missing == []
-
-
-def test_halving__works_with_a_search(tmp_path, small_store, koco):
-    text = SWEEP.replace("learner_seeds = 2", "halving = { factor = 4, first = 100 }")
-    koco("sweep", written(tmp_path, text), "--store", small_store, status=0)
-    found = [row for row in tables(small_store)[0] if row["dataset"] == "real"]
-    rungs = {rounds: set() for rounds in (100, 400, 500)}
-    for row in found:
-        if row["learner"] == "OjaSON":
-            rungs[row["rounds"]].add(row["params"])
-    assert rungs[100] > rungs[400] > rungs[500]
-    assert len(rungs[500]) == 1
 
 
 OJA = "line 16, learner 1, sketch_size: "

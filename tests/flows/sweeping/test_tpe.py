@@ -153,18 +153,6 @@ def test_other_learners_and_streams__change_no_trial():
     assert alone.items() <= both.items()
 
 
-def test_search__finds_what_is_better():
-    search = Search(method="tpe", samples=64)
-    done, by_stage = {}, {"a": [], "b": []}
-    for stage in stages(first_of(search, (OGD,)), (OGD,), search, lambda ids: done):
-        for name, found in by_stage.items():
-            found.append([loss(run) for run in stage if run.stream.dataset == name])
-        done.update((run.run_id, loss(run)) for run in stage)
-    for found in by_stage.values():
-        assert np.mean(np.concatenate(found[-3:])) < 0.5 * np.mean(found[0])
-        assert min(map(min, found[1:])) < min(found[0])
-
-
 def test_trial_whose_run_is_not_ok__is_worse_than_all_others(capfd):
     """With steps above 1 all runs diverge, so the search leaves them."""
     search = Search(method="tpe", samples=40)
