@@ -32,11 +32,6 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     help="List the packaged sweeps and do nothing.",
 )
 @click.option(
-    "--block-rows",
-    type=click.IntRange(min=1),
-    help="Rows read at a time; results do not depend on it.  [default: 4096 or more]",
-)
-@click.option(
     "--retry-failed",
     is_flag=True,
     help="Repeat the runs that have failed, or whose windows or predictions are gone.",

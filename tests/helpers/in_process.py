@@ -18,7 +18,7 @@ def koco():
         done = CliRunner().invoke(
             command, [*words, "--workers", "0"] if words[0] == "sweep" else words
         )
-        assert status in (None, done.exit_code), (words, done.output)
+        assert status in (None, done.exit_code), (words, done.output, done.exception)
         return done
 
     return run

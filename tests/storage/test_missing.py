@@ -51,10 +51,10 @@ def written(folder, X, y, colours, form, mark):
     return path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), missing=st.sampled_from(["mean", "median", "indicator", "drop"]))
 def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_factory):
-    n = data.draw(st.integers(2, 80))
+    n = data.draw(st.integers(2, 30))
     d = data.draw(st.integers(1, 3))
     draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     values = np.array(data.draw(st.lists(number, min_size=4, max_size=9)))

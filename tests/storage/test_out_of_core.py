@@ -11,9 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-import dask
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import sparse
@@ -29,6 +27,7 @@ from storage.dataset import Dataset
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.preparing.transform import BY_ROW, SCALES, hashed
 from storage.verify import dataset_problems
+from tests.helpers.sweeps import dense_rows
 from tests.helpers.tables import table_of
 
 
@@ -69,10 +68,10 @@ def literal_identity(X, y, layout, value_type):
     return digest.hexdigest()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     data=st.data(),
-    n=st.integers(1, 200),
+    n=st.integers(1, 100),
     of_source=st.sampled_from(["sparse", "dense"]),
     layout=st.sampled_from(["sparse", "dense"]),
     scale=st.sampled_from(SCALES),
@@ -92,7 +91,7 @@ def test_dataset__does_not_depend_on_the_cuts_nor_its_values_on_the_layouts(
     y[0], y[min(1, n - 1)] = 0, 1  # a real target has to vary in the first rows
     assume(not (scale in ("minmax", "standard") and task == "regression" and first == 1))
     found = set()
-    for _ in range(3):
+    for _ in range(2):
         pieces, values = data.draw(st.integers(1, n)), data.draw(st.integers(1, 5 * n))
         store = tmp_path_factory.mktemp("store")
         how = Preparing(
@@ -100,15 +99,7 @@ def test_dataset__does_not_depend_on_the_cuts_nor_its_values_on_the_layouts(
         )
         matrix = X if of_source == "dense" else scipy.sparse.csr_array(X)
         manifest = prepare_source(store, "x", table_of(matrix, y, rows_per_piece=pieces), how)
-        chunks = Dataset(store, "x").to_dask_array().to_delayed().ravel()
-        made = dask.compute(*chunks, scheduler="synchronous")
-        rows = np.vstack([chunk.todense() if layout == "sparse" else chunk for chunk in made])
-        labels = np.concatenate(
-            [
-                pq.read_table(store / "datasets" / "x" / shard.path)["label"].to_numpy()
-                for shard in manifest.shards
-            ]
-        )
+        rows, labels = dense_rows(store)
         # sparse rows keep their zeros, so that [0, max] is the range if a feature may be absent
         zeros = np.zeros((1, 4)) if layout == "sparse" and scale == "minmax" and first else X[:0]
         literal = scaled(np.vstack([zeros, X]), scale, first and first + len(zeros))[len(zeros) :]
@@ -136,11 +127,14 @@ def test_dataset__does_not_depend_on_the_cuts_nor_its_values_on_the_layouts(
     assert len(found) == 1
 
 
-def test_dask_array__stays_sparse(small_store):
+@pytest.mark.long  # compiles what the package sparse has
+def test_dask_array__stays_sparse_and_has_the_rows(small_store):
     X = Dataset(small_store, "sparse").to_dask_array()
     manifest = load_manifest(small_store, "sparse")
     assert X.numblocks[0] == len(manifest.shards) > 1
     assert {type(X._meta), type(X.blocks[1].compute(scheduler="synchronous"))} == {sparse.GCXS}
+    rows = X.compute(scheduler="synchronous").todense()
+    assert (rows == dense_rows(small_store, "sparse")[0]).all()
     norms = (X**2).sum().compute(scheduler="synchronous").todense()
     assert norms == pytest.approx(manifest.n_rows - manifest.statistics["empty_rows"])
 

@@ -32,6 +32,7 @@ def status_of(sweep, **more):
         "dashboard": "http://127.0.0.1:1/status",
         "host": socket.gethostname(),
         "process": os.getpid(),
+        "started": start_of(os.getpid()),
         "begun": now,
         "updated": now,
     }

@@ -83,8 +83,9 @@ def test_summary__keeps_streams_apart(small_store, tmp_path):
     windows = 'order = "shuffled-in-windows"'
     ways = ("", 'order = "shuffled"', "max_rows = 100", "max_rows = 200", windows)
     ways = (*ways, f"{windows}\nwindow_rows = 9")
-    streams = "".join(f'[[dataset]]\nname = "real"\n{way}\n' for way in ways)
-    swept(tmp_path, f'{streams}[[learner]]\nname = "OGD"')
+    for k, way in enumerate(ways):
+        text = f'[[dataset]]\nname = "real"\n{way}\n[[learner]]\nname = "OGD"'
+        swept(tmp_path, text, f"way-{k}")
     runs = read_runs(small_store)
     found = [
         (row["order"], row["window_rows"], row["max_rows"], row["n_runs"])
