@@ -106,6 +106,7 @@ def test_worker_that_does_not_fit__is_refused_with_the_reason(
     assert kind != NO_STORE or os.listdir(tmp_path / "own") == []
 
 
+@pytest.mark.system
 def test_memory_limit_below_the_plan_s__is_refused_with_the_sums(
     cluster, client, small_store, tmp_path
 ):
@@ -182,6 +183,21 @@ def test_worker_that_is_gone_before_it_is_asked__is_named(small_store, tmp_path,
     assert set(read_runs(small_store).column("status").to_pylist()) == {"ok"}
     said = capfd.readouterr().err
     assert re.search(r"gone before they could be checked:\n  tcp://\S+  its log says why", said)
+
+
+def test_run_that_lost_its_workers__waits_until_it_is_alone(small_store):
+    sent = []
+    future = SimpleNamespace(add_done_callback=lambda note: None)
+    client = SimpleNamespace(submit=lambda *words, key, **more: sent.append(key) or future)
+    cohort = cohort_on(small_store, [("ONS", {}, None)])
+    executor = DaskExecutor(client, str(small_store), "try", [], print, None, 1.0)
+    executor.suspects.append(cohort)
+    executor.under_way["other"] = (cohort, None)
+    executor._submit()
+    assert sent == []
+    del executor.under_way["other"]
+    executor._submit()
+    assert [key.partition("-")[0] for key in sent] == ["suspect"]
 
 
 def test_cohort__is_blamed_for_a_checked_worker_or_the_second_time(small_store):

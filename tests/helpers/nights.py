@@ -10,27 +10,12 @@ from tests.helpers.project import begun
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
 STEP = "adagrad_row(s.wG, idx, val, slope, params.step_size)"
-SCAN = '        scan, done = cls.compiled(scan_rows, "step", "full"), 0\n'
-BUSY = """        import time
-        quick, done = cls.compiled(scan_rows, "step", "full"), 0
-
-        def scan(*words):
-            begun = time.thread_time()
-            ended = quick(*words)
-            taken = time.thread_time() - begun
-            while cls.__name__ == "OGD" and time.thread_time() - begun < 1.3 * taken:
-                pass
-            return ended
-
-"""
-# What is replaced, in which file: a step size that differs in the twelfth digit, and scans of one
-# learner that take 30 % longer.
+# What is replaced, in which file: a step size that differs in the twelfth digit.
 TWELFTH_DIGIT = (
     "koco_stream/learners/linear/adagrad.py",
     STEP,
     STEP.replace("params.step_size", "params.step_size * (1.0 + 3e-12)"),
 )
-SLOWER = ("koco_stream/learners/scan.py", SCAN, BUSY)
 
 
 def altered(folder: Path, change: tuple[str, str, str]) -> Path:

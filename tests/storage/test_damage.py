@@ -127,6 +127,13 @@ def test_rows__of_many_blocks_and_groups__are_those_of_the_runs_asked_for(tmp_pa
         read_table(file, ["status"])
 
 
+@pytest.mark.parametrize(("table", "read"), [("windows", READS[2]), ("predictions", READS[3])])
+def test_rows__that_a_killed_cohort_has_left_in_another_file__are_read_once(table, read, store):
+    before, [file] = read(store), table_files(store, table)[:1]
+    file.path.with_name("left.parquet").write_bytes(file.read_bytes())
+    assert read(store) == before
+
+
 @pytest.mark.parametrize("table", ["curves", "windows", "predictions"])
 def test_rows__whose_file_is_gone__are_missed_and_computed_again_as_verify_says(table, store, koco):
     first = READS[["curves", "windows", "predictions"].index(table) + 1]

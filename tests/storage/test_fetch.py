@@ -379,22 +379,18 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     ]
 
 
+@pytest.mark.parametrize("name", ["small", "small.zip"])
 def test_address_that_gives_another_file_later__is_refused_until_the_record_is_deleted(
-    site, small, prepare, tmp_path
+    name, site, small, prepare, tmp_path
 ):
     assert prepare().exit_code == 0
     before = load_manifest(tmp_path / "store", "small")
     shutil.rmtree(tmp_path / "cache")
-    site.files["small"], site.etag = ROWS[:-1] + b"0\n", '"2"'
-    refused(
-        prepare,
-        sha256(ROWS),
-        sha256(site.files["small"]),
-        "was first downloaded",
-        "delete the address in",
-        "sources.json",
-        "--from",
-    )
+    first, rows, site.etag = site.files[name], ROWS[:-1] + b"0\n", '"2"'
+    site.files[name] = rows if name == "small" else archive_of(test__txt=b"|a banner\n" + rows)
+    both = (sha256(first), sha256(site.files[name]))
+    told = ("was first downloaded", "delete the address in", "sources.json", "--from")
+    refused(prepare, *both, *told)
     assert load_manifest(tmp_path / "store", "small") == before
     (tmp_path / "store" / "sources.json").unlink()
     assert prepare().exit_code == 0

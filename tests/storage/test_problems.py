@@ -71,27 +71,6 @@ def test_what_is_malformed_in_the_survey__is_told_too(tmp_path):
     assert not (tmp_path / "store" / "datasets").exists()
 
 
-def test_refused_table__needs_one_more_attempt(tmp_path):
-    (tmp_path / "own.csv").write_text(
-        "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2.5;no\n31;;NA;yes\n22;red;3;no\n"
-    )
-    manifest = prepare_file(
-        tmp_path / "store",
-        "x",
-        tmp_path / "own.csv",
-        one_hot=True,
-        missing="median",
-        labels="yes=1,no=-1",
-        scale="standard",
-        layout="dense",
-    )
-    assert manifest.feature_names == ["the age", "kind=", "kind=blue", "kind=red", "income"]
-    rows, labels = dense_rows(tmp_path / "store")
-    assert labels.tolist() == [1, -1, 1, -1]
-    assert rows.mean(axis=0) == pytest.approx(0, abs=1e-15)
-    assert rows.std(axis=0) == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "form"),
     [

@@ -4,8 +4,6 @@ with.
 
 import json
 import re
-import subprocess
-import sys
 
 import pyarrow as pa
 import pytest
@@ -31,9 +29,8 @@ from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.nights import NUMBERS, add_night, read_nights
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
-from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, nightly_run
-from tests.helpers.project import ROOT, environment
-from tests.helpers.swept import koco
+from tests.helpers.nights import TWELFTH_DIGIT, altered, nightly_run
+from tests.helpers.project import ROOT
 
 SPEC = """
 name = "small"
@@ -47,14 +44,6 @@ step_size = [0.1, 1]
 [[learner]]
 name = "AdaGrad"
 step_size = [0.1, 1]
-"""
-
-
-LIMITED = """
-import sys
-from flows.nightly.flow import nightly_flow
-state = nightly_flow(sys.argv[1], sys.argv[2], seconds=0.05, return_state=True)
-print(state.type.value, state.name)
 """
 
 
@@ -272,40 +261,3 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
         (inside / BORROWED).write_text(f"{lender}\n")
         with pytest.raises(WrongInput, match="names"):
             load_manifest(inside, "real")
-
-
-@pytest.mark.soak
-def test_command__ends_as_the_result_says(spec, server, tmp_path):
-    store = tmp_path / "store"
-
-    def run(root, *words, status=None):
-        words = (*words, "--store", store)
-        more = {"PYTHONPATH": str(root), "PREFECT_API_URL": server}
-        return koco(*words, cwd=root, status=status, **more)
-
-    def told(root, status, result):
-        done = run(root, "nightly", spec, "--workers", "0", "--json")
-        history = read_nights(store, "small").to_pylist()
-        ogd = [row for row in history if row["learner"] == "OGD"][-1]
-        if result == "slower" and ogd["speed"] in ("first", "unclear"):
-            pytest.skip("the machine is busy with something else: no speed can be judged")
-        assert (json.loads(done.stdout)["result"], done.returncode) == (result, status), done.stderr
-        return done.stderr
-
-    told(ROOT, 0, "first")
-    told(ROOT, 0, "same numbers")
-    assert "AdaGrad on ill-conditioned" in told(
-        altered(tmp_path / "digit", TWELFTH_DIGIT), 1, "changed numbers"
-    )
-    late = subprocess.run(
-        [sys.executable, "-c", LIMITED, spec, store],
-        env=environment(PREFECT_API_URL=server),
-        capture_output=True,
-        text=True,
-    )
-    assert late.stdout == "FAILED Time limit\n", late.stderr
-    run(ROOT, "nightly", tmp_path / "none.toml", status=2)
-    run(ROOT, "nightly", "accept", "smal", status=2)
-    told(ROOT, 0, "same numbers")  # it goes on where the limit has stopped it
-    run(ROOT, "nightly", "accept", "small", status=0)
-    assert "OGD on ill-conditioned" in told(altered(tmp_path / "slow", SLOWER), 1, "slower")

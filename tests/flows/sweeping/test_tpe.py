@@ -1,6 +1,5 @@
 """The search that learns from results: its trials follow from the store, however it was cut."""
 
-import json
 import math
 import shutil
 import sys
@@ -225,18 +224,11 @@ def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(tmp_path, small_sto
     assert sorted(computed) == sorted(row["run_id"] for row in wanted[0])  # each of them once
     assert cuts >= 2 * 3  # two batches, three streams
 
-    done = json.loads(koco("sweep", spec, "--store", small_store, "--json", status=0).stdout)
-    assert (done["runs"], done["computed"]) == (len(wanted[0]), 0)
     spec.write_text(SWEEP.replace("samples = 16", "samples = 20"))
     planned = dry_run_of(SweepRequest(str(spec), str(small_store)))
     assert planned["in the store"] == len(wanted[0])
     assert planned["to compute"] > 0
     assert planned["search"].startswith("tpe: about")
-    koco("sweep", spec, "--store", small_store, status=0)
-    mine = {row["run_id"] for row in wanted[0]}
-    more = tables(small_store)[0]
-    assert [row for row in more if row["run_id"] in mine] == wanted[0]
-    assert len(more) > len(mine)
 
 
 def test_value__is_the_error_rate_where_there_are_classes(tmp_path, small_store, koco):

@@ -138,23 +138,6 @@ def test_groups_best_and_differences__are_what_loops_over_the_runs_give(swept):
     }
     assert len(best) == 2  # one of each stream and learner, whatever its sketch size
 
-    def configuration_of(row):
-        return row["dataset"], row["learner"], row["params"]
-
-    mine = {configuration_of(row): row["mean_loss_mean"] for row in every}
-    second = swept("--sweep", "second", "--json")
-    other = {configuration_of(row): row["mean_loss_mean"] for row in second}
-    # what both have, they have the same runs of
-    expected = {
-        key: (mine.get(key), other.get(key), 0.0 if key in mine and key in other else None)
-        for key in {*mine, *other}
-    }
-    columns = ("mean_loss_mean", "mean_loss_mean_other", "difference")
-    found = swept("--sweep", "first", "--diff", "second", "--json")
-    assert {
-        configuration_of(row): tuple(row[name] for name in columns) for row in found
-    } == expected
-
     beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
     assert sorted(row["learner"] for row in beside) == ["AdaGrad", "OjaSON"]
     assert all(
