@@ -2,6 +2,7 @@
 of change that the manifest lists, and a change takes over as it is documented.
 """
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.prepare.preparation import dataset_rows
-from koco_stream.streams.manifest import load_manifest
+from koco_stream import WrongInput
+from koco_stream.streams.manifest import SEAL, load_manifest
 from koco_stream.streams.reader import StreamReader
 from storage.generated.blocks import BLOCK_ROWS, MODEL, draw_of
 from storage.generated.drifting import DRIFTING
-from storage.generated.generators import prepare_synthetic, synthetic_source
-from storage.sources.source import concatenated
+from storage.generated.generators import prepare_synthetic, synthetic_name, synthetic_source
 from tests.helpers.sweeps import checked, stream_of
 from tests.helpers.swept import swept
 
@@ -27,8 +28,6 @@ NARROW = {
     "sea": {},
     "swapped-dense": {"n_features": 4},
     "swapped-text": {"n_features": 50, "mean_nonzeros": 4},
-    "sparse-text": {"n_features": 200, "mean_nonzeros": 2},
-    "dense-stream": {"n_features": 5},
 }
 
 
@@ -158,23 +157,28 @@ def test_gradual_change_and_noise__are_as_documented():
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("generator", NARROW)
+@pytest.mark.parametrize("generator", ALL)
 @settings(max_examples=20)
 @given(data=st.data())
 def test_rows__are_the_same_in_a_longer_stream_and_in_any_pieces(generator, data):
-    given = {**NARROW[generator], "data_seed": data.draw(st.integers(1, 2**63 - 1))}
-    if generator in ALL:
-        given["every"] = data.draw(st.integers(10, 20_000))
-        given["width"] = data.draw(st.integers(1, given["every"]))
+    every = data.draw(st.integers(10, 20_000))
+    given = {
+        **NARROW[generator],
+        "every": every,
+        "width": data.draw(st.integers(1, every)),
+        "data_seed": data.draw(st.integers(1, 2**63 - 1)),
+    }
     n = data.draw(st.integers(1, 20_000))
     short = synthetic_source(generator, {**given, "n_rows": n})
     longer = synthetic_source(generator, {**given, "n_rows": n + data.draw(st.integers(0, 50_000))})
     assert list(longer.changes)[: len(short.changes)] == list(short.changes)
     for first, size in short.pieces(Path()):
         cut = data.draw(st.integers(0, size))
-        parts = [longer.read((first, cut)), longer.read((first + cut, size - cut))]
-        found, whole = vars(concatenated(parts)), vars(short.read((first, size)))
-        assert all(np.array_equal(found[name], whole[name]) for name in whole)
+        whole = short.read((first, size))
+        a, b = longer.read((first, cut)), longer.read((first + cut, size - cut))
+        assert (np.concatenate([a.labels, b.labels]) == whole.labels).all()
+        assert (np.concatenate([a.values, b.values]) == whole.values).all()
+        assert (np.concatenate([a.indices, b.indices]) == whole.indices).all()
 
 
 @pytest.mark.parametrize(
@@ -227,6 +231,41 @@ def test_changes__are_in_the_manifest_and_are_where_the_stored_rows_change(tmp_p
 def test_streams_without_a_change__have_none_in_the_manifest(generator, values, tmp_path):
     manifest = prepare_synthetic(tmp_path, generator, values)
     assert manifest.changes == load_manifest(tmp_path, manifest.name).changes == ()
+
+
+def test_manifest_from_before__has_no_changes(tmp_path):
+    manifest = prepare_synthetic(tmp_path, "adversary", {"n_rows": 10})
+    path = tmp_path / "datasets" / manifest.name / "manifest.json"
+    content = json.loads(path.read_text())
+    del content["changes"], content[SEAL]
+    path.write_text(json.dumps(content))
+    assert load_manifest(tmp_path, manifest.name) == manifest
+
+
+@pytest.mark.parametrize(
+    ("generator", "values", "told"),
+    [
+        ("sea", {"width": 20_000}, "sea: width = 20000 is more than every = 15000.*at most 15000"),
+        ("swapped-text", {"every": 5}, "swapped-text: n_rows = 100000 with every = 5.*every = 10 "),
+        ("sea", {"n_rows": 10_001, "every": 1, "width": 1}, "more than 10,000.*give every = 2"),
+        ("sea", {"every": 0}, "sea: every must be a positive whole number"),
+        ("sea", {"every": 2.5}, "sea: every must be a positive whole number"),
+        ("sea", {"n_features": 1}, "sea: n_features = 1, but the concepts need two; give 2"),
+        ("sea", {"noise": 0.6}, r"sea: noise = 0\.6 .* at most 0\.5"),
+        ("sea", {"noise": -0.1}, "sea: noise must be 0 or a positive number"),
+        ("sea", {"noise": False}, "sea: noise must be 0 or a positive number"),
+        ("sea", {"theta": 8}, "sea has no parameter 'theta'"),
+        ("hyperplane", {"n_features": 3}, "moving = 5 is more than n_features = 3; give at most 3"),
+        ("hyperplane", {"n_features": 1}, "hyperplane: n_features = 1, .* give 2"),
+        ("hyperplane", {"n_features": 1001}, "n_features = 1001 is more than 1000.*swapped-text"),
+        ("swapped-text", {"noise": 0.6}, r"swapped-text: noise = 0\.6"),
+        ("swapped-text", {"n_features": 60}, "swapped-text: mean_nonzeros = 50 is more than half"),
+        ("swapped-text", {"scale": "minmax"}, "swapped-text: scale must be one of unit-rows, none"),
+    ],
+)
+def test_parameters_that_are_wrong__are_refused_with_the_remedy(generator, values, told):
+    with pytest.raises(WrongInput, match=told):
+        synthetic_name(generator, values)
 
 
 def test_sweep__runs_on_them_with_grids_of_their_parameters(tmp_path):
