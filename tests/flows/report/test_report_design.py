@@ -3,9 +3,7 @@ differ in their seed only, names where lines end, and no more digits or columns 
 """
 
 import re
-from types import SimpleNamespace
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,8 +13,7 @@ from flows.report.axes import Axis
 from flows.report.document import report_of, write_report
 from flows.report.drawing import Flag, Series, merged_flags, plot
 from flows.report.pages import cell, text_of, without_empty
-from flows.report.rows import Curve
-from flows.report.sections.curves import longest_curves, touching_ends
+from flows.report.sections.curves import touching_ends
 from flows.report.sections.lines import READ, results_of
 from flows.tables.data_seeds import data_seeds_together
 from flows.tables.parameters import sort_key
@@ -228,15 +225,3 @@ def test_lines_that_end_on_each_other__are_enlarged_over_their_last_rounds():
     assert touching_ends([best, far]) == touching_ends([best]) == []
     assert touching_ends([best, Series("same", t, best.y)]) == []  # no scale would part them
     assert touching_ends([Series("lost", t, [float("nan")] * 4)]) == []
-
-
-def test_curves_of_an_older_version__are_averaged_with_newer_ones_where_both_have_points():
-    def curve(*rounds):
-        t = np.array(rounds, float)
-        return Curve(t, 2 * t, t, np.full(t.size, np.nan))
-
-    best = SimpleNamespace(run_ids=["old", "new", "short"])
-    curves = {"old": curve(1, 4, 10), "new": curve(1, 4, 5, 10), "short": curve(1, 2, 3, 4, 5)}
-    found = longest_curves(best, curves)
-    assert [one.t.tolist() for one in found] == [[1, 4, 10]] * 2
-    assert [one.loss.tolist() for one in found] == [[2, 8, 20]] * 2
