@@ -11,9 +11,10 @@ INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
 # what one run of the tests has compiled is there for the next one; what has not been added to for a month goes
 COMPILED = $(CURDIR)/.cache/koco
-# files in the order of tests/conftest.py: the longest first
 PYTEST = find "$(COMPILED)/compiled" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -r {} + 2> /dev/null; \
-	KOCO_CACHE="$${KOCO_CACHE:-$(COMPILED)}" $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+	KOCO_CACHE="$${KOCO_CACHE:-$(COMPILED)}" $(BIN)/python -m pytest
+# files in the order of tests/conftest.py: the longest first
+BOTH_CORES = -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 # what the system tests use of Debian's packages
 PACKAGES = aardvark-dns catatonit chromium debootstrap iproute2 iptables munge netavark podman runc slurm-client slurmctld slurmd
 
@@ -23,11 +24,11 @@ sweep: $(INSTALLED)
 
 # what each change runs: all that needs no other program, in minutes. TESTS names some of it: make test TESTS=tests/storage
 test: $(INSTALLED)
-	$(PYTEST) $(TESTS)
+	$(PYTEST) $(BOTH_CORES) $(TESTS)
 
 # each night: more examples, all pages of the documentation, and the system tests
 test-all: $(INSTALLED)
-	$(PYTEST) -m 'not soak' -rs $(TESTS)
+	$(PYTEST) $(BOTH_CORES) -m 'not soak' -rs $(TESTS)
 
 # what may differ on another Python: numbers to the bit, files, the command
 test-python: TESTS = tests/golden tests/learners/test_contract.py tests/flows/test_cli.py tests/flows/test_console.py
@@ -35,7 +36,7 @@ test-python: test
 
 # servers, clusters, browsers, kills; what is missing is skipped, and the summary says what to install
 test-system: $(INSTALLED)
-	$(PYTEST) -m 'system and not soak' -rs $(TESTS)
+	$(PYTEST) $(BOTH_CORES) -m 'system and not soak' -rs $(TESTS)
 
 # the only target that installs packages of the system
 test-packages:
@@ -45,7 +46,7 @@ test-packages:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) > /dev/null
 
 soak: $(INSTALLED)
-	$(BIN)/python -m pytest -m soak -s
+	$(PYTEST) -m soak -s $(TESTS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
