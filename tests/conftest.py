@@ -112,6 +112,27 @@ def small_store(tmp_path):
 
 
 @pytest.fixture(scope="session")
+def swept_once(tmp_path_factory):
+    """A folder with a store in which two sweeps share their two runs, and the sweeps' files."""
+    import numpy as np
+
+    from tests.helpers.swept import TWO_RUNS, prepared, swept
+
+    folder = tmp_path_factory.mktemp("swept")
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    prepared(folder, "plain", X, X.sum(1))
+    for name in ("first", "second"):
+        swept(folder, TWO_RUNS, name)
+    return folder
+
+
+@pytest.fixture
+def swept_store(swept_once, tmp_path):
+    """A copy of that store, which the test may change."""
+    return shutil.copytree(swept_once / "store", tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
 def s3_endpoint(tmp_path_factory):
     """The address of an S3 server of this test session, with its data in a temporary folder."""
     from tests.helpers.s3_server import s3_server, server_program

@@ -218,3 +218,16 @@ def test_nanny_killed__its_worker_ends_and_the_sweep_has_the_same_tables(seed, s
         wait_until(lambda: psutil.wait_procs(children, 0.1)[1] == [], "its worker is left", 30.0)
         sweep.wait_for_its_processes()
     sweeps.check(store)
+
+
+def test_sweeps_at_once__share_a_store_and_of_two_that_are_the_same_one_is_refused(
+    sweeps, tmp_path
+):
+    store = shutil.copytree(sweeps.empty, tmp_path / "store")
+    names = ("whole", "whole", "some")
+    whole, again, some = (sweeps.sweep(tmp_path, store, name) for name in names)
+    statuses = sorted(sweep.process.wait(PATIENCE) for sweep in (whole, again))
+    assert (some.process.wait(PATIENCE), statuses[0]) == (0, 0), some.said()
+    said = whole.said() + again.said()
+    assert statuses[1] == 0 or (statuses[1], "the sweep whole is running on" in said) == (2, True)
+    sweeps.check(store)

@@ -3,7 +3,6 @@
 import csv
 import json
 import time
-import weakref
 from itertools import pairwise, product
 
 import numpy as np
@@ -222,23 +221,6 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     assert "not in the store" in write_report(other, "small").path.read_text()
 
 
-def test_report__leaves_no_garbage_behind(tmp_path):
-    """Where one process runs sweep after sweep, what the earlier ones held is given back."""
-    put(tmp_path / "store", "none", ["x"], [], "son-figure-1")
-    ring = Ring()
-    gone = weakref.ref(ring)
-    del ring
-    write_report(tmp_path / "store", "none")
-    assert gone() is None
-
-
-class Ring:
-    """An object that holds itself, which only a collection frees."""
-
-    def __init__(self):
-        self.itself = self
-
-
 SIGMA = curvature_of("squared", 1.0)
 PARAMS = {
     "loss": "squared",
@@ -282,25 +264,6 @@ def test_bound__is_above_the_regret_and_a_curvature_s_excess_grows(learner, mode
         assert losses[t - 1] - competitor <= most
     if "curvature" in more:
         assert bound.bound[1] - bound.bound[0] > 2 * 16 * (1.0 - SIGMA) * 380
-
-
-def test_bound__of_online_newton_does_not_depend_on_the_rows_scale():
-    X, y = rows_and_labels()
-    wide, larger = (
-        newton_bound(kernel_matrix(scale * X, PARAMS), y, {**PARAMS, "alpha": alpha}, [20, 400])
-        for scale, alpha in ((10, 50.0), (5, 12.5))
-    )
-    np.testing.assert_allclose(wide.bound, larger.bound, rtol=1e-9)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_bound__of_a_sketch_that_holds_all_directions_loses_nothing(intercept):
-    params = {**PARAMS, "fit_intercept": intercept}
-    wide, narrow = (
-        son_bound(*rows_and_labels(), "FDSON", {**params, "sketch_size": m}, [400]).bound[0]
-        for m in (9, 1)
-    )
-    assert wide < narrow
 
 
 @pytest.mark.parametrize(
