@@ -158,26 +158,6 @@ def built(tmp_path_factory):
     return folder
 
 
-FETCHES = {
-    "*.html": re.compile(
-        r"<(?:script|link|img|iframe|source|object|embed)\b(?![^>]*rel=\"canonical\")"
-        r"[^>]*\b(?:src|href|data)=[\"']?(?:https?:)?//[^>]*>",
-        re.I,
-    ),
-    "*.css": re.compile(r"(?:@import|url\()\s*[\"']?(?:https?:)?//"),
-    "*.js": re.compile(r"\b(?:fetch|import|importScripts|open)\(\s*[\"'`](?:https?:)?//"),
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", FETCHES)
-def test_site__fetches_nothing(kind, built):
-    files = list(built.rglob(kind))
-    assert files
-    for file in files:
-        assert FETCHES[kind].findall(file.read_text()) == [], file
-
-
 @pytest.mark.system
 def test_site__is_readable_in_a_browser(built):
     """From disk, wide and narrow, light and dark: nothing asked for elsewhere, no message, no page

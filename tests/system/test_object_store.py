@@ -23,7 +23,7 @@ from cluster.local import local_cluster
 from flows import cli
 from flows.housekeeping.listing import sweep_rows
 from flows.housekeeping.removal import dataset_removal, sweep_removal
-from flows.prepare.preparation import dataset_rows, verified
+from flows.prepare.preparation import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import store_path
@@ -196,17 +196,6 @@ def test_address__that_is_no_store_s_is_refused(address, said):
     assert "geheim" not in str(refused.value)
 
 
-def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
-    code = f"""
-import sys
-from flows.prepare.preparation import dataset_rows
-from storage.results import read_runs
-read_runs({str(small_store)!r}), dataset_rows({str(small_store)!r})
-assert "koco_stream.io.object_store" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], env=environment(), check=True)
-
-
 def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
     assert not check_store(somewhere)
     with pytest.raises(WrongInput, match=f"there is no store at {somewhere};"):
@@ -293,19 +282,6 @@ prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
     assert after.dataset_hash != before.dataset_hash
     assert_whole(s3_store)
     assert in_the_bucket(s3_store) == names_of(after)
-
-
-def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_store):
-    assert list(dataset_rows(s3_copy)) == list(dataset_rows(str(small_store)))
-    stream = stream_of(s3_copy, "sparse")
-    shutil.rmtree(private_folder("datasets"))
-    here = StreamReader(s3_copy, stream).whole()
-    shutil.rmtree(private_folder("datasets"))
-    there = StreamReader(small_store, stream).whole()
-    assert here.labels.tolist() == there.labels.tolist()
-    assert here.rows.values.tolist() == there.rows.values.tolist()
-    with pytest.raises(WrongInput, match="did you mean 'sparse'"):
-        load_manifest(s3_copy, "sparce")
 
 
 def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is_not_blamed_on_it(

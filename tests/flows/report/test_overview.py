@@ -206,7 +206,6 @@ def test_first_screen__is_seen_without_scrolling_and_readable_for_everybody(tmp_
             assert box["y"] >= 0, what
             assert box["y"] + box["height"] <= 800, what
         assert complaints == []
-    with browser() as started:
         for width, scheme in SIZES:  # the table of learners, with its cost, is not cut
             with opened(started, page, width, scheme) as (shown, _):
                 cut = "(one) => one.parentElement.scrollWidth > one.parentElement.clientWidth"
