@@ -103,7 +103,7 @@ NEVER = 10**6
 DONE = st.tuples(st.sampled_from([collect, compact]), st.just(NEVER) | st.integers(0, 12))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(PART | DONE, min_size=2, max_size=12), st.sampled_from([0, 3, 100]))
 def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
     known = {}

@@ -1,5 +1,5 @@
 """A sweep in a folder of its own with learners of a file, of River, of scikit-learn and of Vowpal
-Wabbit beside ours: killed half-way and run again, it lacks nothing and its numbers are right.
+Wabbit beside ours: its numbers are right.
 """
 
 import json
