@@ -23,6 +23,8 @@ os.environ["KOCO_NO_PREFECT"] = "1"  # but for the tests of what Prefect records
 # NumPy's BLAS would take as many threads as there are cores in each of pytest's workers. On small
 # matrices they wait for each other: the oracles take eight times the processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# No power failure is expected meanwhile, and most of what a test of files waits for is the disk.
+os.fsync = lambda handle: None
 # So shells start what goes to the background: it and all that it starts is deaf to Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
