@@ -20,7 +20,6 @@ from cluster.workers import preflight
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import text_hash
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
@@ -155,34 +154,6 @@ def test_worker_that_joins_and_does_not_fit__is_sent_away(kind, told, small_stor
     assert left == ["good"]
     assert set(read_runs(small_store).column("status").to_pylist()) == {"ok"}
     assert re.search(told, capfd.readouterr().err)
-
-
-@pytest.mark.system
-def test_worker_that_is_gone_before_it_is_asked__is_named(small_store, tmp_path, capfd):
-    cohorts = [cohort_on(small_store, [("ONS", {"alpha": float(a)}, None)]) for a in (1, 2, 4)]
-    done = []
-    with processes(tmp_path / "joins") as started:
-        address = started.scheduler()
-        started.worker("good", address)
-
-        def on_receipt(receipt):
-            if not done:  # meanwhile nobody is asked; another client's work reaches the bad worker
-                with Client(address, set_as_default=False) as other:
-                    waiting = [other.submit(time.sleep, 30, pure=False)]
-                    waiting += other.map(text_hash, [str(k) for k in range(99)])
-                    start_misfit(started, address, "no koco_stream", tmp_path / "own", small_store)
-                    started.running["bad"].wait(60)
-                    other.cancel(waiting)
-                started.kill("good")  # which is sleeping
-                started.worker("good", address)
-            done.append(receipt)
-
-        with Client(address, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-            run_on_dask(client, str(small_store), "try", cohorts, on_receipt)
-    assert set(read_runs(small_store).column("status").to_pylist()) == {"ok"}
-    said = capfd.readouterr().err
-    assert re.search(r"gone before they could be checked:\n  tcp://\S+  its log says why", said)
 
 
 def test_run_that_lost_its_workers__waits_until_it_is_alone(small_store):

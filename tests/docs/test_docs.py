@@ -14,7 +14,6 @@ from contextlib import closing
 from itertools import product
 from pathlib import Path
 
-import click
 import pytest
 import yaml
 
@@ -26,6 +25,7 @@ from flows.sweeping.packaged import packaged
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
 from storage.results import read_runs
+from tests.helpers.in_process import commands
 from tests.helpers.many_runs import many_runs
 from tests.helpers.pages import SIZES, browser, opened, violations
 from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
@@ -183,19 +183,12 @@ def test_search__finds_from_disk_while_one_types(built):
         assert wrong == []
 
 
-def commands(group, path):
-    """All commands below a group, by what a user types."""
-    for name, command in group.commands.items():
-        yield f"{path} {name}", command
-        if isinstance(command, click.Group):
-            yield from commands(command, f"{path} {name}")
-
-
 @pytest.mark.long
 def test_site__has_every_command_column_and_parameter(built):
     columns = [f"<code>{c.name}</code>" for c in (*RUNS, *CURVES, *WINDOWS, *PREDICTIONS)]
     wanted = {"commands.html": [], "tables.html": columns, "learners.html": []}
-    for path, command in commands(koco, "koco"):
+    for words, command in commands(koco):
+        path = " ".join(words)
         options = [option for parameter in command.params for option in parameter.opts]
         wanted["commands.html"] += [f">{path}<", *(o for o in options if o.startswith("--"))]
     for name, learner in LEARNERS.items():

@@ -24,10 +24,6 @@ def scores():
     }
 
 
-def test_table_of_matrix_learners__has_six_lines():
-    assert len(MEASURED) == 6
-
-
 @pytest.mark.parametrize("learner", MEASURED)
 def test_table_of_matrix_learners__is_the_benchmark_s(learner):
     found = scores()

@@ -247,16 +247,11 @@ def test_report__has_the_comparison_as_text_table_and_pictures(store, page):
     assert report_of(store, "small")["overview"].conclusion == result.conclusion
     assert [row[0] for row in section.rows] == result.learners
     assert [figure.title for figure in section.figures] == ["Mean ranks", "Time against mean rank"]
-    text = page.read_text()
-    assert text.count('id="comparison"') == 1
+    assert page.read_text().count('id="comparison"') == 1
     rows = tables_of(page)["small-comparison"]
     assert [row["learner"] for row in rows] == result.learners
     assert [float(row["mean rank"]) for row in rows] == list(result.ranks.values())
-    markdown = page.with_suffix(".md").read_text()
-    assert "## Comparison" in markdown
-    assert result.conclusion in markdown
-    times = re.findall(r"<svg[^>]*aria-label=\"Mean rank against time[^\"]*\"", text)
-    assert len(times) == 1
+    assert result.conclusion in page.with_suffix(".md").read_text()
 
 
 def test_report__of_one_learner_has_no_comparison(store):

@@ -161,15 +161,6 @@ def test_another_learner__changes_no_draw_of_the_first(tmp_path):
     assert both.configurations[: len(alone.configurations)] == alone.configurations
 
 
-def test_conditional_parameters__are_no_part_of_a_run_where_they_have_no_effect(tmp_path):
-    sketch = read_sweep(written(tmp_path, SWEEP)).configurations
-    oja = [(params, seed) for learner, params, seed in sketch if learner == "OjaSON"]
-    plain = [one for one in oja if one[0]["sketch_size"] == 0]
-    assert plain
-    assert all("sketch_start" not in params and seed is None for params, seed in plain)
-    assert any("sketch_start" in params for params, _ in oja)
-
-
 OJA = "line 16, learner 1, sketch_size: "
 ALPHA = "line 18, learner 1, alpha: "
 WRONG = [
