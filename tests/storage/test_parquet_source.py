@@ -414,11 +414,13 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("per_group", [1, 2])
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong__is_refused_with_file_place_and_remedy(case, tmp_path, monkeypatch):
+def test_wrong__is_refused_with_file_place_and_remedy(case, per_group, tmp_path, monkeypatch):
     monkeypatch.setattr(features, "MOST_TEXTS", 5)
     columns, options, message = WRONG[case]
-    path = write(tmp_path / "a.parquet", columns, 1)
+    path = write(tmp_path / "a.parquet", columns, per_group)
+    message = message.replace("row group 2", f"row group {3 - per_group}")
     with pytest.raises(WrongInput, match=message) as refusal:
         read([path], tmp_path / "s", **options)
     assert str(refusal.value).startswith(str(path))

@@ -46,7 +46,7 @@ name = "AdaGrad"
 step_size = { log_uniform = [1e-3, 1.0] }
 [[learner]]
 name = "RPSON"
-sketch_size = 2
+sketch_size = 3
 alpha = { log_uniform = [1e-2, 10.0] }
 [[learner]]
 name = "Constant"

@@ -38,7 +38,7 @@ order = "shuffled"
 order_seeds = 2
 [[learner]]
 name = "OjaSON"
-sketch_size = { integer = [0, 3] }
+sketch_size = { integer = [3, 6] }
 sketch_start = { choice = ["random", "gradients"] }
 alpha = { log_uniform = [1e-2, 1e2] }
 [[learner]]
