@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flows.housekeeping.removal import dataset_removal
 from flows.sweeping.progress import statuses
 from flows.tables.tables import summary_of
-from koco_stream import OjaSON
+from koco_stream import OjaSON, WrongInput
+from koco_stream.engine import reporting
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from storage import results
 from storage.collecting import collect
+from storage.preparing.prepare import prepare_file
 from storage.results import finished_runs, read_curves, read_runs, result_files
 from tests.helpers.project import command, environment, wait_until
 from tests.helpers.sweeps import compiled, dense_rows, run_here, tables
@@ -77,6 +80,38 @@ def test_reading__while_another_process_collects(serial, tmp_path, monkeypatch):
             monkeypatch.setattr(results, listing, then_collected)
             expected = reference[1] if read is read_curves else reference[0]
             assert len(read(serial)) == len(expected), (listing, read)
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed"])
+def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_number_is_of_both(
+    how, small_store, tmp_path, monkeypatch
+):
+    todo, manifests = plan_for(small_store, tmp_path, 1, 1)
+    compiled(todo.runs, manifests.values())
+    reference = shutil.copytree(small_store, tmp_path / "reference")
+    run_here(reference, todo.cohorts)
+    wanted = {row["run_id"]: row for row in tables(reference)[0]}
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n3,4\n")
+
+    ids = {one.cohort_id for one in todo.cohorts if one.stream.dataset == "real"}
+
+    def change(report):
+        if report.cohort_id in ids:
+            listeners.clear()
+            if how == "removed":
+                dataset_removal(str(small_store), "real").do()
+            else:
+                prepare_file(small_store, "real", tmp_path / "other.csv")
+
+    listeners = [change]
+    monkeypatch.setattr(reporting, "EVERY", 0.0)
+    monkeypatch.setattr(reporting, "listeners", listeners)
+    with pytest.raises(WrongInput, match="real"):
+        run_here(small_store, todo.cohorts, block_rows=100)
+    found = {row["run_id"]: row for row in tables(small_store)[0]}
+    assert found.items() <= wanted.items()
+    left = {wanted[run_id]["dataset"] for run_id in wanted.keys() - found.keys()}
+    assert left == {"real"}
 
 
 def test_summary__keeps_streams_apart(small_store, tmp_path):
