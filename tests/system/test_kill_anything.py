@@ -165,7 +165,6 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
                 disk.free()
             kept = finished(store)
             assert kept.items() >= before.items()
-            print(f"\n{seed}: {blow}, {len(kept)} of {sweeps.total} runs kept", end="")
         assert status == 0, said
         sweep.wait_for_its_processes()
         told = sweep.summary()

@@ -1,9 +1,8 @@
 """The report: a page that needs nothing, can be read by everybody, and says what the tables say."""
 
 import csv
-import json
 import time
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +16,11 @@ from flows.report.rows import kernel_matrix
 from flows.report.sections.bounds import newton_bound, son_bound, why_not
 from flows.tables.sweep_runs import runs_of
 from koco_stream import FDSON, ONS
-from koco_stream.io.paths import store_path
-from koco_stream.io.table_file import write_tables
 from koco_stream.losses import curvature_of
-from koco_stream.runs.schemas import CURVES, schema
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_curves
 from tests.helpers.examples import FORMULAS
-from tests.helpers.many_runs import put
+from tests.helpers.many_runs import many_runs, put
 from tests.helpers.memory import anonymous_peaks
 from tests.helpers.pages import browser, look_at, opened, tables_of
 from tests.helpers.swept import prepared, swept
@@ -297,49 +293,7 @@ def test_regret_section__has_the_bounds_of_son_s_learners_and_says_why_oja_has_n
 
 @pytest.mark.soak
 def test_report__of_a_hundred_thousand_runs_takes_seconds_and_little_memory(tmp_path):
-    store, draw = tmp_path / "store", np.random.default_rng(0)
-    t = [round(10 ** (k / 8)) for k in range(41)]
-    runs = []
-    for dataset, learner, power, seed in product(range(50), range(10), range(-10, 10), range(10)):
-        loss = float(abs(power) / 20 + learner / 50 + 0.01 * draw.random())
-        params = {"clip": 1.0, "fit_intercept": False, "loss": "squared", "step_size": 2.0**power}
-        runs.append(
-            {
-                "run_id": f"{len(runs):032x}",
-                "dataset": f"d{dataset}",
-                "dataset_hash": f"{dataset:064x}",
-                "order": "shuffled",
-                "order_seed": seed,
-                "learner": ["OGD", "AdaGrad"][learner % 2],
-                "sketch_size": learner // 2,
-                "params": json.dumps(params),
-                "numbers_version": 1,
-                "status": "ok",
-                "rounds": t[-1],
-                "mean_loss": loss,
-                "error_rate": loss,
-                "seconds": 0.1,
-                "host": "a",
-                "version": "b",
-            }
-        )
-    ids = [row["run_id"] for row in runs]
-    put(store, "many", ids, runs)
-    curves = (
-        pa.table(
-            {
-                "run_id": np.repeat(some, len(t)),
-                "t": np.tile(t, len(some)),
-                "cumulative_loss": np.tile(np.array(t, float), len(some)),
-                "mistakes": np.tile(t, len(some)),
-                "dictionary_size": pa.nulls(len(some) * len(t), pa.int64()),
-            },
-            schema(CURVES),
-        )
-        for some in np.array_split(np.array(ids), 10)
-    )
-    write_tables(curves, store_path(store / "results" / "curves" / "a.parquet"))
-    del runs, ids
+    store = many_runs(tmp_path / "store", 100_000)
     pa.default_memory_pool().release_unused()
     with anonymous_peaks() as peaks:
         begun = time.monotonic()
