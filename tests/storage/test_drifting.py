@@ -2,7 +2,6 @@
 of change that the manifest lists, and a change takes over as it is documented.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from flows.prepare.preparation import dataset_rows
 from koco_stream import WrongInput
-from koco_stream.streams.manifest import SEAL, load_manifest
+from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from storage.generated.blocks import BLOCK_ROWS, MODEL, draw_of
 from storage.generated.drifting import DRIFTING
@@ -231,15 +230,6 @@ def test_changes__are_in_the_manifest_and_are_where_the_stored_rows_change(tmp_p
 def test_streams_without_a_change__have_none_in_the_manifest(generator, values, tmp_path):
     manifest = prepare_synthetic(tmp_path, generator, values)
     assert manifest.changes == load_manifest(tmp_path, manifest.name).changes == ()
-
-
-def test_manifest_from_before__has_no_changes(tmp_path):
-    manifest = prepare_synthetic(tmp_path, "adversary", {"n_rows": 10})
-    path = tmp_path / "datasets" / manifest.name / "manifest.json"
-    content = json.loads(path.read_text())
-    del content["changes"], content[SEAL]
-    path.write_text(json.dumps(content))
-    assert load_manifest(tmp_path, manifest.name) == manifest
 
 
 @pytest.mark.parametrize(

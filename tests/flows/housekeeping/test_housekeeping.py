@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flows.housekeeping.removal import dataset_removal, sweep_removal
-from flows.runtime.processes import locked
+from flows.runtime.processes import locked, start_of
 from flows.sweeping.progress import Status
 from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
@@ -205,7 +205,8 @@ def test_cache__of_a_dataset_goes_and_no_other(store, koco, tmp_path):
 )
 def test_nothing_is_removed__while_a_sweep_or_a_night_is_under_way(store, koco, words):
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    running = Status("busy", host=socket.gethostname(), process=os.getpid(), updated=now)
+    me, host = os.getpid(), socket.gethostname()
+    running = Status("busy", host=host, process=me, started=start_of(me), updated=now)
     file = store / "status" / "busy.json"
     file.write_text(json.dumps(asdict(running)))
     everything = files_below(store)
