@@ -192,6 +192,7 @@ def test_site__that_cannot_be_shown_is_refused_in_one_line(site, monkeypatch, pa
     assert said in done.stderr
 
 
+@pytest.mark.long
 def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     code = (
         "import sys, flows.sweeping.flow, flows.sweeping.launch;"

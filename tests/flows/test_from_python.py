@@ -94,6 +94,7 @@ def test_name__is_that_of_a_packaged_sweep_unless_a_file_has_it(tmp_path, monkey
         flows.sweep("ill-conditoned", tmp_path / "store", workers=0)
 
 
+@pytest.mark.long
 def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
     script = tmp_path / "mine.py"
     script.write_text(
