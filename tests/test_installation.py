@@ -9,13 +9,32 @@ import pytest
 
 import koco_stream
 from koco_stream.extras import EXTRAS
-from tests.helpers.lacking import python
 from tests.helpers.project import ROOT, environment
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # modules whose distribution has another name
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+WITHOUT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.argv = {words!r}
+{code}
+"""
 COMMAND = "from flows.__main__ import main; main()"
+
+
+def python(code, modules=(), words=("koco",)):
+    """Run code in a Python that lacks some modules."""
+    text = WITHOUT.format(modules=set(modules), words=list(words), code=code)
+    return subprocess.run(
+        [sys.executable, "-c", text], env=environment(), capture_output=True, text=True
+    )
 
 
 def names(requirements):

@@ -13,7 +13,7 @@ from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import state_arrays
 from koco_stream.losses import LOSSES
 from tests.helpers.foreign import CLASSES, scores, started
-from tests.helpers.lacking import python
+from tests.test_installation import python
 
 RIVER, SGD = "river.linear_model:LogisticRegression", "sklearn.linear_model:SGDClassifier"
 
