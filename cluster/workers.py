@@ -40,13 +40,13 @@ class LostCluster(RuntimeError):
 
 
 def check_hope(client: Client) -> None:
-    """Raise `LostCluster` with the reason if `cluster.kept_jobs` has given up submitting jobs."""
+    """Raise `LostCluster` with the reason if `cluster.jobs` has given up submitting jobs."""
     if lost := getattr(client.cluster, "lost", None):
         raise LostCluster(lost)
 
 
 def say_left(client: Client, cohorts: int) -> None:
-    """Tell `cluster.kept_jobs`, if the cluster has such jobs, how many cohorts are unfinished."""
+    """Tell `cluster.jobs`, if the cluster has such jobs, how many cohorts are unfinished."""
     if hasattr(client.cluster, "left"):
         client.cluster.left = cohorts
 

@@ -6,8 +6,7 @@ from properdocs.structure.files import File
 
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.pages import markdown_of
-from flows.reproduce.benchmark import PARTS, comparison_of_part, kept_table, parts_of
-from flows.reproduce.benchmark_figure import scores_table
+from flows.reproduce.benchmark import PARTS, comparison_of_part, kept_table, parts_of, scores_table
 from flows.reproduce.targets import SWEEPS
 from flows.sweeping.search import is_drawn
 from flows.tables.text import number_text

@@ -248,9 +248,8 @@ def speed_page():
             " and sweeps on two, beside joblib and Optuna. Here is each of its claims,"
             f" as measured on one machine ({found['machine']}). They are ratios of medians, so"
             " that they mean something on yours too; `python -m tests.bench --json FILE` writes"
-            " them for [`koco nightly --claims`](schedules.md). What does not hold is an aim that"
-            " is not reached. It is called disturbed if the repetitions lie far apart, as they do"
-            " beside other work."
+            " them. What does not hold is an aim that is not reached. It is called disturbed if the"
+            " repetitions lie far apart, as they do beside other work."
         ),
         claims_table(found["claims"]),
     ]

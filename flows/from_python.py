@@ -17,7 +17,7 @@ from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
 from flows.sweeping.request import SweepRequest
-from flows.tables.rungs import whole_runs
+from flows.tables.decisions import whole_runs
 from flows.tables.sweep_runs import runs_of, sweep_note
 from flows.tables.tables import BEST, best_of
 from koco_stream.errors import WrongInput
@@ -40,7 +40,7 @@ def sweep(
     retry_failed: bool = False,
     certificates: str | None = None,
     insecure: bool = False,
-    prefect: bool = True,
+    prefect: bool | None = None,
 ) -> SweepResult:
     """Run a sweep, as `koco sweep` does; runs that the store has are not run again.
 
@@ -62,8 +62,9 @@ def sweep(
         Folder of certificates, for `tls://` addresses and sites.
     insecure : bool
         Whether `tcp://` to other machines is allowed.
-    prefect : bool
-        Whether Prefect, if it is installed, records the sweep.
+    prefect : bool, optional
+        Whether the sweep is a flow run of Prefect; by default, if PREFECT_API_URL names a server or
+        `koco serve` has one. With True, a server is started otherwise.
 
     Returns
     -------

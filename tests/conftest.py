@@ -19,7 +19,6 @@ if "KOCO_CACHE" in os.environ:  # a worker of pytest-xdist has that of the sessi
     Path(_cache, "compiled").symlink_to(shared)
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
-os.environ["KOCO_NO_PREFECT"] = "1"  # but for the tests of what Prefect records
 # NumPy's BLAS would take as many threads as there are cores in each of pytest's workers. On small
 # matrices they wait for each other: the oracles take eight times the processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+from functools import partial
 from typing import Any
 
 import click
@@ -10,8 +11,7 @@ from flows.commands.shared import JSON, STORE, example
 from flows.tables.text import laid_out, line_width, printable
 
 DIGITS = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
-# in a terminal, columns that matter least, which stand last where there may be no room
-LEAST = ("beats_constant", "pareto")
+LEAST = "beats_constant"  # it matters least: last, where a terminal may have no room
 
 
 @click.command()
@@ -66,7 +66,7 @@ def in_terminal(found: Any, width: int) -> list[str]:
     from flows.comparing.shown import summary_rows
 
     names, rows = summary_rows(found.summary)
-    order = sorted(range(len(names)), key=lambda k: names[k] in LEAST)
+    order = sorted(range(len(names)), key=lambda k: names[k] == LEAST)
     names, rows = [names[k] for k in order], [[row[k] for k in order] for row in rows]
     layout = laid_out(names, rows, width, DIGITS)
     sentences = [found.conclusion]
@@ -82,8 +82,5 @@ def in_terminal(found: Any, width: int) -> list[str]:
     sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
     if layout.left_out:
         sentences.append(f"No room for {', '.join(layout.left_out)}; --json has all.")
-    return [layout.text, *("\n" + _filled(text, width) for text in sentences)]
-
-
-def _filled(text: str, width: int) -> str:
-    return textwrap.fill(printable(text), width, break_long_words=False, break_on_hyphens=False)
+    fill = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+    return [layout.text, *("\n" + fill(printable(text)) for text in sentences)]

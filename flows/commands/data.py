@@ -11,7 +11,7 @@ from flows.commands.shared import JSON, STORE, example, show
 # copies of those in storage.sources, whose import is slow
 FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
 MOST_SAID = 400  # characters of a sentence on the columns
-MISSING = ("mean", "median", "indicator", "drop")
+MISSING = ("mean", "drop")
 
 
 @click.command()
@@ -50,9 +50,8 @@ MISSING = ("mean", "median", "indicator", "drop")
     "--missing",
     type=click.Choice(MISSING),
     help=(
-        "Tables: replace missing numbers by the mean or the median of their column; by the mean,"
-        " with a new feature that marks them (indicator); or leave out their rows (drop)."
-        "  [default: refuse them]"
+        "Tables: replace missing numbers by the mean of their column, or leave out their rows"
+        " (drop).  [default: refuse them]"
     ),
 )
 @click.option(
@@ -78,8 +77,8 @@ MISSING = ("mean", "median", "indicator", "drop")
 @click.option(
     "--scale",
     help=(
-        "Scale features: none, minmax, standard, unit-rows, unit-mean-square or tf-idf.  [default:"
-        " none, or as in the catalogue]"
+        "Scale features: none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or"
+        " as in the catalogue]"
     ),
 )
 @click.option(

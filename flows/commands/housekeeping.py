@@ -62,7 +62,7 @@ def compact(store: str, as_json: bool) -> None:
 @click.group()
 @example("koco remove sweep ill-conditioned --dry-run")
 def remove() -> None:
-    """Remove a dataset, a sweep, or copies in the cache folder.
+    """Remove a dataset or a sweep.
 
     Nothing is removed while a sweep or a nightly run is under way on the store.
     """
@@ -104,22 +104,6 @@ def remove_sweep(name: str, store: str, dry_run: bool, as_json: bool) -> None:
     from flows.housekeeping.removal import sweep_removal
 
     _remove(sweep_removal(store, name), dry_run, as_json)
-
-
-@remove.command("cache")
-@click.argument("name")
-@STORE
-@DRY_RUN
-@JSON
-@example("koco remove cache cpusmall")
-def remove_cache(name: str, store: str, dry_run: bool, as_json: bool) -> None:
-    """Remove the copies of the dataset NAME in the cache folder.
-
-    The next sweep on the dataset creates them again.
-    """
-    from flows.housekeeping.removal import cache_removal
-
-    _remove(cache_removal(store, name), dry_run, as_json)
 
 
 def _remove(removal: Removal, dry_run: bool, as_json: bool) -> None:

@@ -19,32 +19,25 @@ EXAMPLE = Path(__file__).parent.parent / "schedules.toml"
     is_flag=True,
     help="Accept the outcome: later nightly runs are compared with it.",
 )
-@click.option(
-    "--claims",
-    metavar="FILE",
-    help=(
-        "Name the claims of the benchmark that do not hold; FILE is written by python -m"
-        " tests.bench --json FILE."
-    ),
-)
 @JSON
 @example("koco nightly ill-conditioned --store store")
-def nightly(request: SweepRequest, accepting: bool, claims: str | None, as_json: bool) -> None:
+def nightly(request: SweepRequest, accepting: bool, as_json: bool) -> None:
     """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
 
     Numbers must be equal bit for bit. Speeds are measured relative to a calibration loop. After an
-    interruption, the same command continues. Exit status 1 if numbers have changed, a learner has
-    become slower or a claim does not hold; see docs/schedules.md.
+    interruption, the same command continues. Exit status 1 if numbers have changed or a learner has
+    become slower; see docs/schedules.md.
 
     The first nightly run is accepted. To accept a later one whose numbers or speeds have changed
-    for a known reason: koco nightly accept NAME. To see its results: koco results --night NAME.
+    for a known reason: koco nightly accept NAME. For its results: koco results --store
+    STORE/nights/NAME.
     """
     from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
 
-    summary = launch_nightly(request, accepting, claims)
+    summary = launch_nightly(request, accepting)
     name = summary["sweep"]
-    click.echo(f"its results: koco results --night {name} --store {request.store}", err=True)
+    click.echo(f"its results: koco results --store {request.store}/nights/{name}", err=True)
     click.echo(
         json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )

@@ -13,7 +13,6 @@ from flows.tables.text import line_width
 @click.command()
 @STORE
 @click.option("--sweep", "name", help="Only the runs of this sweep.")
-@click.option("--night", metavar="SWEEP", help="Only the last nightly run of this sweep.")
 @click.option("--learner", "learners", multiple=True, help="Only this learner; may be repeated.")
 @click.option("--dataset", "datasets", multiple=True, help="Only this dataset; may be repeated.")
 @click.option(
@@ -28,36 +27,19 @@ from flows.tables.text import line_width
     "--best", is_flag=True, help="Only the best configuration of each stream and learner."
 )
 @click.option(
-    "--group",
-    metavar="COLUMNS",
-    help="Average over runs that are equal in these columns (a list with commas).",
-)
-@click.option(
     "--diff",
     "other",
     metavar="SWEEP",
     help="Compare with another sweep; difference is its mean loss minus that of --sweep.",
 )
-@click.option(
-    "--columns", metavar="COLUMNS", help="Only these columns or parameters (a list with commas)."
-)
-@click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter.")
-@click.option("--descending", is_flag=True, help="With --sort: the largest first.")
+@click.option("--sort", metavar="COLUMN", help="Sort by this column or parameter, ascending.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
 @example("koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10")
 def results(
-    store: str,
-    name: str | None,
-    night: str | None,
-    columns: str | None,
-    group: str | None,
-    as_json: bool,
-    as_csv: bool,
-    arrow: Path | None,
-    **asked: Any,
+    store: str, name: str | None, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
@@ -75,22 +57,19 @@ def results(
     Conditions use the columns of single runs (--runs --json shows them all); the value none stands
     for a missing value. --diff joins the rows of two sweeps that are equal in both; the column
     changed shows datasets and parameters that differ. Runs of a running sweep are shown as they
-    finish. Nightly runs have results of their own (--night).
+    finish. Nightly runs have results of their own (--store STORE/nights/SWEEP).
     """
     from flows.tables.querying import Query, answer
-    from flows.tables.sweep_runs import night_of
-    from storage.nights import night_names
+    from storage.nights import night_names, night_path
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
         raise click.UsageError(
             "--json, --csv and --arrow write the same result in three formats; choose one"
         )
-    if name is not None and night is not None:
-        raise click.UsageError("--sweep and --night cannot be combined; choose one")
-    query = Query(sweep=night or name, columns=_names(columns), group=_names(group), **asked)
+    query = Query(sweep=name, **asked)
     root = existing_store(store)
-    answered = answer(night_of(root, night) if night else root, query)
+    answered = answer(root, query)
     if arrow:
         _write_arrow(answered.table, arrow)
     elif as_csv:
@@ -106,15 +85,10 @@ def results(
         else:
             remarks = [f"no run has finished in {root} yet"]
         if query.sweep is None and (nights := night_names(root)):
-            words = "; ".join(f"koco results --night {name}" for name in nights)
+            words = "; ".join(f"--store {night_path(root, name)}" for name in nights)
             remarks.append(f"nightly runs have results of their own: {words}")
         for words in remarks:
             click.echo(words, err=True)
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    """The names in an option that takes several with commas."""
-    return tuple(name.strip() for name in text.split(",")) if text is not None else ()
 
 
 def _write_csv(table: Any) -> None:

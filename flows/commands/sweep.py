@@ -39,12 +39,15 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @click.option(
     "--prefect/--no-prefect",
-    default=True,
-    help="Whether Prefect, if installed, records the sweep; KOCO_NO_PREFECT=1 turns it off too.",
+    default=None,
+    help=(
+        "Whether the sweep is a flow run of Prefect.  [default: if PREFECT_API_URL or koco serve"
+        " has a server; --prefect starts one otherwise]"
+    ),
 )
 @JSON
 @example("koco sweep ill-conditioned --store store")
-def sweep(request: SweepRequest, dry_run: bool, prefect: bool, as_json: bool) -> None:
+def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: bool) -> None:
     """Run the sweep in SPEC: a TOML file, or the name of a packaged sweep.
 
     Runs that are in the store are not repeated, so the same command continues a sweep that was

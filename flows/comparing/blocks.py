@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.comparing.counted import ALL, ERROR, FIRST_HALF, LOSS
-from flows.comparing.halves import Points, halves_of, points_of
+from flows.comparing.counted import ALL, ERROR, FIRST_HALF, LOSS, Points, halves_of, points_of
 from flows.scores.constant import CONSTANT, JUDGED, beats_constant
 from flows.scores.means import known_of, mean, means
 from flows.tables.data_seeds import DATA_SEED, data_seeds_together
+from flows.tables.decisions import STREAM
 from flows.tables.parameters import sort_key
-from flows.tables.rungs import STREAM
 from flows.tables.tables import dataset_text, grouped, lists_of, rows_of, stream_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS

@@ -26,7 +26,7 @@ from flows.comparing.shown import difference_words, html_of
 from flows.scores import statistics
 from flows.scores.means import exact_means, rounded
 from flows.scores.statistics import Friedman
-from flows.tables.rungs import has_rungs, without_rungs
+from flows.tables.decisions import has_rungs, without_rungs
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
@@ -67,8 +67,7 @@ class Comparison:
         `losses` and `ties` against the best learner; mean `difference` to it with an interval from
         `low` to `high`, over the blocks on which neither failed, `compared`; `p` of Wilcoxon's test
         against it, corrected by Holm over all pairs; `failed`, the blocks on which it failed;
-        `beats_constant`; `microseconds` a round, and whether it is on the `pareto` front of these
-        and the mean rank.
+        `beats_constant`; `microseconds` a round.
     pairs : pyarrow.Table
         A row for each pair, with Wilcoxon's p-value alone and corrected.
     blocks : pyarrow.Table

@@ -1,18 +1,19 @@
-"""Which runs of which sweeps are compared, and by what."""
+"""Which runs of which sweeps are compared, and by what: of whole streams, or of their halves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.scores.constant import CONSTANT, NOT_JUDGED
-from flows.tables.rungs import whole_runs
+from flows.tables.decisions import whole_runs
 from flows.tables.sweep_runs import of_sweep, runs_of, sweep_note
-from flows.tables.tables import STREAM_AND_CONFIGURATION, of_newest_code
+from flows.tables.tables import STREAM_AND_CONFIGURATION, lists_of, of_newest_code
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
-from storage.results import finished_runs
+from koco_stream.runs.schemas import half_of
+from storage.results import finished_runs, read_curves
 
 ALL, FIRST_HALF = "all", "first-half"
 SELECTIONS = (ALL, FIRST_HALF)
@@ -25,6 +26,8 @@ COLUMNS = (
     *("loss", "constant_mean_loss", "constant_error_rate", *MEASURES),
 )
 WITHOUT_PREDICTIONS = NOT_JUDGED - {CONSTANT}
+# cumulative loss, and mistakes if there are classes, by run_id and round
+Points = Mapping[tuple[str, int], Mapping[str, float | None]]
 
 
 def check_choices(select: str, metric: str | None) -> None:
@@ -86,3 +89,37 @@ def with_predictions(runs: pa.Table, learners: Sequence[str] | None = None) -> p
     names = pc.unique(runs.column("learner")).to_pylist() if learners is None else learners
     wanted = pa.array([name for name in names if name not in WITHOUT_PREDICTIONS], pa.string())
     return of_newest_code(runs.filter(pc.is_in(runs.column("learner"), wanted)))
+
+
+def points_of(store: AnyPath, rounds: Mapping[str, int]) -> Points:
+    """Totals of runs after the first half and after all rounds of their streams.
+
+    `rounds` has the number of rounds of each run's stream, by run_id. The keys are pairs of run_id
+    and round.
+    """
+    curves = read_curves(store, sorted(rounds))
+    wanted = {t for n in set(rounds.values()) for t in (half_of(n), n)}
+    curves = curves.filter(pc.is_in(curves.column("t"), pa.array(sorted(wanted), pa.int64())))
+    names = ("run_id", "t", "cumulative_loss", "mistakes")
+    return {
+        (run_id, t): {LOSS: loss, ERROR: mistakes}
+        for run_id, t, loss, mistakes in zip(*lists_of(curves, names), strict=True)
+    }
+
+
+def halves_of(
+    points: Points, run_id: str, n_rounds: int, metric: str, where: str
+) -> tuple[float | None, float | None]:
+    """Mean loss, or error rate, of a run on the first and second half of a stream of `n_rounds`.
+
+    They are None where the run did not come so far. Raises `WrongInput`, with the remedy, for a
+    stream without two rounds.
+    """
+    half = half_of(n_rounds)
+    if half == 0:
+        raise WrongInput(f"{where}: no run came to two rounds, so no half; take select={ALL!r}")
+    at_half, at_end = (points.get((run_id, t), {}).get(metric) for t in (half, n_rounds))
+    first = None if at_half is None else at_half / half
+    if at_half is None or at_end is None:
+        return first, None
+    return first, (at_end - at_half) / (n_rounds - half)

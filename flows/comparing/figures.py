@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ SUMMARY = pa.schema(
         *((name, pa.int64()) for name in ("wins", "losses", "ties")),
         *((name, pa.float64()) for name in ("difference", "low", "high", "p")),
         *(("compared", pa.int64()), ("failed", pa.int64()), ("beats_constant", pa.string())),
-        *(("microseconds", pa.float64()), ("pareto", pa.bool_())),
+        ("microseconds", pa.float64()),
     ]
 )
 PAIRS = pa.schema(
@@ -40,7 +41,8 @@ BLOCKS = pa.schema(
 
 def pairs_table(learners: Sequence[str], exact: Array, relative: bool, enough: bool) -> pa.Table:
     """The table `pairs` of exact means; without p-values if there are not enough blocks."""
-    counts, which = statistics.wins_losses_ties(rounded(exact)), statistics.pairs_of(len(learners))
+    counts = statistics.wins_losses_ties(rounded(exact))
+    which = list(combinations(range(len(learners)), 2))
     differences = [
         statistics.differences(exact[:, [one]], exact[:, other], relative)[:, 0]
         for one, other in which
@@ -88,8 +90,6 @@ def summary_table(
     against_best = {row["other"]: row["p"] for row in pairs.slice(0, len(learners) - 1).to_pylist()}
     compared = np.isfinite(scores + scores[:, [0]]).sum(axis=0)
     first = (scores == scores.min(axis=1, keepdims=True)).sum(axis=0)
-    times = [_time(blocks, one) for one in order]
-    front = _pareto(times, ranks.tolist())
     rows = [
         {
             "learner": name,
@@ -101,8 +101,7 @@ def summary_table(
             "compared": int(compared[k]) if k else None,
             "failed": sum(bool(block.failed[which]) for block in blocks),
             "beats_constant": _beaten(blocks, which, name),
-            "microseconds": times[k],
-            "pareto": k in front if times[k] is not None else None,
+            "microseconds": _time(blocks, which),
         }
         for k, (name, which) in enumerate(zip(learners, order, strict=True))
     ]
@@ -114,18 +113,6 @@ def _time(blocks: Sequence[Block], learner: int) -> float | None:
     known = [block.seconds[learner] for block in blocks]
     logs = [math.log(one) for one in known if one and 0.0 < one < math.inf]
     return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(known) else None
-
-
-def _pareto(times: Sequence[float | None], ranks: Sequence[float]) -> set[int]:
-    """Learners that no other one beats in time and mean rank, or in one if equal in the other."""
-    known = [
-        (time, rank, k) for k, (time, rank) in enumerate(zip(times, ranks, strict=True)) if time
-    ]
-    return {
-        k
-        for time, rank, k in known
-        if not any(t <= time and r <= rank and (t, r) != (time, rank) for t, r, _ in known)
-    }
 
 
 def _beaten(blocks: Sequence[Block], learner: int, name: str) -> str | None:

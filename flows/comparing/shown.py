@@ -23,7 +23,6 @@ HEADINGS = {
     "failed": "failed on",
     "beats_constant": "beats Constant on",
     "microseconds": "µs a round",
-    "pareto": "Pareto front",
 }
 
 
@@ -31,8 +30,6 @@ def summary_rows(summary: pa.Table) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the table `summary`, without columns that say nothing."""
     names, columns = [], []
     for name, values in zip(HEADINGS, lists_of(summary, list(HEADINGS)), strict=True):
-        if name == "pareto":
-            values = [value or None for value in values]
         nothing = 0 if name == "failed" else None
         if any(value != nothing for value in values):
             names.append(name)

@@ -1,4 +1,4 @@
-"""Removal of a dataset, a sweep, or a dataset's copies in the cache folder.
+"""Removal of a dataset or a sweep.
 
 Nothing is removed while a sweep runs on the store, or a nightly run of it.
 """
@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from flows.housekeeping.listing import files_of
 from flows.runtime.processes import locked
@@ -37,7 +36,7 @@ class Removal:
     store : StorePath
         The store.
     kind, name : str
-        What is removed: the dataset, sweep or cache of this name.
+        What is removed: the dataset or sweep of this name.
     files, n_bytes : int
         Files that go, and about how many bytes.
     runs, runs_kept : int
@@ -86,17 +85,6 @@ def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
 
     total = sum(sizes) + sum(copies)
     return Removal(root, "dataset", name, len(sizes) + len(copies), total, act)
-
-
-def cache_removal(store: str, name: str) -> Removal:
-    """The removal of a dataset's copies in the cache folder; they are made again when needed.
-
-    Raises `WrongInput` if the store has no dataset of that name.
-    """
-    root = existing_store(store)
-    manifest = load_manifest(root, name)
-    sizes = [path.stat().st_size for path in copies_of(manifest)]
-    return Removal(root, "cache", name, len(sizes), sum(sizes), partial(remove_copies, manifest))
 
 
 def sweep_removal(store: str, name: str) -> Removal:

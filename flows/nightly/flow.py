@@ -15,15 +15,13 @@ from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed, State
 
 from cluster.clusters import LOCAL
-from flows.nightly.claims import broken_claims
 from flows.nightly.night import Night, end_night, history_rows, lines_of, opened_night
 from flows.nightly.regression import FAILING, changes, result_of
 from flows.nightly.speeds import measure_speeds
 from flows.nightly.times import TRIES, Times
 from flows.prepare.flow import RETRIED, prepare_one
-from flows.runtime.artifacts import table_artifact
+from flows.runtime.artifacts import linked, table_artifact
 from flows.runtime.console import say
-from flows.runtime.pages import linked
 from flows.runtime.processes import end_with_server, locked
 from flows.sweeping.checks import all_runs, checked_sweep
 from flows.sweeping.file import Sweep, read_sweep
@@ -78,7 +76,7 @@ def compare(night: Night) -> None:
     )
     night.changes = [] if accepted is None else changes(accepted, numbers)
     night.speeds = measure_speeds(night.path, runs, numbers, history)
-    night.result = result_of(accepted is None, night.changes, night.speeds, night.broken)
+    night.result = result_of(accepted is None, night.changes, night.speeds)
     add_night(store, name, history_rows(night, numbers, accepted is None))
     if accepted is None or night.accepting:
         accept(store, name, night.name, numbers)
@@ -97,7 +95,6 @@ def nightly_flow(
     seconds: float | None = None,
     schedule: str | None = None,
     planned: str | None = None,
-    claims: str | None = None,
 ) -> State[Any]:
     """Recompute the sweep in `sweep_file` and compare it with the accepted nightly run in `store`.
 
@@ -114,8 +111,6 @@ def nightly_flow(
     planned : str or None
         Planned time in ISO format. The run of a schedule's planned time is done once, even if
         the flow is started for it several times.
-    claims : str or None
-        File of a benchmark's claims; one that does not hold counts as slower.
 
     Returns
     -------
@@ -140,7 +135,6 @@ def nightly_flow(
             seconds,
             schedule,
             planned_time(planned) if schedule else None,
-            broken_claims(claims) if claims else (),
         )
     )
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from flows.nightly.claims import broken_claims
 from flows.nightly.night import Night
 from flows.runtime.prefect_server import PrefectServer, configure_prefect
 from flows.sweeping.file import read_sweep
@@ -12,9 +11,7 @@ from koco_stream.io.paths import store_path
 from storage.store import check_store
 
 
-def launch_nightly(
-    request: SweepRequest, accepting: bool, claims: str | None = None
-) -> dict[str, Any]:
+def launch_nightly(request: SweepRequest, accepting: bool) -> dict[str, Any]:
     """Start a nightly run through its Prefect flow and wait for it.
 
     Wrong input is found before anything starts.
@@ -25,8 +22,6 @@ def launch_nightly(
         The sweep to recompute, its store, and the cluster.
     accepting : bool
         Whether to accept the new numbers and speeds, whatever the comparison finds.
-    claims : str or None
-        File of a benchmark's claims; one that does not hold counts as slower.
 
     Returns
     -------
@@ -37,7 +32,6 @@ def launch_nightly(
     sweep = read_sweep(request.sweep_file)
     check_store(request.store)
     request.start_of_cluster(0)
-    broken = broken_claims(claims) if claims else ()
     given = replace(request, store=str(store_path(request.store)))
     server = PrefectServer()
     server.start_for_one_flow()
@@ -46,10 +40,10 @@ def launch_nightly(
     from flows.sweeping.flow import flow_of
 
     server.wait()
-    night = Night(sweep, given, accepting, broken=broken)
+    night = Night(sweep, given, accepting)
     words = (given.sweep_file, given.store, given.cluster, given.workers, given.certificates)
     flow = flow_of(nightly_flow, lambda: run_night(night))
-    ended = flow(*words, given.insecure, accepting, claims=claims, return_state=True).result(
+    ended = flow(*words, given.insecure, accepting, return_state=True).result(
         raise_on_failure=False
     )
     server.wait_until_written(night.tasks)

@@ -137,8 +137,6 @@ class Night:
         Name of the schedule that the run belongs to.
     planned : datetime or None
         Time for which the schedule planned it.
-    broken : sequence of str
-        Claims of a benchmark that do not hold.
 
     Attributes
     ----------
@@ -166,11 +164,10 @@ class Night:
         seconds: float | None = None,
         schedule: str | None = None,
         planned: datetime | None = None,
-        broken: Sequence[str] = (),
     ) -> None:
         self.sweep, self.request, self.store = sweep, request, request.store
         self.accepting, self.seconds = accepting, seconds
-        self.schedule, self.planned, self.broken = schedule, planned, broken
+        self.schedule, self.planned = schedule, planned
         self.path, self.name = night_path(self.store, sweep.name), ""
         self.summary: dict[str, Any] = {}
         self.changes: list[Change] = []
@@ -240,10 +237,9 @@ def numbers_columns(
 def lines_of(night: Night, history: Sequence[dict[str, Any]]) -> list[str]:
     """Sentences for the user on what a nightly run found, and what to do about it.
 
-    They name changed numbers, broken claims, changed or unclear speeds, and differences of the
-    code.
+    They name changed numbers, changed or unclear speeds, and differences of the code.
     """
-    lines = [*(str(change) for change in night.changes), *night.broken]
+    lines = [str(change) for change in night.changes]
     lines += [str(speed) for speed in night.speeds if speed.verdict in (SLOWER, FASTER, UNCLEAR)]
     accepted = [row["code"] for row in history if row["accepted"] and row["night"] != night.name]
     if night.result == CHANGED and accepted:

@@ -206,15 +206,11 @@ def earlier_ratios(
     return [row["ratio"] for row in counted[-REMEMBERED:]]
 
 
-def result_of(
-    is_first: bool, found: Sequence[Change], speeds: Sequence[Speed], broken: Sequence[str] = ()
-) -> str:
-    """Overall result of a nightly run, from its changed numbers, its speeds, and what a benchmark
-    says of claims that do not hold.
-    """
+def result_of(is_first: bool, found: Sequence[Change], speeds: Sequence[Speed]) -> str:
+    """Overall result of a nightly run, from its changed numbers and its speeds."""
     if is_first:
         return FIRST
-    verdicts = {speed.verdict for speed in speeds} | ({SLOWER} if broken else set())
+    verdicts = {speed.verdict for speed in speeds}
     if any(change.what != "new" for change in found):
         verdicts.add(CHANGED)
     return next((one for one in (CHANGED, SLOWER, FASTER) if one in verdicts), SAME)

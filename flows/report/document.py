@@ -102,7 +102,9 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
         "file": note["file"],
         "published": [FIGURES[name](store, every_column) for name in published if runs.num_rows],
         "comparison": comparison_section(found) if found else None,
-        "foreign_note": FOREIGN if has_foreign(runs) else "",
+        "foreign_note": FOREIGN
+        if "foreign" in pc.unique(runs.column("numbers")).to_pylist()
+        else "",
         "best_columns": [*BEST, *metrics],
         "best": best,
         "fewer_plots": fewer_plots(streams, sections),
@@ -143,14 +145,6 @@ def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
     return found
 
 
-def manifest_of(stream: StreamResults, manifests: dict[str, Manifest]) -> Manifest | None:
-    """Manifest of a stream's dataset, or of the first of its data seeds that the store has.
-
-    Data seeds change neither the shape of the rows nor the rounds at which they change.
-    """
-    return next((manifests[one] for one in stream.identities if one in manifests), None)
-
-
 def sections_of(
     store: AnyPath,
     streams: list[StreamResults],
@@ -172,7 +166,8 @@ def sections_of(
     for stream, found in sections:
         if room <= 0:
             break
-        manifest = manifest_of(stream, manifests)
+        # of the first of its data seeds that the store has: they have the same shape of rows
+        manifest = next((manifests[one] for one in stream.identities if one in manifests), None)
         more = (
             metrics_over_windows(store, stream, manifest, styles),
             error_against_parameters(stream, styles),
@@ -204,11 +199,6 @@ def fewer_plots(
         ("no plots, only this table", [one.title for one in streams[len(sections) :]]),
     ]
     return [(words, titles) for words, titles in found if titles]
-
-
-def has_foreign(runs: pa.Table) -> bool:
-    """Whether any run is of a learner of another library."""
-    return bool(pc.any(pc.equal(runs.column("numbers"), "foreign")).as_py())
 
 
 def metrics_of(streams: Sequence[StreamResults]) -> list[str]:

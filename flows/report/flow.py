@@ -4,8 +4,7 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows.report.document import write_report
-from flows.runtime.artifacts import table_artifact
-from flows.runtime.pages import about_results, results_key
+from flows.runtime.artifacts import linked, table_artifact
 from flows.tables.tables import results_of
 
 write_again = task(write_report, name="report", cache_policy=NO_CACHE)
@@ -24,4 +23,5 @@ def report_flow(sweep: str, store: str) -> str:
 
 def results_artifact(store: str, sweep: str, report: str) -> None:
     """Add a table of a sweep's best configurations, with links, to the flow run's Prefect page."""
-    table_artifact(results_key(sweep), results_of(store, sweep), about_results(report, store))
+    about = f"Report: {linked(report)}\n\nStore: {linked(store)}"
+    table_artifact(f"results-{sweep}", results_of(store, sweep), about)

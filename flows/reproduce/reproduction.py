@@ -16,9 +16,9 @@ from flows.reproduce.benchmark import (
     blocks_of_part,
     comparison_of_part,
     kept_table,
+    part_figures,
     table_of,
 )
-from flows.reproduce.benchmark_figure import part_figures
 from flows.reproduce.outcome import Reproduction
 from flows.reproduce.targets import (
     QUICK_GENERATED,

@@ -4,10 +4,12 @@ Nothing happens without a flow run, or if Prefect's server does not answer.
 """
 
 import math
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import httpx
@@ -18,7 +20,18 @@ from prefect.artifacts import (
 )
 from prefect.context import FlowRunContext
 
-from flows.runtime.pages import PROGRESS_EVERY, SHOWN, key
+PROGRESS_EVERY = 10.0  # seconds between updates of a flow run's progress
+SHOWN = 50  # most rows of a table
+
+
+def key(name: str) -> str:
+    """Turn a name into a key that Prefect allows: lower-case letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def linked(path: str) -> str:
+    """A path as a link in Markdown."""
+    return f"[{path}]({path if '://' in path else f'file://{quote(path)}'})"
 
 
 def table_artifact(name: str, rows: Sequence[dict[str, Any]], about: str) -> None:

@@ -2,8 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from textwrap import TextWrapper
 from typing import TextIO
 
@@ -21,13 +19,9 @@ PLAIN_EVERY = 10.0  # seconds between lines in a log
 WIDTH = 100  # columns of a line
 
 
-_listeners: list[Callable[[str], None]] = []
-
-
 def say(message: str) -> None:
-    """Print a line on stderr, and pass it on to `heard_by`."""
+    """Print a line on stderr."""
     print(wrapped(message), file=sys.stderr, flush=True)
-    note(message)
 
 
 def wrapped(message: str, stream: TextIO | None = None) -> str:
@@ -49,22 +43,6 @@ def wrapped(message: str, stream: TextIO | None = None) -> str:
     first, *lines = message.split("\n")
     kept = [first] if not (stream or sys.stderr).isatty() else wrap.wrap(first) or [first]
     return "\n".join([*kept, *("\n".join(wrap.wrap(line)) for line in lines)])
-
-
-def note(message: str) -> None:
-    """Pass a line on to `heard_by` without printing it, where a terminal shows it otherwise."""
-    for listen in _listeners:
-        listen(message)
-
-
-@contextmanager
-def heard_by(listen: Callable[[str], None]) -> Iterator[None]:
-    """Context in which `listen` is called with each line, in the thread that says it."""
-    _listeners.append(listen)
-    try:
-        yield
-    finally:
-        _listeners.remove(listen)
 
 
 class BytesProgress(Progress):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import psutil
 
 from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
@@ -147,21 +146,6 @@ class PrefectServer:
             return httpx.get(f"{self.pages}/api/health", trust_env=False).status_code == 200
         except httpx.HTTPError:
             return False
-
-    def is_gone(self) -> bool:
-        """Whether the server that was started has ended, or somebody has stopped it (SIGSTOP)."""
-        if self.process is None:
-            return False
-        with suppress(psutil.NoSuchProcess):
-            stopped = psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
-            return stopped or self.process.poll() is not None
-        return True
-
-    def kill(self) -> None:
-        """End the server that was started at once."""
-        if self.process:
-            self.process.kill()
-            self.process.wait()
 
     @contextmanager
     def announced(self) -> Iterator[Path]:

@@ -6,7 +6,6 @@ rounded means (`flows.scores.means`), differences those of exact ones. Sources: 
 2006; Friedman 1937, 1940; Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -226,8 +225,3 @@ def _interval(resampled: Array, alpha: float) -> tuple[float | None, float | Non
         return None, None
     low, high = np.quantile(drawn, [alpha / 2.0, 1.0 - alpha / 2.0])
     return float(low), float(high)
-
-
-def pairs_of(k: int) -> list[tuple[int, int]]:
-    """All pairs of `k` learners."""
-    return list(itertools.combinations(range(k), 2))

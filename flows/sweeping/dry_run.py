@@ -13,8 +13,6 @@ from koco_stream.runs.planner import Plan, plan
 from koco_stream.runs.run import Kept, Run
 from koco_stream.streams.shard_cache import cache_limit
 
-UNCERTAIN = (0.75, 1.3)  # multiples of a dictionary's expected points, for a range of times
-CERTAIN = 1.2  # times whose range is smaller are given without it
 RESULT_BYTES = 700  # bytes of a run's results on disk
 RUN_WINDOWS_BYTES = 5000  # of a run's windows on disk, before the first
 WINDOW_BYTES = 20  # of a window on disk, without metrics
@@ -35,14 +33,6 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     batches = todo / max(len(missing), 1)
     sizes = with_growths(request.store, checked.sizes, missing)
     plans = staged_plans(checked, stages, sizes)
-    few, many = (
-        batches
-        * seconds_of(
-            staged_plans(checked, stages, {one: sizes[one].with_points(factor) for one in sizes})
-        )
-        for factor in UNCERTAIN
-    )
-    uncertain = {"computing seconds, from": round(few, 1), "computing seconds, to": round(many, 1)}
     largest = max((one.memory for one in plans), key=lambda terms: sum(terms.values()), default={})
     search = {"search": f"tpe: about this many runs; the next batch has {len(missing):,}"}
     return {
@@ -54,8 +44,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         **(search if checked.sweep.spaces and missing else {}),
         "orders": sorted({use.order_text for use in checked.sweep.datasets}),
         "passes": round(batches * sum(len(one.cohorts) for one in plans)),
-        "computing seconds on one core": round(batches * seconds_of(plans), 1),
-        **(uncertain if many > CERTAIN * few else {}),
+        "computing seconds on one core": round(batches * sum(one.seconds for one in plans), 1),
         "memory of a worker": largest,
         "memory of a worker in bytes": sum(largest.values()),
         "disk of the results in bytes": RESULT_BYTES * todo,
@@ -86,11 +75,6 @@ def staged_plans(
             for run in cohort.runs
         }
     return plans
-
-
-def seconds_of(plans: Sequence[Plan]) -> float:
-    """The computing seconds of plans."""
-    return sum(one.seconds for one in plans)
 
 
 def halving_note(checked: CheckedSweep, plans: Sequence[Plan]) -> dict[str, str]:

@@ -23,8 +23,7 @@ from flows.sweeping.learner_tables import (
 from flows.sweeping.search import Configuration, Search, Space, is_drawn
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.learners import metric_called
-from koco_stream.metrics import SEGMENT, check_name, is_of_file
+from koco_stream.metrics import SEGMENT, check_name
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.measured import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest
@@ -249,20 +248,13 @@ def _refuse_many_runs(
 
 
 def _measured(file: TomlFile, spec: SweepFile) -> Measured:
-    """What the sweep measures beside loss and error. Functions of files become references."""
-    names = []
+    """What the sweep measures beside loss and error."""
     for name in spec.metrics:
         with file.blaming("metrics"):
             check_name(name)
-            if is_of_file(name) and spec.window is None:
-                raise WrongInput(
-                    f"{name} is computed over windows; add window = 1000, or another number of"
-                    " rounds"
-                )
-            names.append(metric_called(name, file.path.parent) if is_of_file(name) else name)
-    if spec.window is not None and spec.window > SEGMENT and (names or spec.metrics):
+    if spec.window is not None and spec.window > SEGMENT and spec.metrics:
         raise WrongInput(f"{file.at('window')}: a window has at most {SEGMENT:,} rounds")
-    return Measured(tuple(sorted(set(names))), spec.window, spec.keep_predictions)
+    return Measured(tuple(sorted(set(spec.metrics))), spec.window, spec.keep_predictions)
 
 
 def _dataset_grids(file: TomlFile, number: int, table: DatasetTable) -> Grids:

@@ -7,16 +7,21 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from prefect import Flow, flow, task
+from prefect import Flow, Task, flow, task
 from prefect.cache_policies import NO_CACHE
+from prefect.states import State
 
 from flows.report.flow import results_artifact
 from flows.runtime.artifacts import ProgressArtifact
+from flows.runtime.engine import Start
 from flows.sweeping.checks import CheckedSweep, checked_sweep
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, run_sweep
 
-TASKS = {name: task(step, name=name, cache_policy=NO_CACHE) for name, step in PLAIN.items()}
+TASKS = {
+    name: task(step, name=name, task_run_name=name, cache_policy=NO_CACHE)
+    for name, step in PLAIN.items()
+}
 
 
 @flow(name="sweep", validate_parameters=False)
@@ -49,14 +54,28 @@ def sweep_flow(
     return run_in_flow(checked_sweep(request))
 
 
-def run_in_flow(checked: CheckedSweep) -> dict[str, Any]:
+def run_in_flow(
+    checked: CheckedSweep, start: Start | None = None, tasks: list[State[Any]] | None = None
+) -> dict[str, Any]:
     """Run a checked sweep within a flow run, which gets its tasks, progress and results.
 
-    Returns the summary described at `sweep_flow`.
+    `start` is the cluster, if it is already starting; the final states of the tasks are appended to
+    `tasks`. Returns the summary described at `sweep_flow`.
     """
     name = checked.sweep.name
     progress = ProgressArtifact(f"progress-{name}", f"Runs done of the sweep {name}")
-    summary = run_sweep(checked, TASKS, show=progress.show)
+
+    def steps(step: Task[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            ended = step(*args, return_state=True)
+            if tasks is not None:
+                tasks.append(ended)
+            return ended.result()
+
+        return run
+
+    of_tasks = {name: steps(step) for name, step in TASKS.items()}
+    summary = run_sweep(checked, of_tasks, start, progress.show)
     if summary["computed"]:
         results_artifact(checked.request.store, name, summary["report"])
     return summary

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from flows.runtime.console import note, say
+from flows.runtime.console import say
 from flows.runtime.processes import locked, start_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
@@ -245,11 +245,11 @@ class SweepProgress:
                 self._line()
 
     def _line(self) -> None:
-        """Say a line of progress. On a terminal, which shows the live line, it is not printed."""
+        """Say a line of progress, but on a terminal, which shows the live line."""
         self.last_line = time.monotonic()
         left = self._left() if self.status.done < self.status.runs else None
-        line = f"  {self._done()}" + ("" if left is None else f", {left:,.0f} s left")
-        (say if self.live.disable else note)(line)
+        if self.live.disable:
+            say(f"  {self._done()}" + ("" if left is None else f", {left:,.0f} s left"))
 
     def _update(self) -> None:
         """Show what is done."""

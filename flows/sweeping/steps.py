@@ -112,8 +112,8 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
         if progress.cohorts % MANY_FILES == 0:
             collect(request.store)
 
-    for reference in {file for run in checked.missing for file in run.files}:
-        send(request.store, reference.code)
+    for file in filter(None, {run.file for run in checked.missing}):
+        send(request.store, file.code)
     work = (request.store, name, checked.cohorts, receive)
     progress.plan(checked.cohorts, checked.sizes)
     with reports_to(engine.client, progress.hear):

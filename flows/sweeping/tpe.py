@@ -113,7 +113,11 @@ def suggested(
     def finished(point: Point, value: float) -> Any:
         relevant = sorted(space.relevant(point))
         return optuna.trial.create_trial(
-            params={name: _coded(space.draws[name], point[name]) for name in relevant},
+            params={
+                name: draw.choices.index(point[name]) if draw.kind == CHOICE else point[name]
+                for name in relevant
+                for draw in [space.draws[name]]
+            },
             distributions={name: distributions[name] for name in relevant},
             value=value,
         )
@@ -155,11 +159,6 @@ def _distribution(draw: Drawn) -> Any:
     if draw.kind == INTEGER:
         return distributions.IntDistribution(int(draw.low), int(draw.high))
     return distributions.FloatDistribution(draw.low, draw.high, log=draw.kind == LOG_UNIFORM)
-
-
-def _coded(draw: Drawn, value: Any) -> Any:
-    """A value as Optuna has it."""
-    return draw.choices.index(value) if draw.kind == CHOICE else value
 
 
 def _decoded(draw: Drawn, coded: Any) -> Any:

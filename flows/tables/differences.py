@@ -16,17 +16,6 @@ Values = Mapping[str, Hashable]
 COMPARED = ("params", "n_runs", "mean_loss_mean", "error_rate_mean", "seconds_mean")
 
 
-def differences(mine: Sequence[Row], others: Sequence[Row], by: Sequence[str]) -> list[Row]:
-    """Join two lists of averages by the columns `by`, with the difference of their mean losses.
-
-    Columns of the side that lacks a row are None.
-    """
-    return [
-        {name: (a or b)[name] for name in by} | _beside(a, b, by)
-        for a, b in _pairs(mine, others, lambda row: tuple(row[name] for name in by))
-    ]
-
-
 def differences_of_best(mine: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     """Join the best configurations of two sweeps by stream and learner.
 

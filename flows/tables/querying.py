@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.tables.differences import differences, differences_of_best, differences_of_configurations
+from flows.tables.decisions import whole_runs
+from flows.tables.differences import differences_of_best, differences_of_configurations
 from flows.tables.filters import found
-from flows.tables.rungs import whole_runs
 from flows.tables.sweep_runs import of_sweep, runs_of, sweep_note
 from flows.tables.tables import (
     BEST,
     SUMMARY,
     best_of,
     best_table,
-    groups_of,
     not_better,
     rows_of,
     summary_of,
@@ -44,16 +43,10 @@ class Query:
         Single runs instead of averages over a configuration's runs.
     best : bool
         Only the best configuration of each stream and learner.
-    group : sequence of str
-        Average over runs that are equal in these columns.
     other : str or None
         A second sweep to compare with.
-    columns : sequence of str
-        Only these columns, or parameters; all columns if there are none.
     sort : str or None
         The column, or parameter, by which rows are sorted, the smallest first.
-    descending : bool
-        The largest first.
     limit : int or None
         At most so many rows.
     """
@@ -64,11 +57,8 @@ class Query:
     conditions: Sequence[str] = ()
     single: bool = False
     best: bool = False
-    group: Sequence[str] = ()
     other: str | None = None
-    columns: Sequence[str] = ()
     sort: str | None = None
-    descending: bool = False
     limit: int | None = None
 
 
@@ -96,8 +86,8 @@ class Answer(NamedTuple):
 def answer(store: StorePath, query: Query) -> Answer:
     """Answer a query with a table.
 
-    Its remarks name the learners whose best configuration does not beat `Constant`; single runs,
-    groups and differences have none.
+    Its remarks name the learners whose best configuration does not beat `Constant`; single runs
+    and differences have none.
 
     Raises
     ------
@@ -110,54 +100,46 @@ def answer(store: StorePath, query: Query) -> Answer:
     runs = found(runs, query.learners, query.datasets, query.conditions)
     table, columns, remarks = _answered(store, query, runs)
     if query.sort is not None and table.num_rows:
-        table = with_columns(table, [query.sort])
-        order = "descending" if query.descending else "ascending"
         # missing values come last, and rows that are equal keep their order
-        table = table.take(pc.sort_indices(table, [(query.sort, order)]))
+        by = with_column(table, query.sort)
+        table = table.take(pc.sort_indices(by, [(query.sort, "ascending")]))
     more = 0 if query.limit is None else max(table.num_rows - query.limit, 0)
     table = table.slice(0, table.num_rows - more)
-    if query.columns:
-        table, columns = with_columns(table, query.columns), query.columns
     configurations = runs.select(["learner", "params"]).group_by(["learner", "params"])
     return Answer(table.select(columns), remarks, more, configurations.aggregate([]))
 
 
-def with_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """A table that has the columns `names`, some of which may be parameters in its `params`.
+def with_column(table: pa.Table, name: str) -> pa.Table:
+    """A table that has the column `name`, which may be a parameter in its `params`.
 
     Raises `WrongInput` for a name that is neither.
     """
-    missing = [name for name in names if name not in table.column_names]
-    if not missing:
+    if name in table.column_names:
         return table
     texts = table.column("params").to_pylist() if "params" in table.column_names else []
     params = [json.loads(text) if text else {} for text in texts]
     known = list(dict.fromkeys(name for one in params for name in one))
-    for name in missing:
-        if name not in known:
-            there = [*table.column_names, *known]
-            raise WrongInput(f"the table has no column {name!r}{nearest(name, there)}")
-        values = [one.get(name) for one in params]
-        kinds = {type(value) for value in values if value is not None}
-        if kinds == {int, float}:
-            values = [None if value is None else float(value) for value in values]
-        elif len(kinds) > 1 or kinds & {list, dict}:  # a column has one type
-            values = [value if value is None else json_text(value) for value in values]
-        table = table.append_column(name, pa.array(values))
-    return table
+    if name not in known:
+        there = [*table.column_names, *known]
+        raise WrongInput(f"the table has no column {name!r}{nearest(name, there)}")
+    values = [one.get(name) for one in params]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    elif len(kinds) > 1 or kinds & {list, dict}:  # a column has one type
+        values = [value if value is None else json_text(value) for value in values]
+    return table.append_column(name, pa.array(values))
 
 
 def _check(query: Query) -> None:
     """Raise `WrongInput` for options that exclude each other."""
-    if query.single + query.best + bool(query.group) > 1:
-        raise WrongInput("--runs, --best and --group cannot be combined; choose one")
+    if query.single and query.best:
+        raise WrongInput("--runs and --best cannot be combined; choose one")
     if query.other is not None and (query.single or query.sweep is None):
         raise WrongInput(
             "--diff compares averages of two sweeps; give both --sweep NAME and --diff OTHER, and"
             " leave out --runs"
         )
-    if query.descending and query.sort is None:
-        raise WrongInput("--descending needs --sort COLUMN; add it")
 
 
 def _runs_of_both(store: StorePath, query: Query) -> pa.Table:
@@ -181,12 +163,16 @@ def _answered(
     if query.other is not None:
         notes = (sweep_note(store, name) for name in (str(query.sweep), query.other))
         mine, others = (of_sweep(runs, {**note, "datasets": {}}) for note in notes)
-        table = _as_table(_side_by_side(query, mine, others))
+        joined = (
+            differences_of_best(best_of(mine), best_of(others))
+            if query.best
+            else differences_of_configurations(summary_of(mine), summary_of(others))
+        )
+        table = _as_table(joined)
         return table, table.column_names, []
-    if query.group:
-        table = _as_table(groups_of(runs, query.group))
-        return table, table.column_names, []
-    whole = _without_rungs(store, query, runs) if query.best else runs
+    # to the ends of their streams, unless the query asks for a length
+    by_rounds = any(condition.startswith("max_rows") for condition in query.conditions)
+    whole = whole_runs(store, query.sweep, runs) if query.best and not by_rounds else runs
     summary = summary_table(whole)
     shown, columns = (best_table(summary), BEST) if query.best else (summary, SUMMARY)
     left = runs.num_rows - whole.num_rows
@@ -198,24 +184,6 @@ def _answered(
     ]
     said = [*rungs * (left > 0), *ended, *not_better(summary)]
     return _as_table(rows_of(shown), columns), columns, said
-
-
-def _without_rungs(store: StorePath, query: Query, runs: pa.Table) -> pa.Table:
-    """The runs to the ends of their streams, unless the query asks for a length."""
-    if any(condition.startswith("max_rows") for condition in query.conditions):
-        return runs
-    return whole_runs(store, query.sweep, runs)
-
-
-def _side_by_side(query: Query, mine: pa.Table, others: pa.Table) -> list[dict[str, Any]]:
-    """The averages of two sweeps' runs, joined."""
-    if query.group:
-        return differences(
-            groups_of(mine, query.group), groups_of(others, query.group), query.group
-        )
-    if query.best:
-        return differences_of_best(best_of(mine), best_of(others))
-    return differences_of_configurations(summary_of(mine), summary_of(others))
 
 
 def _as_table(rows: Iterable[dict[str, Any]], columns: Sequence[str] = SUMMARY) -> pa.Table:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.io.paths import AnyPath, store_path
 from storage.nights import night_names, night_path
 from storage.notes import read_note
 from storage.results import read_runs
@@ -21,17 +21,6 @@ def sweep_names(store: AnyPath) -> list[str]:
     return [note.name.removesuffix(".json") for note in notes]
 
 
-def night_of(store: AnyPath, sweep: str) -> StorePath:
-    """Path of the store of a sweep's latest nightly run. Raises `WrongInput` if there is none."""
-    there = night_names(store)
-    if sweep not in there:
-        raise WrongInput(
-            f"{store} has no nightly run of a sweep {sweep!r}"
-            + (nearest(sweep, there) if there else "; start one with koco nightly")
-        )
-    return night_path(store, sweep)
-
-
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
     """What the store has recorded of a sweep: its file, its run_ids and its figures.
 
@@ -43,8 +32,8 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
         there = sweep_names(store)
         if name in night_names(store):
             raise WrongInput(
-                f"{store} has no sweep {name!r}, only a nightly run of it: koco results --night"
-                f" {name}"
+                f"{store} has no sweep {name!r}, only a nightly run of it: --store"
+                f" {night_path(store, name)}"
             )
         raise WrongInput(f"{store} has no sweep {name!r}" + (nearest(name, there) if there else ""))
     return read_note(note)

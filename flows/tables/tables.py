@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from flows.scores.constant import JUDGED, beats_constant, not_better_words
 from flows.scores.means import with_means
 from flows.tables.sweep_runs import runs_of
-from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
@@ -43,10 +42,8 @@ STREAM_AND_CONFIGURATION = (
     "learner_code",
     "params",
 )
-AVERAGES = SUMMARY[SUMMARY.index("n_runs") : SUMMARY.index("beats_constant")]
 JUDGED_MEANS = tuple(f"{name}_mean" for name in JUDGED)
 RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
-MEASURES = ("mean_loss", "error_rate", "seconds", "regret", "rounds_per_second")
 BEST = (*SUMMARY, "sketch_size")
 BEST_OF = (*STREAM, "learner")
 
@@ -209,23 +206,6 @@ def averages(runs: pa.Table, by: Sequence[str]) -> pa.Table:
     # Of `Constant`, one of some runs alone would be the average of other streams.
     found = with_means(found, names, JUDGED[:2], {*JUDGED[2:], *metrics})
     return found.rename_columns({"mean_loss_count": "n_runs"})
-
-
-def groups_of(runs: pa.Table, by: Sequence[str]) -> list[dict[str, Any]]:
-    """`averages` as a list of rows, sorted by the columns `by`.
-
-    Raises `WrongInput` for an unknown column, or for one of the averaged measures.
-    """
-    for name in by:
-        if name not in runs.column_names:
-            raise WrongInput(f"runs have no column {name!r}{nearest(name, runs.column_names)}")
-        if name in MEASURES:
-            raise WrongInput(
-                f"{name} is averaged, so runs cannot be grouped by it; group by columns of the"
-                " stream or of the configuration"
-            )
-    found = averages(runs, by).sort_by([(name, "ascending") for name in by])
-    return list(rows_of(found.select([*by, *AVERAGES, *metric_means(found)])))
 
 
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:

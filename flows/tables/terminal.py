@@ -34,11 +34,9 @@ def in_terminal(answer: Answer, query: Query, width: int) -> tuple[str, list[str
     """The answer to a query as a table in lines of at most `width` characters, and remarks on it.
 
     Of the parameters it shows those that vary among the runs that meet the query's filters.
-    Without `query.columns`, empty columns are left out, and those that are the same in all rows.
+    Empty columns are left out, and those that are the same in all rows.
     """
-    names, remarks = list(query.columns), list[str]()
-    if not names:
-        names, remarks = _telling_columns(answer.table, query)
+    names, remarks = _telling_columns(answer.table, query)
     table = answer.table.select(names)
     if any(name in PARAMS for name in names):
         texts, constant = _params_in_words(answer.configurations)
@@ -53,7 +51,7 @@ def in_terminal(answer: Answer, query: Query, width: int) -> tuple[str, list[str
     if answer.more:
         remarks = [f"{answer.more:,} more rows (--limit {query.limit})", *remarks]
     if layout.left_out:
-        remarks.append(f"no room for {', '.join(layout.left_out)}; --columns chooses columns")
+        remarks.append(f"no room for {', '.join(layout.left_out)}")
     remarks = [_folded(words, width) for words in (*remarks, *answer.remarks)]
     return layout.text, remarks
 
@@ -65,14 +63,14 @@ def _telling_columns(table: pa.Table, query: Query) -> tuple[list[str], list[str
         return names, []
     if query.other is not None:
         names.sort(key=lambda name: name.startswith(LEAST))  # last, where there may be no room
-    if query.best and not query.group:
+    if query.best:
         names = [name for name in names if name != "sketch_size"]  # it is among the parameters
     kept, same = [], []
     for name in names:
         values = pc.unique(table.column(name)).to_pylist()
         if values == [None] or (name == "dataset_hash" and _one_each(table)):
             continue
-        if name in SAME and len(values) == 1 and name not in query.group:
+        if name in SAME and len(values) == 1:
             if values[0] not in USUAL:
                 same.append(f"{name}={values[0]}")
             continue
@@ -82,8 +80,6 @@ def _telling_columns(table: pa.Table, query: Query) -> tuple[list[str], list[str
 
 def _one_each(table: pa.Table) -> bool:
     """Whether each dataset's rows have the same content."""
-    if "dataset" not in table.column_names:
-        return False
     pairs = table.group_by(["dataset", "dataset_hash"]).aggregate([])
     return pc.count_distinct(pairs.column("dataset")).as_py() == pairs.num_rows
 

@@ -10,7 +10,6 @@ from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, sav
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
-from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners.base import why_diverged
 from koco_stream.learners.files import fetch
@@ -188,12 +187,12 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
 
 
 def fetch_files(store: str, cohort: Cohort) -> None:
-    """Take the files of the cohort's learners and metrics from the store.
+    """Take the files of the cohort's learners from the store.
 
     Raises `LearnerChanged` if they are not what the runs were planned with.
     """
-    for reference in {file for run in cohort.runs for file in run.files}:
-        fetch(store, *reference)
+    for file in filter(None, {run.file for run in cohort.runs}):
+        fetch(store, *file)
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
@@ -385,8 +384,7 @@ def count(
 def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds: int) -> None:
     """Measure a block's rounds, and keep their predictions, if the run asks for it.
 
-    The prediction of a run over all classes is the class with the largest score. A user's metric
-    that raises an exception ends the run as failed.
+    The prediction of a run over all classes is the class with the largest score.
     """
     if run_state.predictions.size:
         first = int(run_state.totals[0]) - rounds
@@ -396,7 +394,4 @@ def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds
             found = np.array(labels.classes)[predictions[:, :rounds].argmax(0)]
         run_state.predictions[first : first + rounds] = found
     if run_state.measurement is not None:
-        try:
-            run_state.measurement.add(predictions, labels.learnt, labels.numbers, rounds)
-        except WrongInput as error:
-            run_state.fail(error)
+        run_state.measurement.add(predictions, labels.learnt, labels.numbers, rounds)

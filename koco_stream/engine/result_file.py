@@ -5,7 +5,6 @@ It has one row per run, with the run's loss curve nested in the row.
 
 import socket
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import canonical_json, finite
+from koco_stream.io.files import canonical_json
 from koco_stream.io.fingerprint import processor
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
@@ -81,19 +80,12 @@ def measured_columns(run_states: list[RunState]) -> dict[str, list[Any]]:
     found = [one.measurement.values() if one.measurement else {} for one in run_states]
     return {
         **{name: [values.get(name) for values in found] for name in METRICS},
-        "own_metrics": [own_metrics(values) for values in found],
         "window": [one.run.measured.window for one in run_states],
         "kept_predictions": [
             kept_predictions(one) if one.run.measured.keep_predictions else None
             for one in run_states
         ],
     }
-
-
-def own_metrics(values: Mapping[str, float | None]) -> str | None:
-    """The values of users' functions as JSON, by `file.py:function`; None without any."""
-    own = {shown_name(name): value for name, value in values.items() if ":" in name}
-    return canonical_json(finite(own)) if own else None
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
@@ -117,23 +109,10 @@ def windows_table(run_state: RunState) -> pa.Table:
     if run_state.measurement is None:
         return schema(WINDOWS).empty_table()
     found = run_state.measurement.windows()
-    n = found["first"].size
-    own = {name: column for name, column in found.items() if ":" in name}
-    columns: dict[str, Any] = {
-        "run_id": [run_state.run.run_id] * n,
-        **found,
-        "own_metrics": [
-            own_metrics({name: _or_none(column[w]) for name, column in own.items()})
-            for w in range(n)
-        ],
-    }
+    columns: dict[str, Any] = {"run_id": [run_state.run.run_id] * found["first"].size, **found}
     # NaN is written as null
     arrays = [pa.array(columns[c.name], c.type, from_pandas=True) for c in WINDOWS]
     return pa.Table.from_arrays(arrays, schema=schema(WINDOWS))
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def predictions_table(run_state: RunState) -> pa.Table:

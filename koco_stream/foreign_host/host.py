@@ -1,9 +1,9 @@
-"""The process of a foreign learner: `python -m koco_stream.foreign_host.host PROGRESS`.
+"""The process of a foreign learner: `python -m koco_stream.foreign_host.host PROGRESS CONNECTION`.
 
-It reads frames from its standard input and answers each by a frame on its standard output. The
-first has the learner to make, the others blocks of rows. PROGRESS is the number of an open file of
-8 bytes, in which the current round is kept for the process that started this one: it can say where
-the learner was when it was killed.
+It answers each message of a connection. The first has the learner to make, the others blocks of
+rows. PROGRESS is the number of an open file of 8 bytes, in which the current round is kept for the
+process that started this one: it can say where the learner was when it was killed. CONNECTION is
+the number of the connection to it.
 """
 
 import math
@@ -16,15 +16,23 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
+from multiprocessing.connection import Connection
 from pathlib import Path
 from time import perf_counter
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from koco_stream.foreign_host.frames import frame, next_frame
-from koco_stream.foreign_host.model import Model, Row
+from koco_stream.foreign_host.frames import receive, send
+from koco_stream.foreign_host.models import (
+    Model,
+    RiverModel,
+    Row,
+    ScikitLearnModel,
+    VowpalWabbitModel,
+)
 from koco_stream.foreign_host.target import (
     RIVER,
     SEED_LIMIT,
@@ -98,23 +106,15 @@ class Hosted:
 
 
 def model_of(target: str, arguments: dict[str, Any], seed: int, n_features: int) -> Model:
-    """Make the learner that a target names. Each kind imports only what it needs."""
+    """Make the learner that a target names."""
     kind, seed = kind_of(target), seed % SEED_LIMIT
     random.seed(seed)
     np.random.seed(seed)
     if kind == VOWPAL_WABBIT:
-        from koco_stream.foreign_host.vowpal_wabbit_model import VowpalWabbitModel
-
         return VowpalWabbitModel(str(arguments.get("options", "")), seed)
     seeded = seed_argument(target)
     learner = class_of(target)(**({seeded: seed} if seeded else {}) | arguments)
-    if kind == RIVER:
-        from koco_stream.foreign_host.river_model import RiverModel
-
-        return RiverModel(learner)
-    from koco_stream.foreign_host.scikit_learn_model import ScikitLearnModel
-
-    return ScikitLearnModel(learner, n_features)
+    return RiverModel(learner) if kind == RIVER else ScikitLearnModel(learner, n_features)
 
 
 def in_words(error: BaseException) -> str:
@@ -127,10 +127,11 @@ def in_words(error: BaseException) -> str:
     return f"{text} ({places[-1].filename}, line {places[-1].lineno})"
 
 
-def serve(requests: BinaryIO, answers: BinaryIO, progress: Array) -> None:
-    """Answer every request, until there are no more."""
+def serve(connection: Connection, progress: Array) -> None:
+    """Answer every request; `EOFError` when there are no more."""
     hosted: Hosted | None = None
-    while (request := next_frame(requests)) is not None:
+    while True:
+        request = receive(connection)
         begun, found = perf_counter(), np.zeros(0)
         answer: dict[str, Any] = {"seconds": 0.0}
         try:
@@ -141,12 +142,10 @@ def serve(requests: BinaryIO, answers: BinaryIO, progress: Array) -> None:
                 answer["seconds"] = perf_counter() - begun
         except (Exception, SystemExit) as error:  # a learner may raise anything
             answer["error"] = in_words(error)
-        for piece in frame(answer, found):
-            answers.write(piece)
-        answers.flush()
+        send(connection, answer, [found])
 
 
-def end_with(requests: BinaryIO) -> None:
+def end_with(connection: Connection) -> None:
     """End this process, and those that it started, when the one that asks is gone.
 
     A thread waits for that, since the learner may be busy.
@@ -154,7 +153,7 @@ def end_with(requests: BinaryIO) -> None:
 
     def watch() -> None:
         closed = select.poll()
-        closed.register(requests.fileno(), 0)  # that the other end is closed is always told
+        closed.register(connection.fileno(), 0)  # that the other end is closed is always told
         closed.poll()
         if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)
@@ -164,18 +163,13 @@ def end_with(requests: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve the process that started this one.
-
-    The learner's own output goes where errors go, so that none of it is taken for an answer.
-    """
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
+    """Serve the process that started this one."""
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     progress = np.frombuffer(mmap.mmap(int(sys.argv[1]), 8), np.int64)
-    end_with(requests)
-    serve(requests, answers, progress)
+    connection = Connection(int(sys.argv[2]))
+    end_with(connection)
+    with suppress(EOFError):
+        serve(connection, progress)
 
 
 if __name__ == "__main__":

@@ -53,16 +53,14 @@ def write_arrays(handle: BinaryIO, header: dict[str, Any], arrays: dict[str, Arr
     digest = hashlib.sha256()
     # An array that is not contiguous is copied when its turn comes: all copies might not fit
     # the memory.
-    raw = (_bytes(a) for a in arrays.values() if a.size)
-    for piece in chain((MAGIC, len(text).to_bytes(8, "little"), text), raw):
+    flat = (np.ascontiguousarray(a).reshape(-1) for a in arrays.values() if a.size)
+    pieces: chain[Any] = chain(
+        (MAGIC, len(text).to_bytes(8, "little"), text), (a.view(np.uint8).data for a in flat)
+    )
+    for piece in pieces:
         digest.update(piece)
         handle.write(piece)
     handle.write(digest.digest())
-
-
-def _bytes(array: Array) -> Any:
-    """The bytes of an array in C order."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def read_header(data: Bytes) -> tuple[dict[str, Any], int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.learners.base import Learner
 from koco_stream.learners.constant import Constant
-from koco_stream.learners.foreign import ForeignLearner, foreign_learner
+from koco_stream.learners.foreign.learner import ForeignLearner, foreign_learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.kernel.b_kons import BKONS
 from koco_stream.learners.kernel.con_kons import CONKONS
@@ -37,8 +37,6 @@ from koco_stream.learners.references import (
     class_of,
     foreign_target,
     is_reference,
-    metric_called,
-    metric_function,
     reference_to,
     run_name,
     shown_name,
@@ -87,8 +85,6 @@ __all__ = [
     "learner_called",
     "learner_named",
     "load",
-    "metric_called",
-    "metric_function",
     "run_name",
     "shown_name",
 ]

@@ -9,7 +9,6 @@ new runs, and no process runs other code than was asked for.
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -130,37 +129,6 @@ def class_of(text: str) -> type:
         classes = [name for name, value in vars(module).items() if isinstance(value, type)]
         raise WrongInput(f"{place} has no class {class_name!r}{nearest(class_name, classes)}")
     return found
-
-
-def metric_called(name: str, folder: Path) -> str:
-    """The reference of the metric that a sweep file in `folder` calls `file.py:function`.
-
-    The file's code is read and copied to the cache folder. Raises `WrongInput` if there is no such
-    file or function.
-    """
-    place, _, function = name.partition(":")
-    path = folder / Path(place).expanduser()
-    reference = str(Reference(f"{path.name}:{function}", kept_copy(path)))
-    metric_function(reference)
-    return reference
-
-
-@cache
-def metric_function(text: str) -> Callable[..., Any]:
-    """The function that the reference of a metric names, `file.py:function@hash`.
-
-    Raises `WrongInput` if it is not there or its file cannot be imported, and `LearnerChanged` if
-    the file's hash differs.
-    """
-    reference = Reference.of(text)
-    place, _, name = reference.name.partition(":")
-    module = imported(place, reference.code)
-    found = getattr(module, name, None)
-    if not callable(found):
-        functions = [each for each, value in vars(module).items() if callable(value)]
-        raise WrongInput(f"{place} has no function {name!r}{nearest(name, functions)}")
-    called: Callable[..., Any] = found
-    return called
 
 
 def foreign_target(text: str) -> tuple[str, str, str]:

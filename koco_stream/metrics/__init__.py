@@ -1,6 +1,6 @@
 """Metrics of a run's predictions: what there is, and how they are computed in one pass."""
 
-from koco_stream.metrics.declared import METRICS, WINDOWED, Metric, check_name, is_of_file, possible
+from koco_stream.metrics.declared import METRICS, WINDOWED, Metric, check_name, possible
 from koco_stream.metrics.measurement import SEGMENT, Measurement, Metered, measurement_bytes
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Metered",
     "Metric",
     "check_name",
-    "is_of_file",
     "measurement_bytes",
     "possible",
 ]

@@ -71,18 +71,10 @@ ALWAYS = ("mean_loss", "error_rate")
 WINDOWED = (*ALWAYS, *METRICS)
 
 
-def is_of_file(name: str) -> bool:
-    """Whether a metric's name is that of a user's function, `file.py:function`."""
-    return ":" in name
-
-
 def check_name(name: str) -> None:
     """Raise `WrongInput`, with the nearest name, if there is no such metric."""
-    if name not in METRICS and not is_of_file(name):
-        raise WrongInput(
-            f"no metric is called {name!r}{nearest(name, list(METRICS))}. A metric in a file is"
-            " named 'file.py:function'"
-        )
+    if name not in METRICS:
+        raise WrongInput(f"no metric is called {name!r}{nearest(name, list(METRICS))}")
 
 
 def possible(names: Sequence[str], task: str, n_classes: int) -> tuple[str, ...]:
@@ -90,6 +82,5 @@ def possible(names: Sequence[str], task: str, n_classes: int) -> tuple[str, ...]
     return tuple(
         name
         for name in names
-        if is_of_file(name)
-        or (METRICS[name].task == task and not (METRICS[name].of_two and n_classes > 2))
+        if METRICS[name].task == task and not (METRICS[name].of_two and n_classes > 2)
     )

@@ -1,13 +1,12 @@
 """The metrics of one run, computed while it runs, with memory that is known before."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
-from koco_stream.metrics.declared import NUMBERS, WINDOWED, is_of_file
+from koco_stream.metrics.declared import NUMBERS, WINDOWED
 from koco_stream.metrics.ranking import COUNTS, auc_of_segment, auc_of_window, keep_scores
 from koco_stream.metrics.sums import (
     MANY,
@@ -23,7 +22,6 @@ from koco_stream.metrics.sums import (
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept
-Function = Callable[[Array, Array], float]
 
 
 class Metered(NamedTuple):
@@ -32,7 +30,7 @@ class Metered(NamedTuple):
     Parameters
     ----------
     names : tuple of str
-        Metrics, and references of users' functions.
+        Metrics.
     loss : int
         The code of the run's loss.
     task : str
@@ -58,11 +56,6 @@ class Metered(NamedTuple):
         return REAL if self.task == NUMBERS else MANY if self.classes else TWO
 
     @property
-    def functions(self) -> list[str]:
-        """The users' functions among the names."""
-        return [name for name in self.names if is_of_file(name)]
-
-    @property
     def n_windows(self) -> int:
         """The number of windows in the stream."""
         return -(-self.n_rounds // self.window) if self.window else 0
@@ -72,20 +65,13 @@ class Metered(NamedTuple):
         window = self.window or 1
         return max(segment // window, 1) * window if "auc" in self.names else 0
 
-    @property
-    def called_rounds(self) -> int:
-        """The rounds whose scores users' functions are given; 0 without any."""
-        return min(self.n_rounds, self.window or 1) if self.functions else 0
-
 
 def measurement_bytes(metered: Metered) -> int:
     """The bytes of a measurement's arrays."""
     n_classes = max(len(metered.classes), 2)
     scores = COUNTS + min(metered.segment_rounds(), metered.n_rounds)
-    called = metered.called_rounds * (max(len(metered.classes), 1) + 1)
-    windows = metered.n_windows * (len(WINDOWED) + len(metered.functions))
-    totals = 2 * (n_classes * n_classes + SIZE + 1 + len(metered.functions))
-    return 8 * (scores + called + windows + totals)
+    windows = metered.n_windows * len(WINDOWED)
+    return 8 * (scores + windows + 2 * (n_classes * n_classes + SIZE + 1))
 
 
 class Measurement:
@@ -97,21 +83,13 @@ class Measurement:
     ----------
     metered : Metered
         What is measured.
-    functions : mapping of str to callable
-        The users' functions, by their references. Each is given the labels (n,) and the scores
-        (n,), or (n, K) if each class has one, of a window.
     segment : int
         The most rounds whose scores are kept.
     """
 
-    def __init__(
-        self,
-        metered: Metered,
-        functions: Mapping[str, Function] | None = None,
-        segment: int = SEGMENT,
-    ) -> None:
-        self.metered, self._functions = metered, dict(functions or {})
-        n_classes, called = max(len(metered.classes), 2), metered.called_rounds
+    def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
+        self.metered = metered
+        n_classes = max(len(metered.classes), 2)
         self._segment = metered.segment_rounds(segment)
         self._arrays = {
             "sums": np.zeros(SIZE),
@@ -120,15 +98,10 @@ class Measurement:
             "total_confusion": np.zeros((n_classes, n_classes), np.int64),
             "ranked": np.zeros(min(self._segment, metered.n_rounds)),
             "counts": np.zeros(COUNTS, np.int64),
-            "scores": np.zeros((max(len(metered.classes), 1), called)),
-            "labels": np.zeros(called),
-            # of each function and, first, of the AUC: the weighted sum of its values, the weights
-            "means": np.zeros((1 + len(metered.functions), 2)),
-            "windows": np.full(
-                (metered.n_windows, len(WINDOWED) + len(metered.functions)), math.nan
-            ),
+            # of the AUC: the weighted sum of its values, the weights
+            "mean": np.zeros(2),
+            "windows": np.full((metered.n_windows, len(WINDOWED)), math.nan),
         }
-        self._classes = np.array(metered.classes)
         self._with_log_loss = "log_loss" in metered.names
 
     @property
@@ -158,13 +131,14 @@ class Measurement:
         done : int
             How many rounds count.
         """
-        first, metered = 0, self.metered
+        first = 0
         of_rows = np.zeros(0, np.int64) if numbers is None else numbers
-        if metered.functions or self._segment:
+        if self._segment:
+            ranked = self._ranked
             while first < done:  # Python has something to do where a window or a segment ends
                 rounds = self.rounds
                 last = min(done, first + self._left(rounds))
-                self._keep(predictions, learnt, numbers, first, last, rounds)
+                keep_scores(predictions[0], learnt[0], first, last, *ranked)
                 self._add(
                     predictions[:, first:last], learnt[:, first:last], of_rows[first:last], rounds
                 )
@@ -190,29 +164,8 @@ class Measurement:
             a["confusion"],
             a["total_sums"],
             a["total_confusion"],
-            a["windows"][:, : len(WINDOWED)],
+            a["windows"],
         )
-
-    def _keep(
-        self,
-        predictions: Array,
-        learnt: Array,
-        numbers: Array | None,
-        first: int,
-        last: int,
-        rounds: int,
-    ) -> None:
-        """Keep the scores of rounds that the AUC and users' functions need at a window's end."""
-        a = self._arrays
-        if self._segment:
-            keep_scores(predictions[0], learnt[0], first, last, a["ranked"], a["counts"])
-        if a["labels"].size:
-            at = rounds % a["labels"].size
-            to = slice(at, at + last - first)
-            a["scores"][:, to] = predictions[:, first:last]
-            a["labels"][to] = (
-                learnt[0, first:last] if numbers is None else self._classes[numbers[first:last]]
-            )
 
     def _left(self, rounds: int) -> int:
         """The rounds until a window or a segment ends."""
@@ -222,65 +175,39 @@ class Measurement:
     def _end(self, rounds: int, is_last: bool = False) -> None:
         """End the window and the segment that end after so many rounds; at last both end."""
         window, segment = self.metered.window, self._segment
-        if window and (rounds % window == 0) != is_last:
-            self._end_window(rounds, (rounds - 1) % window + 1)
+        if segment and window and (rounds % window == 0) != is_last:
+            row = self._arrays["windows"][(rounds - 1) // window]
+            row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
         if segment and (rounds % segment == 0) != is_last:
             n, found = (rounds - 1) % segment + 1, auc_of_segment(*self._ranked)
             if not math.isnan(found):
-                self._arrays["means"][0] += (n * found, n)
+                self._arrays["mean"] += (n * found, n)
 
     @property
     def _ranked(self) -> tuple[Array, Array]:
         return self._arrays["ranked"], self._arrays["counts"]
-
-    def _end_window(self, rounds: int, n: int) -> None:
-        """Fill in what Python computes of the window of n rounds that ends after `rounds`."""
-        metered, a = self.metered, self._arrays
-        row = a["windows"][(rounds - 1) // (metered.window or 1)]
-        if self._segment:
-            row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
-        for i, name in enumerate(metered.functions):
-            value = self._called(name, a["labels"][:n], a["scores"][:, :n])
-            row[len(WINDOWED) + i] = value
-            a["means"][1 + i] += (n * value, n)
-
-    def _called(self, name: str, labels: Array, scores: Array) -> float:
-        """What a user's function gives for copies of a window's labels and scores."""
-        shown = name.partition("@")[0]
-        of_one = scores[0] if self.metered.kind != MANY else scores.T
-        try:
-            found: Any = self._functions[name](labels.copy(), of_one.copy())
-        except Exception as error:
-            raise WrongInput(
-                f"the metric {shown} raised {type(error).__name__}: {error}"
-            ) from error
-        try:
-            return float(found)
-        except (TypeError, ValueError):
-            raise WrongInput(f"the metric {shown} gave {found!r}, which is not a number") from None
 
     def finish(self) -> None:
         """End the last window and segment. No more rounds can be added."""
         a, rounds, window = self._arrays, self.rounds, self.metered.window
         sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
         if window and rounds % window:
-            row = a["windows"][rounds // window, : len(WINDOWED)]
+            row = a["windows"][rounds // window]
             end_window(self.metered.kind, *sums, row)
         merge(*sums)
         if rounds:
             self._end(rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
-        """The metrics over all rounds of a finished run, by name; None where one is not defined.
-
-        A user's function has the mean over windows, weighted by their rounds.
-        """
+        """The metrics over all rounds of a finished run, by name; None where one is not defined."""
         a, row = self._arrays, np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
         found = dict(zip(WINDOWED, row.tolist(), strict=True))
-        for name, (total, weight) in zip(["auc", *self.metered.functions], a["means"], strict=True):
-            found[name] = total / weight if weight else math.nan
-        return {name: _or_none(found.get(name, math.nan)) for name in self.metered.names}
+        total, weight = a["mean"].tolist()
+        found["auc"] = total / weight if weight else math.nan
+        return {
+            name: None if math.isnan(found[name]) else found[name] for name in self.metered.names
+        }
 
     def windows(self) -> dict[str, Array]:
         """The windows of a finished run: `first` and `last` round (from 1), and each metric (w,).
@@ -294,10 +221,6 @@ class Measurement:
         wanted = {"mean_loss", "error_rate", *self.metered.names}
         columns = {
             name: table[:, k] if name in wanted else np.full(n, math.nan)
-            for k, name in enumerate((*WINDOWED, *self.metered.functions))
+            for k, name in enumerate(WINDOWED)
         }
         return {"first": first, "last": np.minimum(first + window - 1, rounds), **columns}
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -8,7 +8,7 @@ a few rows just before the sweep or on earlier runs.
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
@@ -87,11 +87,6 @@ class DataSize:
         sampling = run.learner_class.sampling(run.params)
         growth = None if sampling is None else self.growths.get((sampling, rounds))
         return StreamSize(rounds, d, self.n_values / max(self.n_rows, 1), growth)
-
-    def with_points(self, factor: float) -> "DataSize":
-        """The same size where dictionaries grow to this multiple of the points."""
-        growths = {key: growth.scaled(factor) for key, growth in self.growths.items()}
-        return replace(self, growths=growths)
 
 
 class RunCost(NamedTuple):

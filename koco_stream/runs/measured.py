@@ -13,8 +13,7 @@ class Measured:
     Parameters
     ----------
     metrics : tuple of str
-        Names of `koco_stream.metrics.METRICS`, and references of functions (`file.py:function@…`),
-        sorted.
+        Names of `koco_stream.metrics.METRICS`, sorted.
     window : int, optional
         The rounds of a window over which all of them are measured too.
     keep_predictions : bool

@@ -22,9 +22,8 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
-from koco_stream.runs.kept_states import States, to_keep
 from koco_stream.runs.run import Cohort, Run
-from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.runs.rungs import NO_RUNGS, Rungs, States, to_keep
 from koco_stream.streams.stream import Stream
 
 # The minimum duration of a cohort in seconds, if there is enough work. It keeps the overhead of

@@ -9,14 +9,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, text_hash
-from koco_stream.learners import (
-    AnyLearner,
-    Public,
-    Reference,
-    learner_named,
-    metric_function,
-    shown_name,
-)
+from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
 from koco_stream.losses import LOSSES
 from koco_stream.metrics import Measurement, Metered
 from koco_stream.runs.measured import NOTHING_MORE, Measured
@@ -84,10 +77,10 @@ class Run:
         return self.learner_class.adds_intercept(self.params)
 
     @property
-    def files(self) -> list[Reference]:
-        """The references of its learner and metrics that are files of a user."""
-        named = [Reference.of(name) for name in (self.learner, *self.measured.metrics)]
-        return [reference for reference in named if reference.of_file]
+    def file(self) -> Reference | None:
+        """The reference of its learner, if that is a file of a user."""
+        reference = Reference.of(self.learner)
+        return reference if reference.of_file else None
 
     def metered(self, seen: "Seen") -> Metered:
         """What a measurement of the run is to compute."""
@@ -208,9 +201,7 @@ class RunState:
         started = RunState(run, params, [], np.zeros((points.size, 3)))
         width, count = seen.n_features + run.adds_intercept, run.stream.n_states(len(seen.classes))
         if run.measured.metrics or run.measured.window:
-            metered = run.metered(seen)
-            functions = {name: metric_function(name) for name in metered.functions}
-            started.measurement = Measurement(metered, functions)
+            started.measurement = Measurement(run.metered(seen))
         if run.measured.keep_predictions:
             started.predictions = np.full(seen.n_rounds, np.nan)
         try:

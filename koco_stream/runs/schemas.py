@@ -119,11 +119,6 @@ RUNS: tuple[Column, ...] = (
         "error_rate", pa.float64(), "progressive error: mistakes over rounds; null for real targets"
     ),
     *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
-    Column(
-        "own_metrics",
-        pa.string(),
-        "metrics of users' files as JSON, from name to the mean over windows; null without any",
-    ),
     Column("window", pa.int64(), "rounds of the windows in `windows`; null without any", "rounds"),
     Column(
         "kept_predictions",
@@ -182,7 +177,6 @@ WINDOWS: tuple[Column, ...] = (
     Column("mean_loss", pa.float64(), "mean loss of the rounds of the window"),
     Column("error_rate", pa.float64(), "mistakes over rounds; null for real targets"),
     *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
-    Column("own_metrics", pa.string(), "metrics of users' files as JSON; null without any"),
 )
 
 PREDICTIONS: tuple[Column, ...] = (

@@ -288,7 +288,9 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
             f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of size"
             f" {n + 1}"
         )
-    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or _decreases(csr.indptr):
+    # compared one by one: differences might not fit their type
+    decreases = (csr.indptr[1:] < csr.indptr[:-1]).any()
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or decreases:
         raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
     if d > MOST_FEATURES:
         raise WrongInput(
@@ -310,8 +312,3 @@ def _from_sparse(X: Any) -> tuple[Rows, bool]:
     csr.sum_duplicates()
     csr.eliminate_zeros()
     return sparse_rows(csr.indptr, csr.indices, csr.data, d), False
-
-
-def _decreases(indptr: Array) -> bool:
-    """Whether some number is less than the one before it. Differences might not fit their type."""
-    return bool((indptr[1:] < indptr[:-1]).any())

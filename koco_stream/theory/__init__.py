@@ -9,22 +9,3 @@ of g_t g_tᵀ in A_t, σ the losses' curvature (`koco_stream.losses`), L a bound
 clip. The bound of the ICML paper assumes a kernel with k(x, x) ≤ 1. All bounds are for a w with
 |f_w(x_t)| ≤ C on all rows. Matrices are stored densely, for n of a few thousand.
 """
-
-from koco_stream.theory.bounds import (
-    effective_dimension,
-    son_theorem_2,
-    son_theorem_3,
-    spectrum,
-    theorem_1_curved,
-)
-from koco_stream.theory.hindsight import Hindsight, best_in_hindsight
-
-__all__ = [
-    "Hindsight",
-    "best_in_hindsight",
-    "effective_dimension",
-    "son_theorem_2",
-    "son_theorem_3",
-    "spectrum",
-    "theorem_1_curved",
-]

@@ -12,10 +12,9 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunks, Cover, rows_of
-from storage.preparing.columns import bounds, means
 from storage.preparing.shards import BLOCK
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms
-from storage.sources.source import ParallelMap, Piece
+from storage.sources.source import ParallelMap
 
 
 def with_facts(
@@ -43,12 +42,7 @@ def with_facts(
         return replace(transformation, exponent=exponent, root=math.sqrt(mean))
     if transformation.scale not in BY_FEATURE:
         return transformation
-    facts = (
-        standard_facts(transformation, covers, parallel_map)
-        if transformation.scale == "standard"
-        else range_facts(transformation, covers, parallel_map, n_rows)
-    )
-    np.save(file, facts)
+    np.save(file, range_facts(transformation, covers, parallel_map, n_rows))
     found = replace(transformation, facts=file)
     low, high = transformation.shape.label_min, transformation.shape.label_max
     if found.scales_labels and low < high and found.label_range == (0.0, 0.0):
@@ -83,26 +77,6 @@ def range_facts(
     return facts
 
 
-def standard_facts(
-    transformation: Transformation, covers: Sequence[Cover], parallel_map: ParallelMap
-) -> Array:
-    """Exponent of 2, mean and standard deviation of each feature, (3, d + 1).
-
-    The last column is the target's. Mean and deviation are those of the values divided by 2 to the
-    power of the exponent; the deviation of a constant is exactly 0.
-    """
-    matrix = partial(_with_target, transformation)
-    over = bounds(parallel_map, covers, matrix)
-    mean = means(parallel_map, covers, matrix, over)
-    variance = means(parallel_map, covers, matrix, over, around=mean)
-    return np.stack([over.exponent, mean, np.sqrt(np.where(over.low < over.high, variance, 0.0))])
-
-
-def _with_target(transformation: Transformation, rows: Piece) -> Array:
-    rows = transformation.laid_out(rows)
-    return np.column_stack([rows.values.reshape(rows.n_rows, -1), rows.labels])
-
-
 def features_in(
     transformation: Transformation, cover: Cover
 ) -> tuple[Array, Array, Array, Array | int]:
@@ -113,7 +87,7 @@ def features_in(
     """
     rows = transformation.laid_out(rows_of(cover))
     if transformation.kept == "dense":
-        matrix = _with_target(transformation, rows_of(cover))
+        matrix = np.column_stack([rows.values.reshape(rows.n_rows, -1), rows.labels])
         return np.arange(matrix.shape[1]), matrix.min(axis=0), matrix.max(axis=0), rows.n_rows
     order = np.argsort(rows.indices, kind="stable")
     features, values = rows.indices[order], rows.values[order]

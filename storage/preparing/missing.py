@@ -1,8 +1,8 @@
-"""Missing values, which are NaN in the chunks: filled in with a statistic of the known values."""
+"""Missing values, which are NaN in the chunks: filled in with the mean of the known values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,9 @@ import scipy.sparse
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
-from storage.preparing.columns import bounds, means, medians
+from storage.preparing.shards import BLOCK
 from storage.preparing.transform import without_zeros
-from storage.sources.source import ParallelMap, Piece, Source, dense_piece
+from storage.sources.source import ParallelMap, Piece, Source
 
 
 @dataclass(frozen=True)
@@ -28,40 +28,27 @@ class Columns:
         """The columns of these rows; features that a row lacks are 0 there."""
         if self.layout == "dense":
             return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
-        return as_matrix(rows, self.d)[:, self.features].toarray()
+        whole = scipy.sparse.csr_array(
+            (rows.values, rows.indices, rows.indptr), (rows.n_rows, self.d)
+        )
+        return whole[:, self.features].toarray()
 
 
 @dataclass(frozen=True)
 class Filling:
-    """What is filled in: `values` (k,) for the k features of `columns` that have missing values.
-
-    With `indicator`, a feature is added for each, which is 1 where the value was missing.
-    """
+    """What is filled in: `values` (k,) for the k features of `columns` that have missing values."""
 
     columns: Columns
     values: Array
-    indicator: bool
 
     def __call__(self, rows: Piece) -> Piece:
         """Rows with their missing values filled in."""
-        features, d = self.columns.features, self.columns.d
-        of_feature = np.zeros(d)
-        of_feature[features] = self.values
-        missing = np.isnan(rows.values)
-        if self.columns.layout == "dense":
-            matrix = np.where(missing, np.tile(of_feature, rows.n_rows), rows.values).reshape(-1, d)
-            marks = missing.reshape(-1, d)[:, features]
-            return dense_piece(
-                rows.labels, np.hstack([matrix, marks]) if self.indicator else matrix
-            )
-        marks = np.isnan(self.columns(rows))
-        values = np.where(missing, of_feature[rows.indices], rows.values)
-        rows = replace(rows, values=values)
-        if self.indicator:
-            both = scipy.sparse.hstack([as_matrix(rows, d), marks.astype(np.float64)], format="csr")
-            both.sort_indices()
-            rows = Piece(rows.labels, both.indptr, both.indices.astype(np.int32), both.data)
-        return without_zeros(rows)
+        of_feature = np.zeros(self.columns.d)
+        of_feature[self.columns.features] = self.values
+        dense = self.columns.layout == "dense"
+        known = np.tile(of_feature, rows.n_rows) if dense else of_feature[rows.indices]
+        values = np.where(np.isnan(rows.values), known, rows.values)
+        return without_zeros(replace(rows, values=values))
 
 
 def without_missing(
@@ -105,15 +92,8 @@ def without_missing(
         f"{name} ({n:,} by {value!r})"
         for name, n, value in zip(names, n_missing[features], values.tolist(), strict=True)
     )
-    what = "median" if source.missing == "median" else "mean"
-    done = [*source.done, f"missing values filled in with the {what} of the feature: {by_feature}"]
-    filling = Filling(columns, values, source.missing == "indicator")
-    if filling.indicator:
-        done.append("a feature for each of these, which is 1 where the value was missing")
-        marks = [f"{name} is missing" for name in names] if source.feature_names else []
-        source = replace(
-            source, n_features=d + len(names), feature_names=[*source.feature_names, *marks]
-        )
+    done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
+    filling = Filling(columns, values)
     tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
     filled = []
     for old, new in zip(chunks.chunks, parallel_map(partial(_fill, filling), tasks), strict=True):
@@ -129,17 +109,41 @@ def _statistics(
     covers: Sequence[Cover],
     parallel_map: ParallelMap,
 ) -> Array:
-    over = bounds(parallel_map, covers, columns)
-    for name, n_known in zip(names, over.n_known, strict=True):
+    """The means of the columns, whose rows are read twice: for their size, and for their sums.
+
+    Values are divided by a power of 2, so that no sum overflows. Each range of rows begins at a
+    multiple of `BLOCK`, so that blocks are summed, and their sums added, in the same order for any
+    division.
+    """
+    found = parallel_map(partial(_known_in, columns), covers)
+    counts, largest = zip(*found, strict=True)
+    known, exponent = sum(counts), np.frexp(reduce(np.maximum, largest))[1]
+    for name, n_known in zip(names, known, strict=True):
         if not n_known:
             n_rows = sum(rows_of(cover).n_rows for cover in covers)
             raise WrongInput(
                 f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
                 f" which missing values are filled in; leave it out with --drop {name}"
             )
-    if source.missing == "median":
-        return medians(parallel_map, covers, columns, over.n_known)
-    return np.ldexp(means(parallel_map, covers, columns, over), over.exponent)
+    total = np.zeros(known.size)
+    for sums in parallel_map(partial(_block_sums, columns, exponent), covers):
+        total = reduce(np.add, sums, total)
+    return np.ldexp(total / known, exponent)
+
+
+def _known_in(columns: Columns, cover: Cover) -> tuple[Array, Array]:
+    """Number of known values of each column in some rows, and the largest of their sizes."""
+    sizes = np.abs(columns(rows_of(cover)))
+    known = ~np.isnan(sizes)
+    return known.sum(axis=0), np.where(known, sizes, 0.0).max(axis=0, initial=0.0)
+
+
+def _block_sums(columns: Columns, exponent: Array, cover: Cover) -> Array:
+    """Sums of the known values of each column in each block of rows, divided by 2^exponent."""
+    values = np.ldexp(columns(rows_of(cover)), -exponent)
+    return np.add.reduceat(
+        np.where(np.isnan(values), 0.0, values), np.arange(0, len(values), BLOCK)
+    )
 
 
 def _missing_in(d: int, path: str) -> Array:
@@ -152,8 +156,3 @@ def _missing_in(d: int, path: str) -> Array:
 def _fill(filling: Filling, task: tuple[Chunk, Path]) -> Chunk:
     chunk, path = task
     return store_rows(filling(read_rows(chunk.path)), path, chunk.n_bytes)
-
-
-def as_matrix(rows: Piece, d: int) -> scipy.sparse.csr_array:
-    """Sparse rows as a matrix (n, d)."""
-    return scipy.sparse.csr_array((rows.values, rows.indices, rows.indptr), (rows.n_rows, d))

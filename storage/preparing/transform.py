@@ -14,8 +14,8 @@ from koco_stream.types import Array
 from storage.sources.source import Piece, dense_piece, refuse_first
 
 LAYOUTS = ("dense", "sparse")
-SCALES = ("none", "minmax", "standard", "unit-rows", "unit-mean-square", "tf-idf")
-BY_FEATURE = ("minmax", "standard", "tf-idf")  # scales with statistics of each feature
+SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
+BY_FEATURE = ("minmax", "tf-idf")  # scales with statistics of each feature
 BY_ROW = ("none", "unit-rows")  # scales without statistics of other rows
 MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign
 MOST_DENSE_VALUES = 500_000_000
@@ -43,11 +43,6 @@ def check_choices(
                 f"--layout {layout} is not one of {', '.join(LAYOUTS)}",
             ),
             (scale == "tf-idf" and kept == "dense", ONLY_COUNTS),
-            (
-                scale == "standard" and kept == "sparse",
-                "--scale standard moves the zeros of sparse rows; add --layout dense, or use"
-                " --scale unit-mean-square",
-            ),
             (
                 bits is not None and not 1 <= bits <= MOST_BITS,
                 f"--hash-bits {bits}: give 1 to {MOST_BITS}; features are hashed to 2^bits",
@@ -92,11 +87,11 @@ class Transformation:
     """Transformation of every row of a source with this shape.
 
     `layout` None keeps that of the source, and `bits` None does not hash; for "regression", minmax
-    and standard also scale the labels. What a scale needs to know of the source is computed from
-    the first `scale_rows` rows, or from all if it is None, and added by `with_facts`: `root` is the
-    root mean square norm of rows multiplied by 2^-exponent, and `facts` an array file (3, d + 1) of
-    the features and the target, with `range_facts` or `standard_facts`, memory-mapped because it
-    may be large. Raises `WrongInput` for options that do not fit the source.
+    also scales the labels. What a scale needs to know of the source is computed from the first
+    `scale_rows` rows, or from all if it is None, and added by `with_facts`: `root` is the root mean
+    square norm of rows multiplied by 2^-exponent, and `facts` an array file (3, d + 1) of the
+    features and the target, with `range_facts`, memory-mapped because it may be large. Raises
+    `WrongInput` for options that do not fit the source.
     """
 
     shape: Shape
@@ -164,7 +159,7 @@ class Transformation:
     @property
     def scales_labels(self) -> bool:
         """Whether the labels are scaled as the features are."""
-        return self.scale in ("minmax", "standard") and self.task == "regression"
+        return self.scale == "minmax" and self.task == "regression"
 
     @property
     def label_range(self) -> tuple[float, float]:
@@ -207,16 +202,11 @@ class Transformation:
         """Descriptions of the applied transformations, for the manifest."""
         divisor = self.root * 2.0 ** min(self.exponent, 1023)
         over = "the file" if self.scale_rows is None else f"the first {self.scale_rows} rows"
-        zero = "0 if constant"
         all_said = [
             (self.kept != self.shape.layout, f"rows kept {self.kept}"),
             (
                 self.scale == "minmax",
-                f"each feature to [0, 1] over {over}: (value - min)/(max - min), {zero}",
-            ),
-            (
-                self.scale == "standard",
-                f"each feature standardized over {over}: (value - mean)/deviation, {zero}",
+                f"each feature to [0, 1] over {over}: (value - min)/(max - min), 0 if constant",
             ),
             (self.scales_labels, self._said_of_target() if self.scales_labels else ""),
             (
@@ -239,27 +229,13 @@ class Transformation:
         return [words for was_done, words in all_said if was_done]
 
     def _said_of_target(self) -> str:
-        first, second, third = (
-            _mapped(self.facts)[:, -1].tolist() if self.facts else (0.0, 0.0, 0.0)
-        )
-        if self.scale == "minmax":
-            return f"the target to [0, 1]: (y - {first!r})/{second - first!r}"
-        mean, deviation = np.ldexp([second, third], int(first)).tolist()
-        return f"the target standardized: (y - {mean!r})/{deviation!r}"
+        low, high, _ = _mapped(self.facts)[:, -1].tolist() if self.facts else (0.0, 0.0, 0.0)
+        return f"the target to [0, 1]: (y - {low!r})/{high - low!r}"
 
     def _scaled_labels(self, labels: Array) -> Array:
         if not self.scales_labels or self.facts is None:
             return labels
-        return self._scaled(labels, _mapped(self.facts)[:, -1])
-
-    def _scaled(self, values: Array, facts: Array) -> Array:
-        """Apply minmax or standard to values, whose features have these `facts`."""
-        if self.scale == "minmax":
-            low, high, _ = facts
-            return to_unit(values, low, high)
-        exponent, mean, deviation = facts
-        quotient = np.ldexp(values, -exponent.astype(np.int32)) - mean
-        return np.where(deviation > 0.0, quotient / np.where(deviation > 0.0, deviation, 1.0), 0.0)
+        return to_unit(labels, *_mapped(self.facts)[:2, -1])
 
     def _by_facts(self, rows: Piece, facts: Array) -> Piece:
         """Apply a scale with statistics of each feature."""
@@ -267,9 +243,9 @@ class Transformation:
             idf = np.log((1 + (self.scale_rows or self.shape.n_rows)) / (1 + facts[2, :-1])) + 1
             return _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
         values = (
-            self._scaled(rows.values.reshape(rows.n_rows, -1), facts[:, :-1]).reshape(-1)
+            to_unit(rows.values.reshape(rows.n_rows, -1), *facts[:2, :-1]).reshape(-1)
             if self.kept == "dense"
-            else self._scaled(rows.values, facts[:, rows.indices])
+            else to_unit(rows.values, *facts[:2, rows.indices])
         )
         return without_zeros(replace(rows, labels=self._scaled_labels(rows.labels), values=values))
 

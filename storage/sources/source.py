@@ -17,7 +17,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 
-MISSING_CHOICES = ("mean", "median", "indicator", "drop")
+MISSING_CHOICES = ("mean", "drop")
 UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from cluster import kept_jobs
+from cluster import jobs
 from cluster.clusters import cluster_named, patience_of
 from cluster.site import read_site, shipped
 from flows.cli import koco
@@ -249,4 +249,4 @@ def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):
     ],
 )
 def test_listing__of_each_queue_is_understood(listing, numbers):
-    assert kept_jobs.job_numbers(listing) == numbers
+    assert jobs.job_numbers(listing) == numbers

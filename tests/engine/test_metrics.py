@@ -2,7 +2,6 @@
 the learner give, for any block, after any cut, and for one class or all.
 """
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -88,7 +87,7 @@ def test_tables__are_what_the_learner_s_predictions_give(store, name):
         assert {name: row[name] for name in wanted.values()} == wanted.values()
         absent = METRICS.keys() - set(wanted.values())
         assert {row[name] for name in absent} == {None}
-        assert (row["window"], row["own_metrics"]) == (40, None)
+        assert row["window"] == 40
         mine = windows.filter(windows["run_id"].to_numpy() == run.run_id).to_pydict()
         assert mine["first"] == list(range(1, 300, 40))
         assert mine["last"] == [*range(40, 300, 40), 300]
@@ -128,27 +127,3 @@ def test_nothing_asked_for__changes_no_identity_and_writes_no_table(store):
     rows, windows, kept = results(store, cohort)
     assert windows.num_rows == kept.num_rows == 0
     assert {row[name] for row in rows for name in METRICS} == {None}
-
-
-def test_users_metric_that_fails__fails_its_run_and_no_other(store, monkeypatch):
-    def mine(y, score):
-        if y.size < 40:
-            raise KeyError("the last window")
-        return score.mean()
-
-    monkeypatch.setattr("koco_stream.runs.run.metric_function", lambda name: mine)
-    monkeypatch.setattr("koco_stream.engine.cohort.fetch", lambda *_: None)
-    cohort = cohort_on(store, [("OjaSON", {}, 1), ("OGD", {}, 1)], name="two")
-    whole = Measured(("file.py:mine@1",), 50)
-    short = Measured(("file.py:mine@1",), 299)
-    runs = [replace(cohort.runs[0], measured=whole), replace(cohort.runs[1], measured=short)]
-    cohort = replace(cohort, runs=tuple(runs))
-    run_cohort(str(store), "try", cohort)
-    rows, windows, _ = results(store, cohort)
-    good, bad = (next(r for r in rows if r["run_id"] == run.run_id) for run in runs)
-    assert (good["status"], bad["status"]) == ("ok", "failed")
-    assert "the metric file.py:mine raised KeyError: 'the last window'" in bad["error"]
-    assert set(json.loads(good["own_metrics"])) == {"file.py:mine"}
-    assert set(windows["run_id"].to_pylist()) == {good["run_id"]}
-    of_windows = [json.loads(text)["file.py:mine"] for text in windows["own_metrics"].to_pylist()]
-    assert np.isclose(np.mean(of_windows), json.loads(good["own_metrics"])["file.py:mine"])

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import numpy as np
 
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.streams.inputs import as_rows
 
 CLASSES = "tests.helpers.foreign_classes"

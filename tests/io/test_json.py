@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koco_stream.engine.result_file import own_metrics
 from koco_stream.io.files import canonical_json, finite, json_text
 from tests.helpers.in_process import strict
 from tests.helpers.project import ROOT
@@ -30,9 +29,6 @@ def test_numbers_that_are_not_finite__are_null_wherever_they_stand():
     given = {"a": nan, "b": [inf, (1.5, -inf)], "c": datetime(2026, 1, 1, tzinfo=UTC)}
     found = {"a": None, "b": [None, [1.5, None]], "c": "2026-01-01 00:00:00+00:00"}
     assert strict(json_text(given)) == found
-    assert (
-        own_metrics({"f.py:x": inf, "f.py:y": nan, "auc": inf}) == '{"f.py:x":null,"f.py:y":null}'
-    )
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json(given["b"])
 

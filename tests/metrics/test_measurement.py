@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 from sklearn import metrics as peer
 
-from koco_stream.errors import WrongInput
 from koco_stream.losses import LOSSES, loss_value
 from koco_stream.metrics import METRICS, Measurement, Metered, measurement_bytes, possible
 
@@ -48,10 +47,10 @@ def metered(names, task, n, window=None, classes=()):
     return Metered(names, LOSSES["logistic"] if task == CLASSES else 0, task, n, window, classes)
 
 
-def measured(what, data, cuts=(), functions=None, segment=2**20):
+def measured(what, data, cuts=(), segment=2**20):
     """The finished measurement of rows that came in blocks that end at `cuts`."""
     learnt, scores, numbers = data
-    found = Measurement(what, functions, segment)
+    found = Measurement(what, segment)
     ends = [*sorted(cuts), scores.shape[1]]
     for lo, hi in zip([0, *ends], ends, strict=False):
         of_rows = None if numbers is None else numbers[lo:hi]
@@ -183,50 +182,7 @@ def test_auc_of_many_rounds__is_the_mean_over_segments():
     assert math.isclose(found.values()["auc"], (90 * sum(aucs) + 10 * last) / 1000)
 
 
-def test_users_function__is_given_each_window_and_its_value_is_weighted():
-    data, seen = of_two(5, 25), []
-
-    def share(y, score):
-        seen.append((y.tolist(), score.tolist()))
-        return (y * score > 0.0).mean()
-
-    what = metered(("file.py:share@1",), CLASSES, 25, 10)
-    found = measured(what, data, (3, 12, 20), {"file.py:share@1": share})
-    assert [y for y, _ in seen] == [data[0][0, k : k + 10].tolist() for k in (0, 10, 20)]
-    assert [s for _, s in seen] == [data[1][0, k : k + 10].tolist() for k in (0, 10, 20)]
-    assert math.isclose(found.values()["file.py:share@1"], (data[0] * data[1] > 0.0).mean())
-
-
-@pytest.mark.parametrize(
-    ("function", "said"),
-    [
-        (lambda y, score: 1 / 0, "metric file.py:mine raised ZeroDivisionError"),
-        (lambda y, score: "high", "metric file.py:mine gave 'high', which is not a number"),
-        (lambda y, score: None, "gave None, which is not a number"),
-    ],
-)
-def test_users_function__that_fails_is_named(function, said):
-    what = metered(("file.py:mine@1",), CLASSES, 25, 10)
-    with pytest.raises(WrongInput, match=said):
-        measured(what, of_two(5, 25), functions={"file.py:mine@1": function})
-
-
-def test_users_function__of_all_classes_has_a_row_of_scores_for_each_row():
-    shapes = []
-
-    def shape(y, score):
-        shapes.append((y.tolist(), score.shape))
-        return 0.0
-
-    data = of_many(1, 12)
-    what = metered(("f.py:shape@1",), CLASSES, 12, 8, (1.0, 2.0, 5.0, 9.0))
-    measured(what, data, functions={"f.py:shape@1": shape})
-    assert [shape for _, shape in shapes] == [(8, 4), (4, 4)]
-    seen = [label for labels, _ in shapes for label in labels]
-    assert seen == np.array([1.0, 2.0, 5.0, 9.0])[data[2]].tolist()
-
-
-@pytest.mark.parametrize("names", [OF_TWO, OF_TWO[1:], (), ("f.py:g@1",)])
+@pytest.mark.parametrize("names", [OF_TWO, OF_TWO[1:], ()])
 @pytest.mark.parametrize("window", [None, 100, 3000])
 def test_bytes__are_those_of_the_arrays(names, window):
     for classes in ((), (1.0, 2.0, 3.0)):
@@ -238,7 +194,6 @@ def test_bytes__are_those_of_the_arrays(names, window):
 
 
 def test_possible__are_those_of_the_task_and_the_number_of_classes():
-    names = (*METRICS, "f.py:g")
-    assert possible(names, CLASSES, 2) == (*OF_TWO, "f.py:g")
-    assert possible(names, CLASSES, 3) == (*OF_MANY, "f.py:g")
-    assert possible(names, NUMBERS, 0) == ("mae", "rmse", "r2", "f.py:g")
+    assert possible(tuple(METRICS), CLASSES, 2) == OF_TWO
+    assert possible(tuple(METRICS), CLASSES, 3) == OF_MANY
+    assert possible(tuple(METRICS), NUMBERS, 0) == ("mae", "rmse", "r2")

@@ -3,7 +3,6 @@ covers what states take; those that take most rows are named with the remedy; an
 outgrows its worker's memory ends its own run and no other.
 """
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -215,14 +214,10 @@ def store_for_all(tmp_path_factory):
 
 
 def test_more_points__scale_a_growth_up_to_one_a_round():
-    """The range of a plan's times comes from more and fewer points, of which none is possible
-    before its round.
-    """
+    """None is possible before its round."""
     growth = Growth((0.0, 10.0, 100.0), (0.0, 8.0, 20.0))
     assert growth.scaled(2.0).points == (0.0, 10.0, 40.0)
     assert growth.up_to(12).points == (0.0, 8.0, 12.0)
-    size = replace(DataSize(100, 2, 200), growths={("any", 100): growth})
-    assert size.with_points(0.5).growths[("any", 100)].points == (0.0, 4.0, 10.0)
 
 
 def test_dense_rows_without_zeros__are_sampled(tmp_path):

@@ -24,10 +24,9 @@ from koco_stream.runs.cost_model import (
     factors_of,
     pass_bytes,
 )
-from koco_stream.runs.kept_states import States, to_keep
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
 from koco_stream.runs.run import Cohort, Kept, Run
-from koco_stream.runs.rungs import Rungs
+from koco_stream.runs.rungs import Rungs, States, to_keep
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream

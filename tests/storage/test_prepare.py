@@ -69,7 +69,6 @@ def test_zeros_with_a_sign__are_zeros(layout, tmp_path):
 
 SCALED = [(layout, scale) for layout in LAYOUTS for scale in SCALES]
 SCALED.remove(("dense", "tf-idf"))
-SCALED.remove(("sparse", "standard"))
 ZEROS = "1 2:0\n-1\n"
 PRIZES = "prize,b\n1,-2\n3,4\n"
 UNKNOWN = "the number of features is unknown; give it with --n-features"

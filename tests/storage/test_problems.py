@@ -34,7 +34,7 @@ def test_all_problems_of_a_table__are_told_at_once(tmp_path):
         "  own.csv, line 2: column 'left?' is 'yes', not a finite number; give its number with"
         " --labels, for example --labels 'g=1,b=-1' (and 2 more of this kind)",
         "  own.csv, line 3: column 'the age' is '?', not a finite number; fill the value in, or say"
-        " what to do with missing values: --missing mean, median, indicator or drop (and 1 more of"
+        " what to do with missing values: --missing mean or drop (and 1 more of"
         " this kind, in column 'the age', column 'kind')",
         "  own.csv, line 4: 5 columns where the first line has 4; correct or remove the line",
     ]

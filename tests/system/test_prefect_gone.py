@@ -73,11 +73,11 @@ def test_server_gone__the_sweep_ends_as_if_nothing_had_happened(how, seed, undis
     (tmp_path / "s.toml").write_text(SWEEP)
     home, store = str(tmp_path / "prefect"), tmp_path / "store"
     with ExitStack() as stack:
-        more = {"KOCO_NO_PREFECT": "", "PREFECT_HOME": home, "PREFECT_API_URL": ""}
+        more = {"PREFECT_HOME": home, "PREFECT_API_URL": ""}
         if configured:
             more["PREFECT_API_URL"] = stack.enter_context(prefect_server(tmp_path))
         begun = time.monotonic()
-        words = [tmp_path / "s.toml", "--store", store, "--workers", "1"]
+        words = [tmp_path / "s.toml", "--store", store, "--workers", "1", "--prefect"]
         sweep = DisturbedSweep(tmp_path, words, store, more)
         wait_until(
             lambda: sweep.process.poll() is not None or servers_of(home), "Prefect does not start"

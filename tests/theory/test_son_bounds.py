@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from koco_stream import OGD, ONS, WrongInput
-from koco_stream.theory import best_in_hindsight, son_theorem_2, son_theorem_3, spectrum
+from koco_stream.theory.bounds import best_in_hindsight, son_theorem_2, son_theorem_3, spectrum
 from tests.oracles.losses import slopes
 from tests.oracles.sketched_newton import (
     BufferedFrequentDirections,

@@ -12,7 +12,7 @@ from flows.report.rows import rows_of_stream
 from koco_stream import KONS, WrongInput
 from koco_stream.losses import curvature_of
 from koco_stream.streams.stream import Stream
-from koco_stream.theory import best_in_hindsight, effective_dimension, theorem_1_curved
+from koco_stream.theory.bounds import best_in_hindsight, effective_dimension, theorem_1_curved
 from tests.oracles.kernel import gram
 from tests.oracles.losses import slopes
 from tests.oracles.sketched_newton import FullMatrix, sketched_newton

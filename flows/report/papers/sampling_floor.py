@@ -13,7 +13,7 @@ from flows.scores.means import mean
 from flows.tables.tables import grouped
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.orders import IN_WINDOWS
-from koco_stream.theory import best_in_hindsight
+from koco_stream.theory.bounds import best_in_hindsight
 
 EXACT = 1.0  # the floor at which every row is kept, which is KONS
 COLUMNS = (*READ, "learner", "rounds", "mean_loss", "dictionary_size", "seconds")

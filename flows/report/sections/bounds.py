@@ -16,7 +16,7 @@ from flows.report.rows import computed_once, kernel_matrix, rows_of_stream
 from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.streams.stream import Stream
-from koco_stream.theory import (
+from koco_stream.theory.bounds import (
     Hindsight,
     best_in_hindsight,
     effective_dimension,

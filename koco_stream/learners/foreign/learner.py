@@ -1,7 +1,10 @@
 """A foreign learner as the engine sees it: parameters, identity, cost, and its rounds."""
 
+import math
 from functools import cache
 from typing import Any, ClassVar
+
+import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.foreign_host import vowpal_wabbit_options
@@ -15,12 +18,16 @@ from koco_stream.foreign_host.target import (
     learns_classes,
     seed_argument,
 )
-from koco_stream.learners.foreign.arguments import DEFAULTS, RESERVED, Argument, arguments_in
 from koco_stream.learners.foreign.run import ForeignRun, Params
-from koco_stream.learners.spec import Cost, Public, Spec, StreamSize, real, whole
+from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real, whole
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
+# two words of ours, beside the arguments of its constructor
+BATCH = Parameter("batch", int, "the rows that are predicted before they are learnt", low=1)
+TIME_LIMIT = Parameter("time_limit", float, "the most seconds of a run", low=0, above=True)
+RESERVED = {"batch": BATCH, "time_limit": TIME_LIMIT}
+DEFAULTS: Public = {"batch": 1, "time_limit": 3600.0}
 PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
 START_SECONDS = 1.5  # measured, with the import of scikit-learn
 # Nanoseconds a round and a non-zero value, measured on linear learners.
@@ -32,6 +39,35 @@ SCIKIT_LEARN_LOSSES = {
     "squared_hinge": "squared_hinge",
     "squared_error": "squared",
 }
+
+
+class Argument:
+    """An argument of a foreign learner's constructor, which takes what TOML and JSON can say."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def check(self, value: Any) -> Any:
+        """The value in Python's own types; `WrongInput` if JSON has no such value."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | str | int):
+            return value
+        if isinstance(value, float) and math.isfinite(value):
+            return value
+        if isinstance(value, list | tuple):
+            return [self.check(each) for each in value]
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {key: self.check(each) for key, each in value.items()}
+        raise WrongInput(
+            f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
+            f" {value!r}"
+        )
+
+
+def arguments_in(public: Public) -> dict[str, Any]:
+    """The arguments of the constructor."""
+    return {name: q for name, q in public.items() if name not in RESERVED}
 
 
 class ForeignLearner(Spec):

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.foreign_host.frames import frame
 from koco_stream.learners.foreign.child import Child, Ended
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
@@ -101,26 +100,16 @@ class ForeignRun:
     def _found(self, rows: Rows, labels: Array) -> Array:
         if self._child is None:
             self._child = Child()
-            self._ask(self._child, frame(self._beginning()))
-        block = frame({"sparse": bool(rows.index_stride)}, *_arrays(rows, labels))
-        return self._ask(self._child, block)
+            of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
+            self._ask(self._child, {**self.params._asdict(), **of_run}, [])
+        sparse = {"sparse": bool(rows.index_stride)}
+        return self._ask(self._child, sparse, _arrays(rows, labels))
 
-    def _beginning(self) -> dict[str, Any]:
-        return {
-            "target": self.params.target,
-            "file": self.params.file,
-            "arguments": self.params.arguments,
-            "batch": self.params.batch,
-            "seed": self.seed,
-            "n_features": self.n_features,
-            "dense": self.dense,
-        }
-
-    def _ask(self, child: Child, request: list[memoryview]) -> Array:
+    def _ask(self, child: Child, header: dict[str, Any], arrays: list[Array]) -> Array:
         """Send a request, and return the array in its answer."""
         begun = time.monotonic()
         try:
-            answer, arrays = child.answer(request, self._left)
+            answer, found = child.answer(header, arrays, self._left)
             if "error" in answer:
                 raise RuntimeError(f"{self.params.name}, {_when(child)}: {answer['error']}")
         except TimeoutError:
@@ -138,7 +127,7 @@ class ForeignRun:
         finally:
             self._left -= time.monotonic() - begun
         self.seconds += answer["seconds"]
-        return arrays[0]
+        return found[0]
 
 
 def _arrays(rows: Rows, labels: Array) -> list[Array]:

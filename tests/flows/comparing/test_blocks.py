@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from flows.comparing.blocks import blocks_of
 from flows.comparing.comparison import comparison_of
 from flows.comparing.counted import COLUMNS, with_predictions
-from flows.tables.rungs import without_rungs
+from flows.tables.decisions import without_rungs
 from koco_stream.runs.schemas import RUNS, schema
 
 NOWHERE = "store"  # whole streams need no curves

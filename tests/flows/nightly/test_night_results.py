@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from flows.nightly.claims import broken_claims
 from flows.nightly.night import NOTE, opened_night
-from flows.nightly.regression import earlier_ratios, result_of
+from flows.nightly.regression import earlier_ratios
 from flows.sweeping.file import read_sweep
 from flows.sweeping.planning import limits_of
 from flows.sweeping.steps import prepare_datasets, remember
@@ -45,23 +44,17 @@ def store(tmp_path_factory):
 
 def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store, koco):
     plain = koco("results", "--store", store, status=0)
-    assert "koco results --night small" in plain.stderr
+    assert f"--store {store}/nights/small" in " ".join(plain.stderr.split())
     assert plain.stdout == ""
     asked = koco("results", "--store", store, "--sweep", "small", status=2)
-    assert "only a nightly run of it: koco results --night small" in asked.stderr
-    rows = json.loads(koco("results", "--store", store, "--night", "small", "--json").stdout)
+    assert f"only a nightly run of it: --store {store}/nights/small" in " ".join(
+        asked.stderr.split()
+    )
+    rows = json.loads(koco("results", "--store", f"{store}/nights/small", "--json").stdout)
     runs = read_runs(f"{store}/nights/small").to_pylist()
     losses = {run["params"]: pytest.approx(run["mean_loss"], rel=1e-11) for run in runs}
     assert {row["params"]: row["mean_loss_mean"] for row in rows} == losses
     assert len(runs) == 2
-    wrong = koco("results", "--store", store, "--night", "smal", status=2).stderr
-    assert "did you mean 'small'" in wrong
-    assert (
-        "cannot be combined"
-        in koco(
-            "results", "--store", store, "--night", "small", "--sweep", "small", status=2
-        ).stderr
-    )
 
 
 def test_list__has_the_nights_too(store, koco):
@@ -78,7 +71,7 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
     swept(store.parent, SPEC.format(steps=0.3), "small")
     [row] = json.loads(koco("results", "--store", store, "--sweep", "small", "--json").stdout)
     assert json.loads(row["params"])["step_size"] == 0.3
-    night = koco("results", "--store", store, "--night", "small", "--json").stdout
+    night = koco("results", "--store", f"{store}/nights/small", "--json").stdout
     assert len(json.loads(night)) == 2
     kinds = [row["kind"] for row in json.loads(koco("list", "--store", store, "--json").stdout)]
     assert kinds == ["sweep", "nightly run"]
@@ -100,36 +93,3 @@ def test_ratios__that_are_no_ratios__are_not_compared_with():
     odd = (None, 0.0, -1.0, float("nan"), float("inf"), 2.0)
     history = [{**row, "ratio": ratio} for ratio in odd]
     assert earlier_ratios(history, ("a", "b"), "p", 5, "h", 1) == [2.0]
-
-
-def test_claims_of_a_benchmark__that_do_not_hold__make_a_night_slower(tmp_path):
-    file = tmp_path / "claims.json"
-    lines = [
-        ("Parquet / .xz", -1.5, 2.0, False),
-        ("rounds a second", 5.0, 4.123, False),
-        ("it holds", -1.5, 1.4, True),
-        ("not measured", -1.5, None, None),
-        ("no claim", None, 7.0, None),
-    ]
-    names = ("claim", "bound", "measured", "holds")
-    found = [{**dict(zip(names, line, strict=True)), "disturbed": False} for line in lines]
-    file.write_text(json.dumps({"claims": found}))
-    broken = ["Parquet / .xz: 2, and not at most 1.5", "rounds a second: 4.123, and not at least 5"]
-    assert broken_claims(str(file)) == broken
-    assert result_of(False, [], [], broken) == "slower"
-    assert result_of(True, [], [], broken) == "first"
-    file.write_text(json.dumps({"claims": [line | {"disturbed": True} for line in found]}))
-    assert broken_claims(str(file)) == []
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"claims": 1}', '{"claims": [{}]}', '{"claims": [1]}', None]
-)
-def test_file_without_claims__is_named_with_what_writes_one(text, tmp_path, koco):
-    file = tmp_path / "claims.json"
-    if text is not None:
-        file.write_text(text)
-    words = ("nightly", "ill-conditioned", "--store", tmp_path / "store", "--claims", file)
-    said = koco(*words, status=2).stderr
-    assert f"{file} " in said
-    assert ("cannot be read" if text is None else "python -m tests.bench --json FILE") in said

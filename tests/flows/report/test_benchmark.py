@@ -20,10 +20,10 @@ from flows.reproduce.benchmark import (
     comparison_of_part,
     differing,
     kept_table,
+    part_figures,
     parts_of,
     table_of,
 )
-from flows.reproduce.benchmark_figure import part_figures
 from flows.reproduce.targets import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
 from storage.results import read_runs

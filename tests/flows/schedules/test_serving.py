@@ -214,7 +214,7 @@ def struck(process, blow):
 @pytest.mark.system
 def test_serve__each_minute_once__with_pages_for_who_has_the_password(file, tmp_path):
     hook, lookups = logging_lookups(tmp_path / "hook")
-    more = {"PREFECT_HOME": str(tmp_path / "prefect"), ADDRESS: "", "KOCO_NO_PREFECT": ""}
+    more = {"PREFECT_HOME": str(tmp_path / "prefect"), ADDRESS: ""}
     more["PYTHONPATH"] = os.pathsep.join([str(hook), str(ROOT)])
     store = tmp_path / "store"
     words = ("serve", "--schedules", file, "--store", store)

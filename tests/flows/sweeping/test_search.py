@@ -13,7 +13,7 @@ from flows.sweeping.file import read_sweep
 from flows.sweeping.search import Drawn, Search, drawn, points, sobol
 from koco_stream import WrongInput
 from koco_stream.io.files import canonical_json
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 from tests.helpers.sweeps import checked
 
 METHODS = ("random", "sobol")

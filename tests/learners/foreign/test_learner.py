@@ -8,7 +8,7 @@ import pytest
 
 from koco_stream import WrongInput
 from koco_stream.learners import StreamSize
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.learners.record import recorded
 from koco_stream.learners.saved import state_arrays
 from koco_stream.losses import LOSSES
@@ -59,7 +59,7 @@ def test_target__that_is_no_learner_is_refused(name, message):
 
 MISSING = """
 from koco_stream import WrongInput
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 for name in {names!r}:
     try:
         foreign_learner(name).complete({{}})

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from koco_stream import WrongInput
-from koco_stream.learners.foreign import foreign_learner
+from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.losses import LOSSES, loss_value
 from tests.helpers.foreign import scores
 from tests.helpers.linear_streams import stream

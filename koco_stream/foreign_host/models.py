@@ -1,0 +1,234 @@
+"""Learners of each kind of library, as their process asks them.
+
+- River's have `learn_one` and `predict_one`. A row is a dictionary from feature numbers to values.
+  A classifier, which has `predict_proba_one`, is given the labels True and False.
+- scikit-learn's have `partial_fit`, and `predict` or `decision_function`. A row is a matrix of one
+  row: an array if it is dense, else a SciPy matrix in CSR form.
+- Vowpal Wabbit is its Python package `vowpalwabbit`. Feature j of a row is what `j:value` is in its
+  text form: numbers are not hashed.
+
+A library is imported when its kind is made.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from koco_stream.foreign_host.target import learns_classes
+from koco_stream.foreign_host.vowpal_wabbit_options import rows_in_use
+from koco_stream.types import Array
+
+# A row: its features' numbers and its values, or None and the values of all features.
+Row = tuple[Array | None, Array]
+
+# A probability is held within these, so that its log-odds are finite.
+LEAST, MOST = 1e-15, 1.0 - 1e-15
+CLASSES = np.array([-1, 1])  # for scikit-learn
+
+
+class Model(ABC):
+    """A learner that predicts and learns row by row. A prediction is a score, as a float."""
+
+    @abstractmethod
+    def predict(self, row: Row) -> float:
+        """The score of a row. Nothing is learnt."""
+
+    @abstractmethod
+    def learn(self, rows: list[Row], labels: list[float]) -> None:
+        """Learn rows in order."""
+
+    @abstractmethod
+    def round(self, row: Row, label: float) -> float:
+        """The score of a row, which is then learnt; not if the score is not finite."""
+
+
+def log_odds(p: float) -> float:
+    """log(p/(1 − p)) of a probability p."""
+    p = min(max(p, LEAST), MOST)
+    return math.log(p / (1.0 - p))
+
+
+class RiverModel(Model):
+    """A learner with River's methods.
+
+    The score of a classifier is the log-odds of True, and 0 as long as it has no answer. One that
+    predicts classes only has the scores −1 and +1.
+    """
+
+    def __init__(self, learner: Any) -> None:
+        self.learner = learner
+        self.classifies = hasattr(learner, "predict_proba_one")
+        self.has_probabilities = self.classifies
+
+    def predict(self, row: Row) -> float:
+        """The score of a row. Nothing is learnt."""
+        return self._score(_features(row))
+
+    def learn(self, rows: list[Row], labels: list[float]) -> None:
+        """Learn rows in order."""
+        for row, label in zip(rows, labels, strict=True):
+            self.learner.learn_one(_features(row), self._label(label))
+
+    def round(self, row: Row, label: float) -> float:
+        """The score of a row, which is then learnt; not if the score is not finite."""
+        x = _features(row)
+        score = self._score(x)
+        if math.isfinite(score):
+            self.learner.learn_one(x, self._label(label))
+        return score
+
+    def _label(self, label: float) -> Any:
+        return label > 0.0 if self.classifies else label
+
+    def _score(self, x: dict[int, float]) -> float:
+        if self.has_probabilities:
+            try:
+                found = self.learner.predict_proba_one(x)
+            except NotImplementedError:  # River's classifiers all have the method
+                self.has_probabilities = False
+            else:
+                return log_odds(float(found.get(True, 0.0))) if found else 0.0
+        predicted = self.learner.predict_one(x)
+        if predicted is None:
+            return 0.0
+        if self.classifies:
+            return 1.0 if predicted else -1.0
+        return float(predicted)
+
+
+def _features(row: Row) -> dict[int, float]:
+    idx, val = row
+    return dict(enumerate(val.tolist()) if idx is None else zip(idx.tolist(), val.tolist()))  # noqa: B905
+
+
+class ScikitLearnModel(Model):
+    """A learner with scikit-learn's methods.
+
+    A classifier is one whose `partial_fit` has an argument `classes`. The score is its
+    `decision_function`, or else the log-odds of its `predict_proba`, or else what it predicts. It
+    is 0 before anything was learnt.
+    """
+
+    def __init__(self, learner: Any, n_features: int) -> None:
+        self.learner, self.n_features = learner, n_features
+        self.classifies = learns_classes(learner)
+        self.has_learnt = False
+
+    def predict(self, row: Row) -> float:
+        """The score of a row. Nothing is learnt."""
+        return self._score(self._matrix([row]))
+
+    def learn(self, rows: list[Row], labels: list[float]) -> None:
+        """Learn rows, in one call."""
+        self._learn(self._matrix(rows), labels)
+
+    def round(self, row: Row, label: float) -> float:
+        """The score of a row, which is then learnt; not if the score is not finite."""
+        X = self._matrix([row])
+        score = self._score(X)
+        if math.isfinite(score):
+            self._learn(X, [label])
+        return score
+
+    def _matrix(self, rows: list[Row]) -> Any:
+        """Rows as one matrix. It is new every time, since a learner may keep it."""
+        if all(idx is None for idx, _ in rows):
+            return np.array([val for _, val in rows])
+        from scipy.sparse import csr_matrix
+
+        every = np.arange(self.n_features, dtype=np.int32)
+        indices = [every if idx is None else idx for idx, _ in rows]
+        values = [val for _, val in rows]
+        indptr = np.cumsum([0, *(val.size for val in values)], dtype=np.int32)
+        content = (_joined(values), _joined(indices), indptr)
+        return csr_matrix(content, shape=(len(rows), self.n_features))
+
+    def _learn(self, X: Any, labels: list[float]) -> None:
+        if self.classifies:
+            more = {} if self.has_learnt else {"classes": CLASSES}
+            self._call("partial_fit", X, np.array(labels, np.int64), **more)
+        else:
+            self._call("partial_fit", X, np.array(labels))
+        self.has_learnt = True
+
+    def _score(self, X: Any) -> float:
+        if not self.has_learnt:
+            return 0.0
+        # Which of them there are may depend on the constructor's arguments.
+        if hasattr(self.learner, "decision_function"):
+            return float(np.ravel(self._call("decision_function", X))[0])
+        if self.classifies and hasattr(self.learner, "predict_proba"):
+            return log_odds(float(self._call("predict_proba", X)[0, 1]))
+        return float(np.ravel(self._call("predict", X))[0])
+
+    def _call(self, method: str, X: Any, *labels: Array, **more: Any) -> Any:
+        try:
+            return getattr(self.learner, method)(X, *labels, **more)
+        except (TypeError, ValueError) as error:
+            if not isinstance(X, np.ndarray) and "sparse" in str(error).lower():
+                raise TypeError(
+                    f"{type(self.learner).__name__} takes no sparse rows, and this dataset has"
+                    " them; choose a learner that takes them, or a dense dataset"
+                ) from error
+            raise
+
+
+def _joined(arrays: list[Array]) -> Array:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+class VowpalWabbitModel(Model):
+    """Vowpal Wabbit with the options of its command line.
+
+    The prediction of a round is the one that Vowpal Wabbit makes as it learns, and that its own
+    program writes with `-p`.
+    """
+
+    def __init__(self, options: str, seed: int) -> None:
+        from vowpalwabbit import LabelType, PredictionType, Workspace
+
+        words = options.split()
+        if not any(word.partition("=")[0] == "--random_seed" for word in words):
+            words += ["--random_seed", str(seed)]
+        self.workspace = Workspace(arg_list=[*words, "--quiet"])
+        # It has pointers to the examples of an epoch, whose memory Python would free.
+        self.in_use = deque[Any](maxlen=rows_in_use(options))
+        self.scalar = PredictionType.SCALAR
+        predicts, learns = self.workspace.get_prediction_type(), self.workspace.get_label_type()
+        if predicts != self.scalar or learns != LabelType.SIMPLE:
+            raise ValueError(
+                f"with these options Vowpal Wabbit learns from labels of the type {learns.name} and"
+                f" predicts {predicts.name}; only options with the types SIMPLE and SCALAR can run"
+            )
+
+    def predict(self, row: Row) -> float:
+        """The prediction for a row. Nothing is learnt."""
+        example = self._example(row)
+        example.setup_example()
+        predicted = float(self.workspace.predict(example, self.scalar))
+        self.workspace.finish_example(example)
+        return predicted
+
+    def learn(self, rows: list[Row], labels: list[float]) -> None:
+        """Learn rows in order."""
+        for row, label in zip(rows, labels, strict=True):
+            self.round(row, label)
+
+    def round(self, row: Row, label: float) -> float:
+        """The prediction for a row, made as it is learnt."""
+        example = self._example(row)
+        example.set_label_string(f"{label:.9g}")
+        self.workspace.learn(example)
+        predicted = float(example.get_prediction(self.scalar))
+        self.workspace.finish_example(example)
+        self.in_use.append(example)
+        return predicted
+
+    def _example(self, row: Row) -> Any:
+        idx, val = row
+        numbers = range(val.size) if idx is None else idx.tolist()
+        # The space names the namespace of features that stand behind a bare `|`.
+        return self.workspace.example({" ": list(zip(numbers, val.tolist(), strict=True))})
