@@ -1,5 +1,5 @@
-# make sweep | test | test-python | test-system | soak | check | docs | bench: each creates the virtual environment and installs when
-# needed, and nothing when not. With PYTHON=python3.13, another Python has an environment of its own.
+# make sweep | test | test-all | test-python | test-system | soak | check | docs | bench: each creates the virtual environment and
+# installs when needed, and nothing when not. With PYTHON=python3.13, another Python has an environment of its own.
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 # the interpreter by its path; pyenv knows versions that are installed but not chosen
@@ -9,27 +9,34 @@ STORE ?= store
 BIN = $(VENV)/bin
 INSTALLED = $(VENV)/.installed
 BENCH_INSTALLED = $(VENV)/.installed-bench
+# what one run of the tests has compiled is there for the next one; what has not been added to for a month goes
+COMPILED = $(CURDIR)/.cache/koco
+PYTEST = find "$(COMPILED)/compiled" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -r {} + 2> /dev/null; \
+	KOCO_CACHE="$${KOCO_CACHE:-$(COMPILED)}" $(BIN)/python -m pytest
 # files in the order of tests/conftest.py: the longest first
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=20
+BOTH_CORES = -n 2 --dist loadfile --no-loadscope-reorder --durations=20
 # what the system tests use of Debian's packages
 PACKAGES = aardvark-dns catatonit chromium debootstrap iproute2 iptables munge netavark podman runc slurm-client slurmctld slurmd
 
-.PHONY: install which sweep test test-python test-system test-packages soak check docs bench
+.PHONY: install which sweep test test-all test-python test-system test-packages soak check docs bench
 sweep: $(INSTALLED)
-	$(BIN)/koco sweep ill-conditioned --store $(STORE)
+	$(BIN)/koco sweep ill-conditioned --store $(STORE) --prefect
 
-# all that needs no other program
+# what each change runs: all that needs no other program, in minutes. TESTS names some of it: make test TESTS=tests/storage
 test: $(INSTALLED)
-	$(PYTEST)
+	$(PYTEST) $(BOTH_CORES) $(TESTS)
 
-# What may differ on another Python: numbers to the bit, files, the command. Left out are comparisons with the papers' algorithms, where
-# numbers that are the same to the bit do as well (test_golden.py), and the pages of the documentation, which one Python makes.
-test-python: $(INSTALLED)
-	$(PYTEST) -m 'not soak and not system and not one_python'
+# each night: more examples, all pages of the documentation, and the system tests
+test-all: $(INSTALLED)
+	$(PYTEST) $(BOTH_CORES) -m 'not soak' -rs $(TESTS)
+
+# what may differ on another Python: numbers to the bit, files, the command
+test-python: TESTS = tests/golden tests/learners/test_contract.py tests/flows/test_cli.py tests/flows/test_console.py
+test-python: test
 
 # servers, clusters, browsers, kills; what is missing is skipped, and the summary says what to install
 test-system: $(INSTALLED)
-	$(PYTEST) -m 'system and not soak' -rs
+	$(PYTEST) $(BOTH_CORES) -m 'system and not soak' -rs $(TESTS)
 
 # the only target that installs packages of the system
 test-packages:
@@ -39,7 +46,7 @@ test-packages:
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) > /dev/null
 
 soak: $(INSTALLED)
-	$(BIN)/python -m pytest -m soak -s
+	$(PYTEST) -m soak -s $(TESTS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -22,6 +22,8 @@ os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 # NumPy's BLAS would take as many threads as there are cores in each of pytest's workers. On small
 # matrices they wait for each other: the oracles take eight times the processor time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# No power failure is expected meanwhile, and most of what a test of files waits for is the disk.
+os.fsync = lambda handle: None
 # So shells start what goes to the background: it and all that it starts is deaf to Ctrl-C.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,9 +48,8 @@ LONGEST = (
     "tests/flows/nightly/test_nightly.py",
     "tests/flows/report/test_report.py",
     "tests/learners/test_predicting.py",
-    "tests/storage/test_crafted_stores.py",
-    "tests/flows/tables/test_querying.py",
-    "tests/flows/sweeping/test_sweep.py",
+    "tests/flows/test_executors.py",
+    "tests/storage/test_results.py",
     "tests/learners/foreign/test_models.py",
     "tests/learners/test_contract.py",
     "tests/learners/linear/test_literal_linear.py",
@@ -108,6 +109,27 @@ def small_store(tmp_path):
     prepare_file(store, "sparse", tmp_path / "sparse.svm", scale="unit-rows", values_per_shard=900)
     prepare_file(store, "real", tmp_path / "real.csv", target="y", scale="minmax")
     return store
+
+
+@pytest.fixture(scope="session")
+def swept_once(tmp_path_factory):
+    """A folder with a store in which two sweeps share their two runs, and the sweeps' files."""
+    import numpy as np
+
+    from tests.helpers.swept import TWO_RUNS, prepared, swept
+
+    folder = tmp_path_factory.mktemp("swept")
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    prepared(folder, "plain", X, X.sum(1))
+    for name in ("first", "second"):
+        swept(folder, TWO_RUNS, name)
+    return folder
+
+
+@pytest.fixture
+def swept_store(swept_once, tmp_path):
+    """A copy of that store, which the test may change."""
+    return shutil.copytree(swept_once / "store", tmp_path / "store")
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ memory that the processor's caches do not hold. This changes no number, since th
 the seed.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,16 +75,16 @@ def most_lines(d: int, n: int) -> int:
     return min(d, HELD // room_for(n), np.iinfo(np.int16).max - GROUP)
 
 
-FARTHEST = 1e7  # bandwidths: beyond, cosines have fewer than eight digits
+FARTHEST = 1e9  # bandwidths: beyond, cosines have fewer than seven digits
 
 
 @inlined
-def too_far(n2: float, bandwidth: float) -> bool:
-    """Whether the cosines of a row of square norm n2 have lost too many digits.
-
-    The error of a cosine is that of its argument, which is of the order of ‖x‖/bandwidth.
+def count_far(s: Any, n2: float, bandwidth: float) -> None:
+    """Count a round as doubtful if the row, of square norm n2, or one before it is so far away that
+    its cosines have lost their digits: their errors are those of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
     """
-    return n2 > FARTHEST * FARTHEST * bandwidth * bandwidth
+    far = not n2 <= FARTHEST * FARTHEST * bandwidth * bandwidth
+    s.doubtful_rounds[()] += far or s.doubtful_rounds[()] > 0
 
 
 @inlined

@@ -24,6 +24,7 @@ PODS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_manifest__is_valid(document):
     schemas = pytest.importorskip(

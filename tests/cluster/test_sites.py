@@ -175,19 +175,6 @@ def test_site_file__that_is_wrong_is_refused_with_place_and_remedy(site, change,
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("slrum", "or a site; did you mean 'slurm'?"),
-        ("nowhere/mine.yaml", "nowhere/mine.yaml: there is no such site file"),
-        ("udp://127.0.0.1:1", "no cluster is called 'udp://127.0.0.1:1'; give local"),
-    ],
-)
-def test_cluster__that_is_unknown_is_refused(name, said):
-    with pytest.raises(WrongInput, match=re.escape(said)):
-        cluster_named(name, 1, 0)
-
-
-@pytest.mark.parametrize(
     ("package", "text", "said"),
     [
         (None, None, "no site is called 'slrum' (your own file is named by its path, ./mine.yaml)"),
@@ -205,6 +192,7 @@ def test_site__that_cannot_be_shown_is_refused_in_one_line(site, monkeypatch, pa
     assert said in done.stderr
 
 
+@pytest.mark.long
 def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     code = (
         "import sys, flows.sweeping.flow, flows.sweeping.launch;"

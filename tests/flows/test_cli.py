@@ -9,17 +9,9 @@ import pytest
 from flows.cli import COMMANDS
 from flows.cli import koco as command
 from storage.store import open_store
+from tests.helpers.in_process import commands
 
 OGD = '[[learner]]\nname = "OGD"'
-
-
-def commands(group, words=("koco",)):
-    """All commands below a group, with the words that a user types."""
-    for name in group.list_commands(None):
-        one = group.commands[name]
-        yield (*words, *name.split()), one
-        if isinstance(one, click.Group):
-            yield from commands(one, (*words, name))
 
 
 def test_help__shows_all_commands_by_use(koco):

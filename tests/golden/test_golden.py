@@ -13,6 +13,7 @@ from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, changes, environment, input_hashes, numbers_of, recorded
 from tests.helpers import project
 
+pytestmark = pytest.mark.filterwarnings("ignore:double precision")
 RECORDED = recorded()
 HERE = environment()
 DIFFERENT = [

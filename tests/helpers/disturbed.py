@@ -18,10 +18,7 @@ from pathlib import Path
 from typing import Self
 
 import psutil
-import pytest
 
-from storage import collecting
-from storage.collecting import collect
 from storage.results import read_runs
 from tests.helpers.dask_processes import Processes
 from tests.helpers.listening import family, with_variable
@@ -240,20 +237,3 @@ def names(store: Path, table: str) -> set[str]:
         for path in (store / "results" / table).glob("*")
         if table != "parts" or not path.name.startswith(".")
     }
-
-
-def collect_cut_at_runs(store, monkeypatch):
-    """Collect the result files of a store, and be killed where the table `runs` is to be written,
-    after the curves.
-    """
-    write = collecting.write_tables
-
-    def killed_at_runs(table, file):
-        if "/runs/" in str(file):
-            raise KeyboardInterrupt
-        write(table, file)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(collecting, "write_tables", killed_at_runs)
-        with pytest.raises(KeyboardInterrupt):
-            collect(store)

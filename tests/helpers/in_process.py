@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -31,3 +32,12 @@ def strict(text):
         raise AssertionError(constant)
 
     return json.loads(text, parse_constant=refuse)
+
+
+def commands(group, words=("koco",)):
+    """All commands below a group, with the words that a user types."""
+    for name in group.list_commands(None):
+        one = group.commands[name]
+        yield (*words, *name.split()), one
+        if isinstance(one, click.Group):
+            yield from commands(one, (*words, name))

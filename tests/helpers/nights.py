@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from contextlib import AbstractContextManager
 from pathlib import Path
-from subprocess import Popen
 from typing import Any
 
 from tests.helpers.project import begun
@@ -12,27 +10,12 @@ from tests.helpers.project import begun
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
 STEP = "adagrad_row(s.wG, idx, val, slope, params.step_size)"
-SCAN = '        scan, done = cls.compiled(scan_rows, "step", "full"), 0\n'
-BUSY = """        import time
-        quick, done = cls.compiled(scan_rows, "step", "full"), 0
-
-        def scan(*words):
-            begun = time.thread_time()
-            ended = quick(*words)
-            taken = time.thread_time() - begun
-            while cls.__name__ == "OGD" and time.thread_time() - begun < 1.3 * taken:
-                pass
-            return ended
-
-"""
-# What is replaced, in which file: a step size that differs in the twelfth digit, and scans of one
-# learner that take 30 % longer.
+# What is replaced, in which file: a step size that differs in the twelfth digit.
 TWELFTH_DIGIT = (
     "koco_stream/learners/linear/adagrad.py",
     STEP,
     STEP.replace("params.step_size", "params.step_size * (1.0 + 3e-12)"),
 )
-SLOWER = ("koco_stream/learners/scan.py", SCAN, BUSY)
 
 
 def altered(folder: Path, change: tuple[str, str, str]) -> Path:
@@ -50,20 +33,16 @@ def altered(folder: Path, change: tuple[str, str, str]) -> Path:
     return folder
 
 
-def begun_run(
-    root: Path, spec: Path, store: Path, server: str
-) -> AbstractContextManager[Popen[str]]:
-    """`koco nightly` by the code in `root`, in a process of its own, with this Prefect server."""
-    words = ("nightly", spec, "--store", store, "--workers", "0", "--json")
-    # else the current folder's code comes first
-    return begun(*words, PYTHONPATH=str(root), PYTHONSAFEPATH="1", PREFECT_API_URL=server)
-
-
 def nightly_run(
     root: Path, spec: Path, store: Path, server: str, status: int = 0
 ) -> dict[str, Any]:
-    """What a nightly run by the code in `root` came to. Its exit status must be `status`."""
-    with begun_run(root, spec, store, server) as process:
+    """What `koco nightly` came to, by the code in `root` and with this Prefect server. Its exit
+    status must be `status`.
+    """
+    words = ("nightly", spec, "--store", store, "--workers", "0", "--json")
+    # else the current folder's code comes first
+    more = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PREFECT_API_URL": server}
+    with begun(*words, **more) as process:
         printed, said = process.communicate()
     assert process.returncode == status, said
     summary: dict[str, Any] = json.loads(printed)

@@ -1,22 +1,15 @@
 """Run by tests instead of `koco`: cohorts of at most KOCO_TEST_RUNS runs, with checkpoints every
-KOCO_TEST_SECONDS, if these are set; and each receipt becomes a line of the file KOCO_TEST_RECEIPTS,
-if that is.
+KOCO_TEST_SECONDS, if these are set.
 """
 
-import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import flows.cli
 import flows.sweeping.planning
-import flows.sweeping.progress
-from koco_stream.engine.cohort import Receipt
 from koco_stream.runs.planner import Limits
 
-limits_of, receive = (
-    flows.sweeping.planning.limits_of,
-    flows.sweeping.progress.SweepProgress.receive,
-)
+limits_of = flows.sweeping.planning.limits_of
 
 
 def short_limits(*words: object) -> Limits:
@@ -28,14 +21,6 @@ def short_limits(*words: object) -> Limits:
     )
 
 
-def noted(progress: flows.sweeping.progress.SweepProgress, receipt: Receipt) -> None:
-    with open(os.environ["KOCO_TEST_RECEIPTS"], "a") as file:
-        file.write(json.dumps(asdict(receipt)) + "\n")
-    receive(progress, receipt)
-
-
 if __name__ == "__main__":
     flows.sweeping.planning.limits_of = short_limits
-    if "KOCO_TEST_RECEIPTS" in os.environ:
-        flows.sweeping.progress.SweepProgress.receive = noted
     flows.cli.main()

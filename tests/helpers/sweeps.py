@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 
 from cluster.executors import run_serially
 from flows.sweeping.checks import CheckedSweep
@@ -19,6 +20,7 @@ from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from storage.preparing.prepare import prepare_file
 from storage.results import read_curves, read_runs
@@ -40,6 +42,14 @@ def sizes_of(manifests):
 def stream_of(store, name, *more, **given):
     """A stream of the dataset of this name in the store."""
     return Stream(name, load_manifest(store, name).dataset_hash, *more, **given)
+
+
+def dense_rows(store, name="x", *more):
+    """The rows of a stream as a dense matrix, and their labels."""
+    rows, labels = StreamReader(store, stream_of(store, name, *more)).whole()
+    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
+    shape = (rows.n_rows, rows.n_features)
+    return scipy.sparse.csr_array((rows.values, indices, rows.indptr), shape).toarray(), labels
 
 
 def compiled(runs, manifests):

@@ -34,6 +34,16 @@ fit_intercept = [true, false]
 name = "AdaGrad"
 step_size = [0.1, 1]
 """
+# on the dataset of `swept_once`
+TWO_RUNS = """
+[[dataset]]
+name = "plain"
+[[learner]]
+name = "OGD"
+step_size = 0.1
+[[learner]]
+name = "AdaGrad"
+"""
 # a minute's work, so that it is interrupted in the middle on any machine
 MINUTE = """
 name = "s"

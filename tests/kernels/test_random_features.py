@@ -55,6 +55,20 @@ def test_few_lines__change_no_bit(make, monkeypatch):
     assert 5 < occur < counts.size
 
 
+@pytest.mark.filterwarnings("ignore:double precision")
+@each
+def test_a_row_far_away__makes_rounds_doubtful_and_ends_the_run_only_if_infinite(make):
+    X, y = stream()
+    for size in (1e4, 1e11, 1e200):
+        X[20:, 3] = size
+        model = make()
+        assert np.isfinite(model.progressive(X, y)).all()
+        assert model._state.doubtful_rounds == (40 if size > 1e10 else 0)
+    X[20] = 1e308
+    with pytest.raises(FloatingPointError, match="row 20"):
+        make().progressive(X, y)
+
+
 @each
 def test_predicting__from_several_threads_is_predicting_from_one(make, tmp_path):
     X, y = stream(n=300)

@@ -2,7 +2,6 @@
 those of its publisher; what is missing or incomplete is said.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from storage.catalogue.entries import CATALOGUE, SON, entry_named, find_edition,
 from storage.catalogue.fetch import check_address
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import Reading
-from tests.helpers.real_files import FILES
 
 
 def test_son_datasets__are_23_of_which_three_are_absent():
@@ -39,22 +37,6 @@ def test_entries__have_the_options_of_prepare_addresses_over_https_and_a_positiv
                 assert Path(address.name_of(file)).name == address.name_of(file)
 
 
-@pytest.mark.data
-@pytest.mark.parametrize(("file", "options", "n", "d"), FILES, ids=[file for file, *_ in FILES])
-def test_file__has_its_publisher_s_size(file, options, n, d, data_folder, tmp_path, koco):
-    words = ("--from", data_folder / file, "--store", tmp_path / "store", "--json", *options)
-    done = koco("prepare", "x", *words)
-    assert done.exit_code == 0, done.output
-    manifest = json.loads(done.stdout)
-    assert (manifest["n_rows"], manifest["n_features"]) == (n, d)
-
-
-@pytest.mark.data
-def test_all_files_are_here(data_folder):
-    there = {str(path.relative_to(data_folder)) for path in data_folder.rglob("*.xz")}
-    assert there == {file for file, *_ in FILES}
-
-
 @pytest.mark.parametrize(
     ("dataset", "names"),
     [
@@ -69,6 +51,7 @@ def test_name_on_disk__says_how_the_file_is_compressed(dataset, names):
     assert [a.name_of(f) for f, a in zip(edition.files, edition.addresses, strict=True)] == names
 
 
+@pytest.mark.long
 @pytest.mark.data
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if not CATALOGUE[name].absent])
 def test_entry__gives_what_it_promises(name, data_folder, tmp_path):

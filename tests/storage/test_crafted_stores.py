@@ -4,6 +4,7 @@ them is believed, and none leads out of its folder.
 
 import json
 import shutil
+from itertools import islice, product
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,6 @@ import pytest
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import read_result, result_path
 from koco_stream.errors import WrongInput
-from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.streams.manifest import SEAL, load_manifest, seal_of
 from koco_stream.streams.opened import stream
@@ -20,35 +20,14 @@ from storage.collecting import collect
 from storage.results import finished_runs, read_curves, read_runs, result_files, table_files
 from storage.verify import result_problems
 from tests.helpers.sweeps import cohort_on
-from tests.helpers.swept import prepared, swept
 
-SPEC = """
-[[dataset]]
-name = "plain"
-[[learner]]
-name = "OGD"
-step_size = [0.1, 0.2]
-"""
 WRONG = (None, -1, 2**63, 1.5, True, "", "x", "../../x", [], {}, [None], [[]], ["x"])
 MISSING = object()
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A store with a dataset and a sweep."""
-    folder, draw = tmp_path_factory.mktemp("crafted"), np.random.default_rng(0)
-    X = draw.standard_normal((150, 3))
-    prepared(folder, "plain", X, X.sum(1))
-    (folder / "sparse.svm").write_text("1 1:1 7:2\n-1 3:1\n" * 40)
-    swept(folder, SPEC, "first")
-    return folder / "store"
-
-
 @pytest.fixture
-def store(made, tmp_path):
-    """A copy of that store, which the test may change."""
-    shutil.copytree(made, tmp_path / "store")
-    return tmp_path / "store"
+def store(swept_store):
+    return swept_store
 
 
 def altered_manifest(store, keys, value):
@@ -83,8 +62,11 @@ def attributes(store):
     ]
 
 
-def test_manifest__with_another_value_anywhere__is_refused_or_reads_as_it_says(made, tmp_path):
+def test_manifest__with_another_value_anywhere__is_refused_or_reads_as_it_says(
+    swept_once, tmp_path
+):
     """What is accepted is of the right type: the rows are then those of the shards."""
+    made = swept_once / "store"
     rows = stream(made, "plain").whole()
     accepted = []
     for keys in attributes(made):
@@ -109,37 +91,35 @@ def test_shard__is_in_the_folder_of_its_dataset(path, store):
         load_manifest(store, "plain")
 
 
-def test_sparse_shard__with_features_beyond_the_manifest__is_refused(made, store, monkeypatch):
+def test_sparse_shard__with_features_beyond_the_manifest__is_refused(store, tmp_path, monkeypatch):
     """Compiled code does not check them: it would read and write beyond the weights."""
     from storage.preparing.prepare import prepare_file
 
-    prepare_file(store, "plain", made.parent / "sparse.svm")
+    (tmp_path / "sparse.svm").write_text("1 1:1 7:2\n-1 3:1\n" * 40)
+    prepare_file(store, "plain", tmp_path / "sparse.svm")
     altered_manifest(store, ["n_features"], 6)
     monkeypatch.setenv("KOCO_CACHE", str(store.parent / "cache"))
     with pytest.raises(WrongInput, match="has feature 6, and 6 features from 0 on in the manifest"):
         stream(store, "plain").whole()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', "5"])
-def test_sweeps_entry__that_is_damaged__is_named(text, store, koco):
+@pytest.mark.parametrize("words", [("report", "first"), ("list",), ("remove", "sweep", "first")])
+def test_sweeps_entry__that_is_damaged__is_named(words, store, koco):
     file = store / "sweeps" / "first.json"
-    file.write_text(text)
-    for words in (("report", "first"), ("list",), ("remove", "sweep", "first")):
-        assert (
-            f"{file} is damaged; start its sweep" in koco(*words, "--store", store, status=2).stderr
-        )
+    for text in ("", "{", "[]", "null", '"x"', "5"):
+        file.write_text(text)
+        said = koco(*words, "--store", store, status=2).stderr
+        assert f"{file} is damaged; start its sweep" in said
 
 
-@pytest.mark.parametrize("name", ["name", "file", "figures", "run_ids"])
-def test_sweeps_entry__with_another_value__is_refused_or_shown(name, store, koco):
+def test_sweeps_entry__with_another_value__is_refused_or_shown(store, koco):
     file = store / "sweeps" / "first.json"
     whole = json.loads(file.read_text())
-    for value in (*WRONG, MISSING):
+    for name, value in product(whole, (*WRONG, MISSING)):
         note = {**whole, name: value}
         file.write_text(json.dumps({key: one for key, one in note.items() if one is not MISSING}))
-        for words in (("report", "first"), ("list",)):
-            done = koco(*words, "--store", store)
-            assert (done.exit_code == 0) != (f"{file} is damaged" in done.stderr), (value, done)
+        done = koco("list", "--store", store)
+        assert (done.exit_code == 0) != (f"{file} is damaged" in done.stderr), (name, value, done)
 
 
 def altered_tables(table):
@@ -177,7 +157,7 @@ def test_result_file__of_another_schema__is_not_believed(store):
     run_cohort(str(store), "first", cohort)
     file = result_path(store, cohort)
     whole = read_table(file)
-    for table in altered_tables(whole):
+    for table in islice(altered_tables(whole), 0, None, 5):
         write_tables([table], file)
         _, said = outcome_of(lambda: read_result(file))
         assert f"{file} cannot be read" in said or not said
@@ -188,16 +168,3 @@ def test_result_file__of_another_schema__is_not_believed(store):
     receipt = run_cohort(str(store), "first", cohort)
     assert (receipt.rounds > 0, len(result_files(store))) == (True, 1)
     assert collect(store) == 1
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", "another"])
-def test_decisions__of_another_schema__are_named(content, store, koco):
-    file = store / "results" / "halving" / "first.parquet"
-    file.parent.mkdir()
-    if content == "another":
-        write_tables([pa.table({"x": [1]})], store_path(file))
-    else:
-        file.write_bytes(content)
-    said = koco("report", "first", "--store", store, status=2).stderr
-    assert f"{file} cannot be read" in said
-    assert "start the sweep again" in said

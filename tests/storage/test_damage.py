@@ -1,6 +1,5 @@
 """A damaged table file is refused with its name, and never left out in silence."""
 
-import json
 import random
 import shutil
 from itertools import pairwise
@@ -18,14 +17,7 @@ from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.runs.planner import plan
 from storage.nights import accept, add_night, numbers_of, read_accepted, read_nights
-from storage.results import (
-    read_curves,
-    read_predictions,
-    read_runs,
-    read_windows,
-    result_files,
-    table_files,
-)
+from storage.results import read_curves, read_predictions, read_runs, read_windows, table_files
 from storage.verify import result_problems
 from tests.helpers.many_runs import drawn_runs
 from tests.helpers.sweeps import checked, run_here
@@ -135,18 +127,11 @@ def test_rows__of_many_blocks_and_groups__are_those_of_the_runs_asked_for(tmp_pa
         read_table(file, ["status"])
 
 
-def test_sweep__that_finds_its_result_file_damaged__says_so_and_computes_the_runs_again(
-    store, koco
-):
-    (file,) = result_files(store)
-    known = read_runs(store).num_rows
-    file.write_bytes(file.read_bytes()[:-1])
-    words = (store.parent / "second.toml", "--store", store)
-    assert str(file) in koco("sweep", *words, "--dry-run", status=2).stderr
-    done = koco("sweep", *words, "--json", status=0)
-    assert f"{file} was damaged and has been removed" in done.stderr
-    assert json.loads(done.stdout)["computed"] == 1
-    assert read_runs(store).num_rows == known
+@pytest.mark.parametrize(("table", "read"), [("windows", READS[2]), ("predictions", READS[3])])
+def test_rows__that_a_killed_cohort_has_left_in_another_file__are_read_once(table, read, store):
+    before, [file] = read(store), table_files(store, table)[:1]
+    file.path.with_name("left.parquet").write_bytes(file.read_bytes())
+    assert read(store) == before
 
 
 @pytest.mark.parametrize("table", ["curves", "windows", "predictions"])

@@ -264,6 +264,7 @@ def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
     assert len(listed(survey(put(path, whole), tmp_path / "s"), tmp_path)) == 4
 
 
+@pytest.mark.long
 @pytest.mark.data
 def test_documents__20news_gives_exactly_the_rows_of_the_libsvm_file(data_folder, tmp_path):
     from sklearn.datasets import load_svmlight_file

@@ -21,7 +21,7 @@ from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.catalogue import entries
 from storage.catalogue.entries import Address, Edition, Entry
-from storage.catalogue.fetch import TRIES, Gone, Unreachable, WrongChecksum, fetch, record, recorded
+from storage.catalogue.fetch import TRIES, Gone, WrongChecksum, fetch, record, recorded
 from storage.catalogue.unpack import unpack
 from tests.helpers.malformed import tar_of
 
@@ -159,12 +159,6 @@ def test_cut_connections__go_on_where_they_were_cut(site, tmp_path):
     assert pauses == [1, 1, 2, 4, 8]  # what brings nothing new waits longer and longer
 
 
-def test_server_that_keeps_failing__is_given_up_with_what_came_kept(site, tmp_path):
-    left_unfinished(site, tmp_path, 1000)
-    assert (tmp_path / "data.txt.part").read_bytes() == CONTENT[:1000]
-    assert not (tmp_path / "data.txt").exists()
-
-
 OTHER, SHORTER, AS_LONG = CONTENT[::-1], CONTENT[:300_000], CONTENT[:500_000]
 REST = "bytes=500000-"
 
@@ -240,13 +234,6 @@ def test_answer_that_is_not_the_file__is_told_with_the_servers_words_and_not_ask
     with pytest.raises(error, match=told):
         get(site, tmp_path)
     assert len(site.asked) == 1
-
-
-def test_no_network__is_told_at_once(nowhere, tmp_path):
-    pauses = []
-    with pytest.raises(Unreachable, match=rf"no connection to {nowhere}/data\.txt"):
-        fetch(f"{nowhere}/data.txt", None, tmp_path, pause=pauses.append)
-    assert pauses == []
 
 
 @pytest.mark.parametrize(
@@ -392,22 +379,18 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     ]
 
 
+@pytest.mark.parametrize("name", ["small", "small.zip"])
 def test_address_that_gives_another_file_later__is_refused_until_the_record_is_deleted(
-    site, small, prepare, tmp_path
+    name, site, small, prepare, tmp_path
 ):
     assert prepare().exit_code == 0
     before = load_manifest(tmp_path / "store", "small")
     shutil.rmtree(tmp_path / "cache")
-    site.files["small"], site.etag = ROWS[:-1] + b"0\n", '"2"'
-    refused(
-        prepare,
-        sha256(ROWS),
-        sha256(site.files["small"]),
-        "was first downloaded",
-        "delete the address in",
-        "sources.json",
-        "--from",
-    )
+    first, rows, site.etag = site.files[name], ROWS[:-1] + b"0\n", '"2"'
+    site.files[name] = rows if name == "small" else archive_of(test__txt=b"|a banner\n" + rows)
+    both = (sha256(first), sha256(site.files[name]))
+    told = ("was first downloaded", "delete the address in", "sources.json", "--from")
+    refused(prepare, *both, *told)
     assert load_manifest(tmp_path / "store", "small") == before
     (tmp_path / "store" / "sources.json").unlink()
     assert prepare().exit_code == 0

@@ -4,9 +4,7 @@ and what to do; a checkpoint is left alone.
 
 import json
 import re
-import shutil
 
-import numpy as np
 import pytest
 
 import koco_stream
@@ -18,25 +16,10 @@ from koco_stream.streams.manifest import SEAL, seal_of
 from storage.results import read_curves, read_runs, table_files
 from storage.verify import result_problems
 from tests.helpers.sweeps import cohort_on
-from tests.helpers.swept import prepared, swept
+from tests.helpers.swept import TWO_RUNS
 
-SPEC = '[[dataset]]\nname = "plain"\n[[learner]]\nname = "OGD"\n'
 OTHERS = (0, 2)
 each = pytest.mark.parametrize("other", OTHERS)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formats")
-    X = np.random.default_rng(0).standard_normal((60, 3))
-    prepared(folder, "plain", X, X.sum(1))
-    swept(folder, SPEC, "first")
-    return folder / "store"
-
-
-@pytest.fixture
-def store(made, tmp_path):
-    return shutil.copytree(made, tmp_path / "store")
 
 
 def words(other, remedy, wrote="another version of koco-stream"):
@@ -46,25 +29,25 @@ def words(other, remedy, wrote="another version of koco-stream"):
 
 
 @each
-def test_store(other, store, koco):
-    (store / "koco-store.json").write_text(json.dumps({"format": other, "created_by": "9.8"}))
+def test_store(other, swept_store, koco):
+    (swept_store / "koco-store.json").write_text(json.dumps({"format": other, "created_by": "9.8"}))
     for command in (("list",), ("sweep", "ill-conditioned"), ("verify",)):
-        said = " ".join(koco(*command, "--store", store, status=2).stderr.split())
+        said = " ".join(koco(*command, "--store", swept_store, status=2).stderr.split())
         assert words(other, "choose another --store", "koco-stream 9.8") in said
 
 
 @each
-def test_manifest__is_refused_until_the_dataset_is_prepared_again(other, store, koco):
-    file = store / "datasets" / "plain" / "manifest.json"
+def test_manifest__is_refused_until_the_dataset_is_prepared_again(other, swept_store, koco):
+    file = swept_store / "datasets" / "plain" / "manifest.json"
     content = {**json.loads(file.read_text()), "format": other}
     del content[SEAL]
     for seal in ({}, {SEAL: seal_of(content)}):
         file.write_text(json.dumps({**content, **seal}))
-        (store.parent / "s.toml").write_text(f'name = "s"\n{SPEC}')
-        said = koco("sweep", store.parent / "s.toml", "--store", store, status=2).stderr
+        (swept_store.parent / "s.toml").write_text(f'name = "s"\n{TWO_RUNS}')
+        said = koco("sweep", swept_store.parent / "s.toml", "--store", swept_store, status=2).stderr
         assert f"{file} {words(other, 'prepare the dataset again')}" in " ".join(said.split())
-    (store.parent / "plain.csv").write_text("1,2\n3,4\n")
-    given = ("prepare", "plain", "--from", store.parent / "plain.csv", "--store", store)
+    (swept_store.parent / "plain.csv").write_text("1,2\n3,4\n")
+    given = ("prepare", "plain", "--from", swept_store.parent / "plain.csv", "--store", swept_store)
     koco(*given, "--replace", status=0)
     assert json.loads(file.read_text())["format"] == 1
 
@@ -83,24 +66,24 @@ def test_model(other, tmp_path, monkeypatch):
 
 @each
 @pytest.mark.parametrize("table", ["runs", "curves"])
-def test_table(table, other, store, monkeypatch):
-    (file,) = table_files(store, table)
+def test_table(table, other, swept_store, monkeypatch):
+    (file,) = table_files(swept_store, table)
     content = read_table(file)
     monkeypatch.setattr("koco_stream.io.table_file.FORMAT", other)
     write_tables([content], file)
     monkeypatch.undo()
     said = re.escape(f"{file} {words(other, 'remove it')}")
     with pytest.raises(WrongInput, match=said):
-        (read_runs if table == "runs" else read_curves)(store)
-    assert re.match(said, result_problems(store)[0])
+        (read_runs if table == "runs" else read_curves)(swept_store)
+    assert re.match(said, result_problems(swept_store)[0])
 
 
 @each
-def test_checkpoint__is_of_no_use_and_harms_nothing(other, store, monkeypatch):
-    cohort = cohort_on(store, [("OGD", {}, 1)], name="plain", order="as-stored")
-    where = checkpoint_of(store, cohort)
+def test_checkpoint__is_of_no_use_and_harms_nothing(other, swept_store, monkeypatch):
+    cohort = cohort_on(swept_store, [("OGD", {}, 1)], name="plain", order="as-stored")
+    where = checkpoint_of(swept_store, cohort)
     monkeypatch.setattr("koco_stream.io.array_file.FORMAT", other)
     save_cohort(where, 5, [])
     monkeypatch.undo()
     assert resumed(where, []) == 0
-    assert checkpoints(store_path(store)) == []
+    assert checkpoints(store_path(swept_store)) == []

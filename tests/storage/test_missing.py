@@ -6,30 +6,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.streams.reader import StreamReader
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
-from tests.helpers.sweeps import stream_of
+from tests.helpers.sweeps import dense_rows
 
 MARKS = ["", "?", "NA", "nan", "NULL", "n/a", " ? "]
 number = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e150, -1e150, 5e-324, 0.1]),
     st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
 )
-
-
-def rows_of(store, name="x"):
-    """The rows of a dataset as a dense matrix, and their labels."""
-    rows, labels = StreamReader(store, stream_of(store, name)).whole()
-    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    shape = (rows.n_rows, rows.n_features)
-    return scipy.sparse.csr_array((rows.values, indices, rows.indptr), shape).toarray(), labels
 
 
 def filled(X, first):
@@ -60,10 +50,10 @@ def written(folder, X, y, colours, form, mark):
     return path
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), missing=st.sampled_from(["mean", "drop"]))
 def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_factory):
-    n = data.draw(st.integers(2, 80))
+    n = data.draw(st.integers(2, 30))
     d = data.draw(st.integers(1, 3))
     draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     values = np.array(data.draw(st.lists(number, min_size=4, max_size=9)))
@@ -87,7 +77,7 @@ def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_fact
         manifest = prepare_source(folder / "store", "x", source, how)
         found.add((manifest.dataset_hash, str(manifest.transformations)))
     assert len(found) == 1
-    rows, labels = rows_of(folder / "store")
+    rows, labels = dense_rows(folder / "store")
     met = sorted(set(colours))
     one_hot = np.array([[colour == text for text in met] for colour in colours])
     whole = ~np.isnan(X).any(axis=1) if missing == "drop" else np.ones(n, bool)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
-from koco_stream.streams.manifest import load_manifest
 from storage.sources import features
 from storage.sources.parquet import slices as parquet_files
 from storage.sources.reading import source_of
@@ -184,21 +183,6 @@ def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path
     write(two, {"c": ["new"], "y": [4.5]})
     with pytest.raises(WrongInput, match="'new' was not there when the files were first read"):
         listed(source, tmp_path / "s")
-
-
-@pytest.mark.parametrize("name", ["sparse", "real"])
-def test_prepared_rows__of_a_store_s_own_shards(name, small_store, tmp_path):
-    manifest = load_manifest(small_store, name)
-    paths = [small_store / "datasets" / name / shard.path for shard in manifest.shards]
-    source, found = read(paths, tmp_path / "s")
-    assert (source.layout, source.n_features) == (manifest.layout, manifest.n_features)
-    rows = [row for path in paths for row in pq.read_table(path).to_pylist()]
-    features = range(source.n_features)
-    assert len(rows) == manifest.n_rows
-    assert found == [
-        (row["label"], dict(zip(row.get("indices", features), row["values"], strict=True)))
-        for row in rows
-    ]
 
 
 def lists_of(*rows, kind=None):
@@ -430,11 +414,13 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("per_group", [1, 2])
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong__is_refused_with_file_place_and_remedy(case, tmp_path, monkeypatch):
+def test_wrong__is_refused_with_file_place_and_remedy(case, per_group, tmp_path, monkeypatch):
     monkeypatch.setattr(features, "MOST_TEXTS", 5)
     columns, options, message = WRONG[case]
-    path = write(tmp_path / "a.parquet", columns, 1)
+    path = write(tmp_path / "a.parquet", columns, per_group)
+    message = message.replace("row group 2", f"row group {3 - per_group}")
     with pytest.raises(WrongInput, match=message) as refusal:
         read([path], tmp_path / "s", **options)
     assert str(refusal.value).startswith(str(path))

@@ -17,12 +17,11 @@ from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import load_manifest
-from koco_stream.streams.reader import StreamReader
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.preparing.transform import LAYOUTS, SCALES
 from storage.store import check_store, open_store, staging_folder
-from tests.helpers.sweeps import stream_of
+from tests.helpers.sweeps import dense_rows
 from tests.helpers.tables import table_of
 
 
@@ -32,11 +31,7 @@ def prepared(folder, name, text, **options):
     """
     (folder / name).write_text(text)
     manifest = prepare_file(folder / "store", "x", folder / name, **options)
-    rows, labels = StreamReader(folder / "store", stream_of(folder / "store", "x")).whole()
-    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    shape = (rows.n_rows, rows.n_features)
-    X = scipy.sparse.csr_array((rows.values, indices, rows.indptr), shape).toarray()
-    return manifest, X, labels
+    return manifest, *dense_rows(folder / "store")
 
 
 def tree(folder):

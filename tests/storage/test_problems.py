@@ -11,7 +11,7 @@ from storage.preparing.prepare import prepare_file
 from storage.sources.problems import MOST_MET, MOST_TOLD, Malformed
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
-from tests.storage.test_missing import rows_of
+from tests.helpers.sweeps import dense_rows
 
 
 def refused(tmp_path, name, text, **options):
@@ -71,27 +71,6 @@ def test_what_is_malformed_in_the_survey__is_told_too(tmp_path):
     assert not (tmp_path / "store" / "datasets").exists()
 
 
-def test_refused_table__needs_one_more_attempt(tmp_path):
-    (tmp_path / "own.csv").write_text(
-        "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2.5;no\n31;;NA;yes\n22;red;3;no\n"
-    )
-    manifest = prepare_file(
-        tmp_path / "store",
-        "x",
-        tmp_path / "own.csv",
-        one_hot=True,
-        missing="mean",
-        labels="yes=1,no=-1",
-        scale="minmax",
-        layout="dense",
-    )
-    assert manifest.feature_names == ["the age", "kind=", "kind=blue", "kind=red", "income"]
-    rows, labels = rows_of(tmp_path / "store")
-    assert labels.tolist() == [1, -1, 1, -1]
-    assert rows.min(axis=0) == pytest.approx(0)
-    assert rows.max(axis=0) == pytest.approx(1)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "form"),
     [
@@ -112,7 +91,7 @@ def test_separator__is_seen_from_the_first_line(name, text, form, tmp_path):
     source = source_of([tmp_path / name])
     assert source.format == form
     prepare_file(tmp_path / "store", "x", tmp_path / name)
-    rows, labels = rows_of(tmp_path / "store")
+    rows, labels = dense_rows(tmp_path / "store")
     assert (rows.tolist(), labels.tolist()) == ([[1, 2], [4, 5]], [3, 6])
 
 

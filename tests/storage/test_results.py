@@ -5,7 +5,6 @@ run is there once with its own curve.
 import json
 import tempfile
 from collections import Counter
-from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream.engine.result_file import result_files_folder
-from koco_stream.io.paths import StorePath
 from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.runs.schemas import CURVES, result_schema, schema
 from storage import collecting
@@ -27,13 +25,10 @@ from storage.results import (
     table_files,
 )
 from storage.store import open_store
+from tests.helpers.cut import cut_after
 
 OK, FAILED = "ok", "failed"
 LENGTH = {OK: 5, FAILED: 2}  # points of a curve: what has failed came less far
-
-
-class Cut(BaseException):
-    """The collector ends here."""
 
 
 @pytest.fixture
@@ -103,31 +98,12 @@ def check_files(store, known):
     assert Counter(points) == {run: LENGTH[status] for run, status in expected(known)}
 
 
-@contextmanager
-def cut_after(changes):
-    """The block ends before the change of a file that comes after so many."""
-    left = iter(range(changes))
-
-    def counted(function):
-        def changed(*words):
-            if next(left, None) is None:
-                raise Cut
-            function(*words)
-
-        return changed
-
-    with pytest.MonkeyPatch.context() as patch, suppress(Cut):
-        patch.setattr(collecting, "write_tables", counted(collecting.write_tables))
-        patch.setattr(StorePath, "remove", counted(StorePath.remove))
-        yield
-
-
 PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_size=1, max_size=4)
 NEVER = 10**6
 DONE = st.tuples(st.sampled_from([collect, compact]), st.just(NEVER) | st.integers(0, 12))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(PART | DONE, min_size=2, max_size=12), st.sampled_from([0, 3, 100]))
 def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
     known = {}

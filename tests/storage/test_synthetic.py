@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.sweeping.checks import all_runs
-from flows.sweeping.file import read_sweep
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.generated.blocks import BLOCK_ROWS
@@ -24,7 +22,7 @@ from storage.generated.generators import (
     synthetic_source,
 )
 from storage.generated.tables import adversary
-from storage.sources.source import Piece
+from storage.sources.source import concatenated
 from tests.helpers.wire import as_on_a_worker
 from tests.oracles.theorems import gradient_term, newton_regret_bound
 
@@ -94,32 +92,30 @@ def test_pieces__are_all_rows_in_order_and_the_same_whenever_and_wherever_read(g
     assert len({tuple(block) for block in read}) == 3  # no block comes twice
 
 
-@given(st.sampled_from(["sparse-text", "dense-stream"]), st.integers(0, BLOCK_ROWS - 1), st.data())
-def test_any_rows_of_a_block__are_those_of_the_whole_block(generator, begin, data):
-    n = data.draw(st.integers(0, BLOCK_ROWS - begin))
-    smaller = {"n_features": 200, "mean_nonzeros": 2.0} if generator == "sparse-text" else {}
-    source = synthetic_source(generator, {**SMALL[generator], **smaller})
-    whole, some = source.read((0, BLOCK_ROWS)), source.read((begin, n))
-    a, b = whole.indptr[begin], whole.indptr[begin + n]
-    rows = slice(begin, begin + n + 1)
-    expected = Piece(
-        whole.labels[rows][:n], whole.indptr[rows] - a, whole.indices[a:b], whole.values[a:b]
-    )
-    assert (some.n_rows, bytes_of(some)) == (n, bytes_of(expected))
+@pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
+@settings(max_examples=20)
+@given(data=st.data())
+def test_rows__are_the_same_in_a_longer_stream_and_in_any_pieces(generator, data):
+    few = {"n_features": 200, "mean_nonzeros": 2.0} if generator == "sparse-text" else {}
+    given = {**SMALL[generator], **few, "data_seed": data.draw(st.integers(1, 2**63 - 1))}
+    n = data.draw(st.integers(1, 20_000))
+    short = synthetic_source(generator, {**given, "n_rows": n})
+    longer = synthetic_source(generator, {**given, "n_rows": n + data.draw(st.integers(0, 50_000))})
+    for first, size in pieces_of(short):
+        cut = data.draw(st.integers(0, size))
+        parts = [longer.read((first, cut)), longer.read((first + cut, size - cut))]
+        assert bytes_of(concatenated(parts)) == bytes_of(short.read((first, size)))
 
 
 @pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
-def test_longer_stream__begins_with_the_shorter_one_and_another_seed_gives_others(generator):
-    short, long = (
-        synthetic_source(generator, {**SMALL[generator], "n_rows": n}) for n in (20_000, 10**12)
+def test_far_rows__are_as_near_as_the_first_and_another_seed_gives_others(generator):
+    first = (10**12 - 10**12 % BLOCK_ROWS, 10)
+    mine, other = (
+        synthetic_source(generator, {**SMALL[generator], "n_rows": 10**12, "data_seed": seed})
+        for seed in (1, 2)
     )
-    assert [bytes_of(short.read(piece)) for piece in pieces_of(short)] == [
-        bytes_of(long.read(piece)) for piece in pieces_of(short)
-    ]
-    other = synthetic_source(generator, {**SMALL[generator], "data_seed": 2})
-    assert bytes_of(other.read((0, 100))) != bytes_of(short.read((0, 100)))
-    # any row is as near as the first
-    assert long.read((10**12 - 10**12 % BLOCK_ROWS, 10)).n_rows == 10
+    assert mine.read(first).n_rows == 10
+    assert bytes_of(mine.read(first)) != bytes_of(other.read(first))
 
 
 @pytest.mark.parametrize("scale", ["unit-rows", "none"])
@@ -253,24 +249,6 @@ def test_expected_values__are_those_of_the_made_rows(generator):
     source = synthetic_source(generator, {"n_rows": 2000})
     made = sum(source.read(piece).values.size for piece in pieces_of(source))
     assert made == pytest.approx(expected_values(generator, {"n_rows": 2000}), rel=0.1)
-
-
-def test_sweep_file__names_streams_with_their_parameters(tmp_path):
-    (tmp_path / "s.toml").write_text(
-        'name = "s"\n[[dataset]]\nname = "sparse-text"\nn_rows = 1000000000\nscale = ["none",'
-        ' "unit-rows"]\n[[dataset]]\nname = "dense-stream"\ncondition_number = { powers_of_ten ='
-        ' [1, 2] }\n[[learner]]\nname = "AdaGrad"\n'
-    )
-    sweep = read_sweep(tmp_path / "s.toml")
-    assert [use.name for use in sweep.datasets] == [
-        "sparse-text,n_rows=1000000000,scale=none",
-        "sparse-text,n_rows=1000000000,scale=unit-rows",
-        "dense-stream,condition_number=10",
-        "dense-stream,condition_number=100",
-    ]
-    # The non-zeros, not rows times features.
-    assert sweep.datasets[0].size(None).n_values == 94_000_000_000
-    assert len(all_runs(sweep, dict.fromkeys((use.name for use in sweep.datasets), None))) == 4
 
 
 # The adversary

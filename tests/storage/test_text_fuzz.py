@@ -148,14 +148,3 @@ def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form
             assert found == as_python_reads(text, source), text
             assert all(np.isfinite([label, *row.values()]).all() for label, row in found), text
     assert 90 < refused < 630
-
-
-@pytest.mark.parametrize("suffix", [suffix for suffix in PACKED if suffix])
-def test_changed_archive__is_read_or_refused_with_its_place(suffix, tmp_path):
-    draw = random.Random(suffix)
-    path = tmp_path / f"a{suffix}"
-    refused = 0
-    for _ in range(250):
-        path.write_bytes(mutated(PACKED[suffix](TEXT["libsvm"] * 9), draw))
-        refused += rows_or_none(path, 64, format="libsvm") is None
-    assert refused > 90

@@ -2,8 +2,6 @@
 are the same; what is wrong is refused with its line.
 """
 
-import os
-import resource
 from itertools import islice
 from pathlib import Path
 
@@ -187,25 +185,6 @@ def test_file_that_cannot_be_read_any_more__is_no_fault_of_the_input(tmp_path):
     path.mkdir()
     with pytest.raises(IsADirectoryError):
         list(source.pieces(tmp_path))
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable_file__is_no_fault_of_the_input(tmp_path):
-    path = put(tmp_path / "a.svm", b"1 1:1\n")
-    path.chmod(0)
-    with pytest.raises(PermissionError):
-        source_of([path])
-
-
-def test_scratch_that_cannot_be_written__is_no_fault_of_the_input(tmp_path):
-    source = source_of([put(tmp_path / "a.svm.gz", PACKED[".gz"](ROWS))])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            next(source.pieces(tmp_path))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 3, 100, 1 << 24])

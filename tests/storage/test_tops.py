@@ -17,7 +17,7 @@ from storage.sources.numbers import is_other_number
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.helpers.malformed import PACKED
-from tests.storage.test_missing import rows_of
+from tests.helpers.sweeps import dense_rows
 
 INDEX, COUNTED = "left out: column {!r} (an index)", "column {!r} may only number the rows"
 MEAN = {"missing": "mean"}
@@ -70,7 +70,7 @@ def test_top_of_a_table__is_told_apart(text, options, names, rows, said, tmp_pat
     path = tmp_path / "a.txt"
     path.write_text(text)
     manifest = prepare_file(tmp_path / "store", "x", path, **options)
-    X, y = rows_of(tmp_path / "store")
+    X, y = dense_rows(tmp_path / "store")
     assert manifest.feature_names == names
     assert np.column_stack([X, y]).tolist() == rows
     told = [*manifest.source.get("columns", []), *manifest.transformations]
@@ -184,7 +184,7 @@ def test_folder_of_parquet_files__is_one_table_whose_columns_go_by_name(tmp_path
         options = {"target": "y"} if k == 2 else {}
         source = source_of([folder], Reading(**options))
         manifest = prepare_file(tmp_path / "store", "x", folder, **options)
-        X, y = rows_of(tmp_path / "store")
+        X, y = dense_rows(tmp_path / "store")
         by_name = dict(zip(manifest.feature_names, X.T.tolist(), strict=True))
         assert by_name == {"x": [1.5, 2.5] * 3, "z": [3.0, 4.0] * 3}
         assert y.tolist() == [1, -1] * 3

@@ -1,24 +1,22 @@
 """A sweep in a folder of its own with learners of a file, of River, of scikit-learn and of Vowpal
-Wabbit beside ours: killed half-way and run again, it lacks nothing and its numbers are right.
+Wabbit beside ours: its numbers are right.
 """
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from koco_stream.engine.result_file import result_files_folder
 from koco_stream.streams.reader import StreamReader
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs
-from tests.helpers.project import PATIENCE, ROOT, command, environment, wait_until
-from tests.helpers.sweeps import stream_of, tables
+from tests.helpers.project import ROOT
+from tests.helpers.sweeps import stream_of
+from tests.helpers.swept import koco
 
 pytestmark = pytest.mark.system
 OJA = "--OjaNewton --sketch_size 10"
@@ -84,19 +82,6 @@ def folder(tmp_path_factory, data_folder):
     return folder
 
 
-def begun(folder, file="any.toml", store="store", workers=2):
-    """`koco sweep` in the folder, as a process group of its own."""
-    return subprocess.Popen(
-        command("sweep", file, "--store", store, "--workers", workers),
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def own_program(options, stream, folder):
     """The mean loss that Vowpal Wabbit's own program reports for the stream's rows."""
     with (folder / "rows.vw").open("w") as text:
@@ -112,31 +97,13 @@ def own_program(options, stream, folder):
     return float(re.search(r"average loss = (\S+)", done.stdout + done.stderr)[1])
 
 
-def test_sweep_of_all_kinds__killed_and_run_again_has_every_row_and_the_right_numbers(folder):
-    first = begun(folder)
-    parts = result_files_folder(folder / "store")
-
-    def is_half_way():
-        return len(parts.names()) > ROWS // 3 or first.poll() is not None
-
-    wait_until(is_half_way, "no results come", PATIENCE)
-    assert first.poll() is None, first.communicate()[0]
-    os.killpg(first.pid, signal.SIGKILL)
-    first.communicate()
-    before = {row["run_id"]: row["finished_at"] for row in read_runs(folder / "store").to_pylist()}
-    assert 0 < len(before) < ROWS
-    again = begun(folder)
-    said, _ = again.communicate(timeout=PATIENCE)
-    assert again.returncode == 0, said
-
+def test_sweep_of_all_kinds__has_every_row_and_the_right_numbers(folder):
+    koco("sweep", "any.toml", "--store", "store", "--workers", 2, cwd=folder, status=0)
     rows = read_runs(folder / "store").to_pylist()
     assert len(rows) == ROWS
     assert {row["status"] for row in rows} == {"ok"}, {row["error"] for row in rows}
     assert {row["rounds"] for row in rows} == {4000}
     assert {(row["learner"], row["numbers"]) for row in rows} == set(NAMES.items())
-    kept = {row["run_id"]: row["finished_at"] for row in rows if row["run_id"] in before}
-    assert kept == before  # nothing was done twice
-
     page = (folder / "store" / "reports" / "any.html").read_text()
     assert [name for name in NAMES if name not in page] == []
     assert "Learners of other libraries ran in separate processes." in page
@@ -150,55 +117,3 @@ def test_sweep_of_all_kinds__killed_and_run_again_has_every_row_and_the_right_nu
         seed = "" if row["learner_seed"] is None else f" --random_seed {row['learner_seed']}"
         reported = own_program(options + seed, stream, folder)
         assert abs(row["mean_loss"] - reported) < 1e-5, (row["dataset"], row["order_seed"])
-
-
-OWN = """
-name = "own"
-[[dataset]]
-name = "dense-stream"
-n_rows = 60000
-order = "shuffled"
-order_seeds = 6
-[[learner]]
-name = "nlms.py:NLMS"
-step_size = { powers_of_two = [-9, 2] }
-"""
-RUNS = 6 * 12
-
-
-@pytest.fixture
-def own(tmp_path):
-    """A folder with a learner's file and a sweep of it."""
-    shutil.copy(ROOT / "examples" / "nlms.py", tmp_path)
-    (tmp_path / "own.toml").write_text(OWN)
-    return tmp_path
-
-
-def test_learner_of_a_file__is_swept_by_four_workers_as_by_one(own):
-    found = []
-    for workers in (1, 4):
-        sweep = begun(own, "own.toml", f"store-{workers}", workers)
-        said, _ = sweep.communicate(timeout=PATIENCE)
-        assert sweep.returncode == 0, said
-        found.append(tables(own / f"store-{workers}"))
-    assert len(found[0][0]) == RUNS
-    assert found[0] == found[1]
-
-
-def test_learner_file_that_changes_under_a_running_sweep__is_refused_by_name(own):
-    file = own / "nlms.py"
-    text = file.read_text()
-    first = begun(own, "own.toml")
-    parts = result_files_folder(own / "store")
-    wait_until(lambda: parts.names() or first.poll() is not None, "no results come", PATIENCE)
-    file.write_text(text.replace("if n2 == 0.0:", "if n2 <= 0.0:"))
-    said, _ = first.communicate(timeout=PATIENCE)
-    assert first.returncode != 0, said
-    assert "nlms.py:NLMS was changed while its sweep ran" in said
-    there = read_runs(own / "store").num_rows
-    assert 0 < there < RUNS
-    file.write_text(text)
-    again = begun(own, "own.toml")
-    said, _ = again.communicate(timeout=PATIENCE)
-    assert again.returncode == 0, said
-    assert read_runs(own / "store").num_rows == RUNS

@@ -77,23 +77,12 @@ def test_web_socket__is_closed_without_the_password_or_for_another_page(path, se
 
 
 def test_page_of_another_site__gets_nothing_even_with_the_password(server):
-    port = server.port
-    own = f"http://localhost:{port}"
-    for host, origin, status in [
-        (f"localhost:{port}", own, 200),
-        (f"[::1]:{port}", own, 200),
-        ("evil.example", own, 403),
-        (f"evil.example:{port}", f"http://evil.example:{port}", 403),
-        (f"127.0.0.1:{port + 1}", own, 403),
-        (f"127.0.0.1:{port}", "http://evil.example", 403),
-        (f"127.0.0.1:{port}", "null", 403),
-    ]:
-        asked = {"json": {}, "headers": {"Host": host, "Origin": origin}}
-        answer = server.asking.post(DEPLOYMENTS, **asked)
+    own = f"localhost:{server.port}"
+    cases = ((own, f"http://{own}", 200), (own, "null", 403), ("evil", f"http://{own}", 403))
+    for host, origin, status in cases:
+        headers = {"Host": host, "Origin": origin}
+        answer = server.asking.post(DEPLOYMENTS, json={}, headers=headers)
         assert answer.status_code == status, (host, origin)
-        assert answer.headers.get("Access-Control-Allow-Origin") in (None, own)
-        whole = {"target": f"http://{host}/api{DEPLOYMENTS}".encode()}
-        assert server.asking.post(DEPLOYMENTS, extensions=whole, **asked).is_client_error
 
 
 def test_one_flow_s_server__has_no_pages__and_no_password_can_be_seen(server, request):

@@ -2,14 +2,11 @@
 does nothing twice.
 """
 
-import json
-import os
 import random
 import re
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -18,9 +15,6 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from koco_stream.engine.checkpoint import checkpoints_folder, header_of
-from koco_stream.runs.planner import Limits
-from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file
 from tests.helpers.disturbed import (
     ENDING,
@@ -171,7 +165,6 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
                 disk.free()
             kept = finished(store)
             assert kept.items() >= before.items()
-            print(f"\n{seed}: {blow}, {len(kept)} of {sweeps.total} runs kept", end="")
         assert status == 0, said
         sweep.wait_for_its_processes()
         told = sweep.summary()
@@ -226,60 +219,14 @@ def test_nanny_killed__its_worker_ends_and_the_sweep_has_the_same_tables(seed, s
     sweeps.check(store)
 
 
-def test_two_sweeps_at_once__share_a_store(sweeps, tmp_path):
+def test_sweeps_at_once__share_a_store_and_of_two_that_are_the_same_one_is_refused(
+    sweeps, tmp_path
+):
     store = shutil.copytree(sweeps.empty, tmp_path / "store")
-    both = [sweeps.sweep(tmp_path, store, name) for name in ("whole", "some")]
-    for sweep in both:
-        assert sweep.process.wait(PATIENCE) == 0, sweep.said()
+    names = ("whole", "whole", "some")
+    whole, again, some = (sweeps.sweep(tmp_path, store, name) for name in names)
+    statuses = sorted(sweep.process.wait(PATIENCE) for sweep in (whole, again))
+    assert (some.process.wait(PATIENCE), statuses[0]) == (0, 0), some.said()
+    said = whole.said() + again.said()
+    assert statuses[1] == 0 or (statuses[1], "the sweep whole is running on" in said) == (2, True)
     sweeps.check(store)
-
-
-LONG = """
-name = "long"
-[[dataset]]
-name = "dense-stream"
-n_rows = ROWS
-n_features = 2000
-[[learner]]
-name = "ONS"
-"""
-
-
-@pytest.mark.soak
-def test_long_run_killed__goes_on_from_its_last_checkpoint(tmp_path):
-    minutes = float(os.environ.get("KOCO_SOAK_MINUTES", "10"))
-    between = Limits.checkpoint_seconds * minutes / 10
-    spec, receipts, store = tmp_path / "long.toml", tmp_path / "receipts", tmp_path / "store"
-    more = {"KOCO_TEST_RECEIPTS": str(receipts), "KOCO_TEST_SECONDS": str(between)}
-    patience = 60 * (5 * minutes + 5)
-
-    def begun(name, n_rows):
-        spec.write_text(LONG.replace("ROWS", str(n_rows)))
-        prepare_synthetic(tmp_path / name, "dense-stream", {"n_rows": n_rows, "n_features": 2000})
-        words = [spec, "--store", tmp_path / name, "--workers", "1"]
-        return DisturbedSweep(tmp_path, words, tmp_path / name, more)
-
-    def ended(sweep):
-        assert sweep.process.wait(patience) == 0, sweep.said()
-        receipt = json.loads(receipts.read_text().splitlines()[-1])
-        return receipt["rounds"], receipt["scan_seconds"]
-
-    rounds, seconds = ended(begun("calibrating", 2_000))
-    n_rows = int(60 * minutes * rounds / seconds)
-    rounds, seconds = ended(begun("undisturbed", n_rows))
-    assert rounds == n_rows
-    sweep = begun("store", n_rows)
-    wait_until(lambda: sweep.computing() or sweep.process.poll() is not None, "it did not begin")
-    time.sleep(random.Random(1).uniform(0.3, 0.7) * seconds)
-    sweep.process.kill()
-    killed = time.time()
-    assert sweep.process.wait(PATIENCE) == -9
-    sweep.wait_for_its_processes()
-    (checkpoint,) = checkpoints_folder(store).files(".koco")
-    saved, age = header_of(checkpoint)["rounds"], killed - checkpoint.path.stat().st_mtime
-    done, _ = ended(begun("store", n_rows))
-    print(f"\n{n_rows:,} rounds in {seconds:.0f} s; killed at {saved:,}, {age:.1f} s after saving")
-    assert done == n_rows - saved
-    assert age < 2 * between  # what it cost is estimated, and the machine may be busy
-    assert tables(store) == tables(tmp_path / "undisturbed")
-    assert checkpoints_folder(store).names() == []

@@ -23,7 +23,7 @@ from cluster.local import local_cluster
 from flows import cli
 from flows.housekeeping.listing import sweep_rows
 from flows.housekeeping.removal import dataset_removal, sweep_removal
-from flows.prepare.preparation import dataset_rows, verified
+from flows.prepare.preparation import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import store_path
@@ -33,9 +33,8 @@ from koco_stream.streams.reader import StreamReader
 from storage import collecting
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
-from storage.results import finished_runs, read_curves, read_runs, result_files, table_files
+from storage.results import read_curves, read_runs, result_files, table_files
 from storage.store import check_store, existing_store, open_store
-from tests.helpers.disturbed import collect_cut_at_runs
 from tests.helpers.project import environment
 from tests.helpers.sweeps import compiled, random_source, run_here, stream_of, tables
 from tests.helpers.swept import SWEEP, koco, plan_for
@@ -197,31 +196,12 @@ def test_address__that_is_no_store_s_is_refused(address, said):
     assert "geheim" not in str(refused.value)
 
 
-def test_folder__does_not_wait_for_the_object_store_s_library(small_store):
-    code = f"""
-import sys
-from flows.prepare.preparation import dataset_rows
-from storage.results import read_runs
-read_runs({str(small_store)!r}), dataset_rows({str(small_store)!r})
-assert "koco_stream.io.object_store" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], env=environment(), check=True)
-
-
 def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
     assert not check_store(somewhere)
     with pytest.raises(WrongInput, match=f"there is no store at {somewhere};"):
         existing_store(str(somewhere))
     assert str(open_store(str(somewhere))) == str(somewhere)
     assert existing_store(str(somewhere)).names() == ["koco-store.json"]
-    (somewhere / "koco-store.json").write_text('{"format": 99}')
-    with pytest.raises(WrongInput, match="format 99"):
-        open_store(somewhere)
-    (somewhere / "koco-store.json").remove()
-    (somewhere / "letter.txt").write_text("dear reader")
-    with pytest.raises(WrongInput, match="is not a store"):
-        open_store(somewhere)
-    assert somewhere.names() == ["letter.txt"]
 
 
 def in_the_bucket(store):
@@ -296,19 +276,6 @@ prepare_file({s3_store!r}, "x", Path({str(new)!r}), values_per_shard=400)
     assert in_the_bucket(s3_store) == names_of(after)
 
 
-def test_dataset__is_read_from_an_object_store_as_from_a_folder(s3_copy, small_store):
-    assert list(dataset_rows(s3_copy)) == list(dataset_rows(str(small_store)))
-    stream = stream_of(s3_copy, "sparse")
-    shutil.rmtree(private_folder("datasets"))
-    here = StreamReader(s3_copy, stream).whole()
-    shutil.rmtree(private_folder("datasets"))
-    there = StreamReader(small_store, stream).whole()
-    assert here.labels.tolist() == there.labels.tolist()
-    assert here.rows.values.tolist() == there.rows.values.tolist()
-    with pytest.raises(WrongInput, match="did you mean 'sparse'"):
-        load_manifest(s3_copy, "sparce")
-
-
 def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is_not_blamed_on_it(
     s3_copy, monkeypatch
 ):
@@ -380,22 +347,6 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     )
     assert json.loads(planned_again.stdout)["to compute"] == 0
     assert list(folder.iterdir()) == [folder / "try.toml"]
-
-
-def test_collect__cut_anywhere_loses_and_doubles_nothing(s3_copy, planned, monkeypatch):
-    todo, reference, run_the_last = without_the_last(planned, s3_copy)
-    collect_cut_at_runs(s3_copy, monkeypatch)
-    run_the_last()
-    assert tables(s3_copy) == reference
-    kept = {file: file.read_bytes() for file in result_files(s3_copy)}
-    assert collecting.collect(s3_copy) == len(todo.runs)
-    check_collected(s3_copy, reference)
-    for file in list(kept)[1:]:  # as if it had died after removing the first
-        file.write_bytes(kept[file])
-    assert tables(s3_copy) == reference
-    assert collecting.collect(s3_copy) == 0
-    assert tables(s3_copy) == reference
-    assert finished_runs(s3_copy) == {run.run_id for run in todo.runs}
 
 
 @pytest.mark.parametrize("moment", ["before curves", "before runs", "after runs"])
@@ -519,37 +470,19 @@ def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
     assert list(tmp_path.iterdir()) == [tmp_path / "s.toml"]
 
 
-def test_sweeps_and_datasets__are_listed_and_removed(stored):
-    """What goes takes nothing of another sweep along; the sizes told are those of the files."""
-    root = store_path(stored)
+def test_sweeps_and_datasets__are_listed_and_removed(s3_copy):
+    """What goes takes nothing of another sweep along."""
+    root = store_path(s3_copy)
     for name, steps in (("first", [0.1, 0.2]), ("second", [0.2, 0.4])):
         spec = {"name": name, "dataset": [{"name": "real"}], "window": 100}
         learner = {"name": "OGD", "step_size": steps}
-        flows.sweep({**spec, "learner": [learner]}, stored, workers=0)
-    before = {row["sweep"]: row for row in sweep_rows(root)}
-    assert [row["done"] for row in before.values()] == [2, 2]
-    kept = [flows.results(stored, "second").runs, flows.results(stored, "second").windows]
-    removal = sweep_removal(str(stored), "first")
-    assert (removal.runs, removal.runs_kept) == (1, 1)
-    removal.do()
-    [left] = sweep_rows(root)
-    assert left["sweep"] == "second"
-    result = flows.results(stored, "second")
-    assert [result.runs.sort_by("run_id"), result.windows] == [kept[0].sort_by("run_id"), kept[1]]
+        flows.sweep({**spec, "learner": [learner]}, s3_copy, workers=0)
+    assert [row["done"] for row in sweep_rows(root)] == [2, 2]
+    kept = flows.results(s3_copy, "second").windows
+    sweep_removal(s3_copy, "first").do()
+    assert [row["sweep"] for row in sweep_rows(root)] == ["second"]
     assert read_runs(root).num_rows == 2
-    with pytest.raises(WrongInput, match="is used by second"):
-        dataset_removal(str(stored), "real")
-    removal = dataset_removal(str(stored), "sparse")
-    folder = root / "datasets" / "sparse"
-    sizes = [len((folder / name).read_bytes()) for name in names_below(folder)]
-    assert sorted(folder.sizes()) == sorted(sizes)
-    removal.do()
-    assert sum(folder.sizes()) == 0  # some servers keep the name of an empty folder
-    assert [row["state"] for row in verified(str(stored), [])] == ["ok", "ok"]
-
-
-def names_below(folder):
-    """The files below a folder of a dataset: its manifest, and the shards in their folder."""
-    for name in folder.names():
-        inside = (folder / name).names() if not (folder / name).is_file() else []
-        yield from [f"{name}/{file}" for file in inside] or [name]
+    assert flows.results(s3_copy, "second").windows == kept
+    dataset_removal(s3_copy, "sparse").do()
+    assert sum((root / "datasets" / "sparse").sizes()) == 0  # some servers keep an empty name
+    assert_whole(s3_copy)

@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.project import ROOT
 
 # what git has; without it, a test of an unpacked project copies what it finds
-NOT_COPIED = (".git", ".venv*", "build", "*.egg-info", "__pycache__", ".*_cache", "store")
+NOT_COPIED = (".git", ".cache", ".venv*", "build", "*.egg-info", "__pycache__", ".*_cache", "store")
 
 
 def run(*words, cwd, **more):

@@ -4,11 +4,9 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 
-from cluster.certificates import make_certificates
 from cluster.site import shipped
 from koco_stream.engine.result_file import result_files_folder
 from tests.helpers.listening import listeners, loopback, with_variable
@@ -147,22 +145,6 @@ def test_sweep__leaves_the_tables_of_a_local_one_and_no_job_whatever_is_lost_wit
 
 
 @pytest.mark.soak
-def test_sweep__with_certificates_speaks_tls_to_its_jobs_and_leaves_the_same_tables(
-    sweep, site, tmp_path
-):
-    spec, reference = sweep
-    folder = tmp_path / "certificates"
-    make_certificates(folder, ["127.0.0.1"])
-    with sweeping(spec, tmp_path / "store", "--cluster", site, "--certificates", folder) as process:
-        (job, *_) = under_way(process, tmp_path / "store")
-        script = slurm_says(f"scontrol write batch_script {job} -")
-        check(process, tmp_path / "store", reference)
-    assert set(re.findall(r"\w+://127.0.0.1:|tcp://", script)) == {"tls://127.0.0.1:"}
-    secret = (folder / "worker-key.pem").read_text().splitlines()[1:-1]
-    assert not any(line in script for line in secret)
-
-
-@pytest.mark.soak
 def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
     spec = write_sweep(tmp_path, LONG_RUN)
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
@@ -188,21 +170,6 @@ def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_pa
         assert jobs() == {}
     finally:
         slurm_says(f"scancel {other}")
-
-
-@pytest.mark.soak
-def test_sweep__longer_than_its_jobs_may_be_completes(site, tmp_path):
-    spec = write_sweep(tmp_path, SWEEP.replace("DATA_SEEDS", str(list(range(1, 41)))))
-    reference = locally(spec, tmp_path / "here")
-    site.write_text(site.read_text().replace('walltime: "01:00:00"', 'walltime: "00:01:00"'))
-    seen = set()
-    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
-        while process.poll() is None:
-            seen |= jobs().keys()
-            time.sleep(1)
-        told = check(process, tmp_path / "store", reference)
-    print(f"{len(seen)} jobs of a minute for {told['seconds']['computing']:.0f} s of computing")
-    assert len(seen) > 2
 
 
 @pytest.mark.soak

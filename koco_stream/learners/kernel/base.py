@@ -13,7 +13,7 @@ from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import MOST_CLIPS, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK
+from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot
 from koco_stream.types import Array
 
 # The maximum number of points, for the planner and the run, of a dictionary without a limit.
@@ -143,12 +143,26 @@ def append_row(L: Array, n: int, row: Array, factor: float, pivot: float) -> Non
 
 
 @inlined
-def count_doubt(s: Any, square: float, z: float, clip: float) -> None:
-    """Count a round for whose prediction double precision cannot vouch (`in_doubt`): z, before it
-    is held within [−C, C], for a row with φᵀφ = `square`.
+def count_doubt(
+    s: Any, square: float, z: float, clip: float, blur: float = 0.0, most: float = MOST_CLIPS
+) -> None:
+    """Count a round for whose prediction double precision cannot vouch (`in_doubt`, from `most`
+    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`.
     """
-    reach = s.longest_step[()] * math.sqrt(square)
-    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, MOST_CLIPS * clip)
+    reach = max(s.longest_step[()] * math.sqrt(square), blur)
+    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, most * clip)
+
+
+@inlined
+def blur_of(a: Array, u: int, omega: int, lost: int, n: int, alpha: float) -> float:
+    """α Σ |u_i ω_i| k(x_i, x_i)/pivot_i², from lines of `a`; the one after `lost` is scratch.
+
+    A coordinate's own scale is known to about 10⁻¹⁶ k(x_i, x_i)/pivot_i², what `lost` holds. This
+    is as if its α were another, which moves the prediction by 10⁻¹⁶ of the blur (P4).
+    """
+    for i in range(n):
+        a[lost + 1, i] = abs(a[u, i] * a[omega, i])
+    return alpha * panel_dot(a[lost + 1], 0, a[lost], 0, n)
 
 
 @inlined

@@ -16,7 +16,6 @@ removed, the oldest of equals: cz(x) is added to the weights of the features z, 
 sines over √D. The features of a point are kept from the round in which it joined.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +34,9 @@ from koco_stream.kernels.random_features import (
     COSINES,
     SINES,
     Frequencies,
+    count_far,
     fourier_row,
     frequencies,
-    too_far,
 )
 from koco_stream.learners.kernel.base import DictionaryLearner, fourier_cost, held
 from koco_stream.learners.spec import (
@@ -86,12 +85,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of DualSGD.
 
-    t: () rounds. points: the dictionary. held: what they hold. a (2, room): k(x), c. u: the
-    frequencies. f (5, width): uᵀx, cos, sin, and the weights of the cosines and sines. kept (B,
-    2·width): cosines and sines of each point.
+    t: () rounds. doubtful_rounds: () how often. points: the dictionary. held: what they hold. a (2,
+    room): k(x), c. u: the frequencies. f (5, width): uᵀx, cos, sin, and the weights of the cosines
+    and sines. kept (B, 2·width): cosines and sines of each point.
     """
 
     t: Array
+    doubtful_rounds: Array
     points: Points
     held: Holdings
     a: Array
@@ -105,6 +105,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     room, width = room_for(params.budget), room_for(params.frequencies)
     return State(
         t=np.zeros((), np.int64),
+        doubtful_rounds=np.zeros((), np.int64),
         points=no_points(n_features, room),
         held=not_found(),
         a=aligned_zeros(2, room),
@@ -149,14 +150,9 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN for a row so far away that its cosines have no
-    digits.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     f, n2 = inspect(params, s, idx, val)
-    if too_far(n2, params.bandwidth):
-        return math.nan
+    count_far(s, n2, params.bandwidth)
     y_hat = held(f, params.clip)
     s.t[()] += 1
     c = -loss_slope(params.loss, y_hat, y)

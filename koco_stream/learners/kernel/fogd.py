@@ -15,9 +15,9 @@ import numpy as np
 from koco_stream.kernels.random_features import (
     COSINES,
     Frequencies,
+    count_far,
     fourier_row,
     frequencies,
-    too_far,
 )
 from koco_stream.learners.base import Learner
 from koco_stream.learners.kernel.base import fourier_cost
@@ -72,16 +72,19 @@ class State(NamedTuple):
     """The state of FOGD.
 
     u: the frequencies. a (5, room): uᵀx, cos, sin, and the weights of the cosines and sines.
+    doubtful_rounds: () how often.
     """
 
     u: Frequencies
     a: Array
+    doubtful_rounds: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: w = 0, frequencies of `seed`."""
     D = params.frequencies
-    return State(frequencies(n_features, D, params.bandwidth, seed), aligned_zeros(5, room_for(D)))
+    u = frequencies(n_features, D, params.bandwidth, seed)
+    return State(u, aligned_zeros(5, room_for(D)), np.zeros((), np.int64))
 
 
 @inlined
@@ -103,14 +106,9 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ, or NaN for a row so far away that its cosines have no
-    digits.
-    """
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     room = s.a.shape[1]
-    if too_far(square_norm(val), params.bandwidth):
-        return math.nan
+    count_far(s, square_norm(val), params.bandwidth)
     y_hat = forward(params, s, idx, val)
     if outside(params.loss, params.tube, y_hat, y):
         change = -params.step_size * loss_slope(params.loss, y_hat, y) / params.frequencies

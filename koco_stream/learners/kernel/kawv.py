@@ -58,7 +58,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     y_hat = f * (params.alpha / (params.alpha + max(q, 0.0)))
     if not q > LEAST * k_tt:
         s.doubtful_rounds[()] += 1
-        return held(y_hat, params.clip)
+        return held(y_hat + 0.0 * q, params.clip)
     count_doubt(s, k_tt, y_hat, params.clip)
     note_step(s, y, k_tt, params.alpha)
     s.included[()] = True

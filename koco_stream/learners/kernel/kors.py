@@ -57,6 +57,7 @@ from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.inputs import as_rows
 from koco_stream.types import Array
 
+ROUNDING = 1e-15  # the share of k(x, x) by which q, a difference, may be off
 K, V, SK = range(3)  # lines of `a`: k, the kernel values of the row with the points; v; Sᵀk
 
 
@@ -158,6 +159,19 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
     s.inclusion_probability[()] = p
     s.included[()] = z
     return z
+
+
+@inlined
+def is_rounding(params: Params, s: State, k_tt: float) -> bool:
+    """Whether rounding may have decided this round's coin: with a q that is larger or smaller by
+    the rounding of k(x, x), the row, which has not yet joined, would be refused or taken.
+    """
+    n, v, coin = int(s.points.n[()]), s.a[V], uniform(s.seed[()], s.t[()])
+    q = k_tt - panel_dot(v, 0, v, 0, n)
+    low, high = max(q - ROUNDING * k_tt, 0.0), max(q + ROUNDING * k_tt, 0.0)
+    share = coin / (params.beta * params.factor)
+    between = low / (params.ridge + low) <= share < high / (params.ridge + high)
+    return bool(n < params.most and between)
 
 
 @inlined

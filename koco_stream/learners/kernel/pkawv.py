@@ -24,6 +24,7 @@ from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
     append_row,
+    blur_of,
     count_doubt,
     dictionary_cost,
     held,
@@ -54,7 +55,11 @@ from koco_stream.numerics.llvm.point_panels import (
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-PHI, U, OMEGA, SUMS, C = range(5)  # lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1)
+# Lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1), k(x_i, x_i)/pivot_i², and scratch.
+PHI, U, OMEGA, SUMS, C, LOST, SCRATCH = range(7)
+# As `losses.MOST_CLIPS`, measured here: what is learnt does not depend on predictions, so that no
+# error grows from round to round.
+MOST_CLIPS = 5e9
 JITTER = 1e-12  # ρ, the share of k(x, x) that is added to a point's diagonal entry of K_I (V4)
 
 
@@ -69,7 +74,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """kors: the dictionary's state. past: the rows so far. L, inverse (panels, room, 16): L by
-    columns, and A⁻¹. a (5, room + 16): see above; a row to predict may need one more coordinate.
+    columns, and A⁻¹. a (7, room + 16): see above; a row to predict may need one more coordinate.
     doubtful_rounds: () how often. longest_step: () so far.
     """
 
@@ -89,7 +94,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         past=past_rows.no_past(n_features),
         L=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((5, FIRST_ROOM + BLOCK)),
+        a=np.zeros((7, FIRST_ROOM + BLOCK)),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
     )
@@ -183,21 +188,25 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
     y_hat = row.f / (1.0 + row.spread)
-    count_doubt(s, k_tt, y_hat, params.clip)
-    note_step(s, y, k_tt, params.alpha)
+    by_rounding = kors.is_rounding(params.kors, s.kors, k_tt)
     if joins:
-        enter(params, s, row)
+        enter(params, s, row, k_tt)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
+    blur = 0.2 * blur_of(s.a, U, OMEGA, LOST, row.n, params.alpha)
+    blur = math.inf if by_rounding else blur
+    count_doubt(s, k_tt, y_hat, params.clip, blur, MOST_CLIPS)
+    note_step(s, y, k_tt, params.alpha)
     subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
     past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
-    return held(y_hat, params.clip) if s.kors.inclusion_probability[()] >= 0.0 else math.nan
+    return held(y_hat, params.clip) if math.isfinite(k_tt) else math.nan
 
 
 @inlined
-def enter(params: Params, s: State, row: Row) -> None:
+def enter(params: Params, s: State, row: Row, k_tt: float) -> None:
     """Add the coordinate of this round's row to the embedding, A⁻¹, ω and the past rows."""
     append_row(s.L, row.n - 1, s.a[PHI], 1.0, row.pivot)
+    s.a[LOST, row.n - 1] = k_tt / (row.pivot * row.pivot)
     subtract_outer(s.inverse, row.n, -1.0 / row.S, s.a[C], 0)
     add_scaled(-row.gain, s.a[C], 0, s.a[OMEGA], 0, row.n)
     past_rows.keep_new_coordinates(s.past, row.n - 1)

@@ -33,6 +33,7 @@ from koco_stream.learners.kernel.base import (
     LEAST,
     DictionaryLearner,
     append_row,
+    blur_of,
     count_doubt,
     dictionary_cost,
     held,
@@ -65,9 +66,11 @@ from koco_stream.numerics.llvm.point_panels import (
 )
 from koco_stream.types import Array
 
-PHI, U, OMEGA = range(3)  # lines of `a`: φ̃, u = A⁻¹φ̃, ω
+# Lines of `a`: φ̃, u = A⁻¹φ̃, ω, k(x_i, x_i)/pivot_i², and scratch.
+PHI, U, OMEGA, LOST, SCRATCH = range(5)
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
+MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
 
 
 class Params(NamedTuple):
@@ -92,8 +95,8 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (3, room):
-    φ̃, A⁻¹φ̃, ω. restarts, doubtful_rounds: () how often. longest_step: () so far.
+    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (5, room):
+    see above. restarts, doubtful_rounds: () how often. longest_step: () so far.
     """
 
     kors: kors.State
@@ -111,7 +114,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         kors=kors.init(params.kors, n_features, seed),
         L=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((3, FIRST_ROOM)),
+        a=np.zeros((5, FIRST_ROOM)),
         restarts=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
@@ -171,10 +174,13 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     apply(s.inverse, n, phi, 0, u, 0)
     xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
     y_hat = held(z, params.clip)
-    count_doubt(s, n2_phi, z, params.clip)
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
+        blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
+        if params.threshold == 0.0 and kors.is_rounding(params.kors, s.kors, k_tt):
+            blur = math.inf
+        count_doubt(s, n2_phi, z, params.clip, blur, MOST_CLIPS)
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
         note_step(s, slope, n2_phi, params.alpha)
@@ -191,7 +197,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             add_point(s.kors.points, idx, val, n2, s.kors.t[()])
         else:
             kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    return y_hat if s.kors.inclusion_probability[()] >= 0.0 else math.nan
+    return y_hat if math.isfinite(k_tt) else math.nan
 
 
 @inlined
@@ -213,8 +219,8 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:
-        pivot = math.sqrt(pivot2)
-        append_row(s.L, n, phi, 1.0, pivot)
+        append_row(s.L, n, phi, 1.0, math.sqrt(pivot2))
+        s.a[LOST, n] = k_tt / pivot2
     if params.restart:
         s.restarts[()] += 1
         s.longest_step[()] = 0.0

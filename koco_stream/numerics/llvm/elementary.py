@@ -6,7 +6,8 @@ below 1.5e-16. Below −708 the result is 0, above 709 infinity: no number is su
 
 sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three terms of π/2; both series of r, to r¹⁷ and r¹⁶,
 whose rests are below 2e-18; n's last two bits tell which series is which, and their signs. Absolute
-error below 2.2e-16 up to 1e6, beyond about 1e-16·x; above 1e12 every angle is taken as 0.
+error below 2.2e-16 up to 1e6, beyond about 1e-16·x; above 1e12 every angle is taken as 0, and an
+infinite one gives NaN.
 """
 
 import math
@@ -91,7 +92,7 @@ def cos_sin_of_rest(x: Any) -> tuple[Any, Any, Any]:
 
 def literal_cos_sin(x: Array) -> tuple[Array, Array]:
     """(cos x, sin x) elementwise."""
-    cosines, sines, shifted = cos_sin_of_rest(np.where(np.abs(x) > LARGEST_ANGLE, 0.0, x))
+    cosines, sines, shifted = cos_sin_of_rest(np.where(np.abs(x) > LARGEST_ANGLE, x * 0.0, x))
     quadrant = shifted.view(np.int64)
     odd = (quadrant & 1) == 1
     sin_x = np.where(odd, cosines, sines).view(np.int64) ^ ((quadrant & 2) << 62)
@@ -105,7 +106,8 @@ def emit_cos_sin(line: Line) -> tuple[Line, Line]:
 
     def within(x: Any) -> Any:
         size = b.bitcast(b.and_(b.bitcast(x, filled(x, 0).type), filled(x, (1 << 63) - 1)), x.type)
-        return b.select(b.fcmp_ordered(">", size, filled(x, LARGEST_ANGLE)), filled(x, 0.0), x)
+        large = b.fcmp_ordered(">", size, filled(x, LARGEST_ANGLE))
+        return b.select(large, b.fmul(x, filled(x, 0.0)), x)
 
     def signed(value: Any, quadrant: Any) -> Any:
         sign = b.shl(b.and_(quadrant, filled(value, 2)), filled(value, 62))

@@ -38,8 +38,8 @@ from koco_stream.types import Array
 BLOCK = 16
 HALF = 8
 # The share of ‖x‖² + ‖z‖² below which ‖x − z‖², as a difference of these, has too few digits: a
-# Gaussian kernel value would be wrong by about 10⁻¹⁰.
-CLOSE = 1e-6
+# Gaussian kernel value would be wrong by about 10⁻¹².
+CLOSE = 1e-4
 CHUNK = 128  # lines of a panel and of a tile that stay in the processor's first cache
 
 

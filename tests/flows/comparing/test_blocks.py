@@ -348,14 +348,3 @@ def test_losses_that_differ__are_noted_where_losses_are_compared():
     noted = [comparison_of(made(rows, metric=name)).notes for name in ("mean_loss", "error_rate")]
     assert "different losses on a, shuffled" in noted[0][0]
     assert noted[1] == []
-
-
-def test_comparison__does_not_depend_on_names():
-    draw = np.random.default_rng(0)
-    rows = [one | {"error_rate": float(draw.random())} for one in grid("abcdef", ["A", "B", "C"])]
-    one = comparison_of(made(rows))
-    renamed = [row | {"learner": {"A": "Z"}.get(row["learner"], row["learner"])} for row in rows]
-    again = comparison_of(made(renamed))
-    assert {**again.ranks, "A": again.ranks["Z"]} == {**one.ranks, "Z": one.ranks["A"]}
-    assert again.friedman == pytest.approx(one.friedman)
-    assert again.critical_difference == one.critical_difference

@@ -99,24 +99,6 @@ def test_diagram__says_in_words_what_it_shows():
     assert "critical difference 0" not in none.svg
 
 
-def test_diagram__of_learners_with_equal_ranks():
-    for k in (2, 3, 12):
-        ranks, names = [(k + 1) / 2] * k, [f"learner{n}" for n in range(k)]
-        picture = diagram.critical_difference_diagram(names, ranks, 1.0, [list(range(k))])
-        _, circles = attributes(picture.narrow, "circle")
-        assert len({one.get("cx") for one in circles}) == 1
-
-
-def test_bars_on_one_line__are_seen_as_two_though_they_end_beyond_their_learners():
-    ranks = [1.0, 1.9, 1.95, 4.0]
-    names = ["a", "b", "c", "d"]
-    picture = diagram.critical_difference_diagram(names, ranks, 1.95, [[0, 1], [2, 3]])
-    _, lines = attributes(picture.narrow, "line")
-    bars = [one for one in lines if "vermilion" in one.get("stroke")]
-    assert float(bars[1].get("x1")) - float(bars[0].get("x2")) < diagram.APART
-    assert bars[0].get("y1") != bars[1].get("y1")
-
-
 def test_name__is_whole_where_there_is_room_before_its_line():
     names = ["KONS", "SketchedKONS", *(f"L{n}" for n in range(14))]
     ranks = [2.3, 4.4, *(5.0 + 0.7 * n for n in range(14))]

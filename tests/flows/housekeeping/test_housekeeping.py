@@ -15,7 +15,6 @@ from flows.runtime.processes import locked, start_of
 from flows.sweeping.progress import Status
 from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
-from koco_stream.io.local import StorePath
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.shard_cache import copies_of
 from storage.removing import result_bytes
@@ -29,6 +28,7 @@ from storage.results import (
 )
 from storage.store import existing_store
 from storage.verify import result_problems
+from tests.helpers.cut import cut_after
 from tests.helpers.swept import prepared, swept
 
 SPEC = """
@@ -113,38 +113,18 @@ def test_sweep__goes_with_its_runs__but_for_those_of_another_sweep(store, koco):
 
 
 def test_sweep__whose_removal_is_cut_anywhere_costs_no_other_run__and_the_next_completes_it(
-    store, tmp_path, monkeypatch
+    store, tmp_path
 ):
-    """The removal is cut before each of its steps that change a file, by an exception."""
     others = ids_of(store, "second") | ids_of(store, "third")
-    before, steps = rows_of(store, others), 0
-
-    def cut_after(patched, most):
-        done = []
-
-        def counted(method):
-            def changed(*words):
-                if len(done) == most:
-                    raise KeyboardInterrupt
-                done.append(method)
-                return method(*words)
-
-            return changed
-
-        for name in ("remove", "written"):
-            patched.setattr(StorePath, name, counted(getattr(StorePath, name)))
-
-    while True:
+    before, steps, ended = rows_of(store, others), 0, False
+    while not ended:
         again = existing_store(shutil.copytree(store.path, tmp_path / f"cut {steps}"))
-        with monkeypatch.context() as patched:
-            cut_after(patched, steps)
-            try:
-                sweep_removal(str(again), "first").do()
-                break
-            except KeyboardInterrupt:
-                pass
+        with cut_after(steps):
+            sweep_removal(str(again), "first").do()
+            ended = True
         assert rows_of(again, others) == before, steps
-        sweep_removal(str(again), "first").do()
+        if not ended:
+            sweep_removal(str(again), "first").do()
         assert rows_of(again, others) == before, steps
         assert set(read_runs(again).column("run_id").to_pylist()) == others
         assert result_problems(again) == []

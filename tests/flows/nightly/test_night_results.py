@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from flows.nightly.night import NOTE, opened_night
@@ -11,13 +10,8 @@ from flows.nightly.regression import earlier_ratios
 from flows.sweeping.file import read_sweep
 from flows.sweeping.planning import limits_of
 from flows.sweeping.steps import prepare_datasets, remember
-from koco_stream.errors import WrongInput
-from koco_stream.io.paths import store_path
-from koco_stream.io.table_file import write_tables
 from koco_stream.runs.planner import plan
-from koco_stream.runs.schemas import schema
 from storage.collecting import collect
-from storage.nights import HISTORY, NUMBERS, read_accepted, read_nights
 from storage.results import read_runs
 from storage.store import open_store
 from tests.helpers.sweeps import checked, run_here
@@ -81,31 +75,6 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
     assert len(json.loads(night)) == 2
     kinds = [row["kind"] for row in json.loads(koco("list", "--store", store, "--json").stdout)]
     assert kinds == ["sweep", "nightly run"]
-
-
-@pytest.mark.parametrize("damage", ["cut", "another", "null"])
-@pytest.mark.parametrize(
-    ("table", "remedy"),
-    [
-        ("history", "move it away, and the next nightly run begins a new history"),
-        ("accepted", "accept a night whose numbers are right: koco nightly accept s"),
-    ],
-)
-def test_table_of_nights__that_is_damaged__is_named_with_what_to_do(
-    table, remedy, damage, tmp_path
-):
-    columns = HISTORY if table == "history" else NUMBERS
-    file = tmp_path / table / "s.parquet"
-    file.parent.mkdir()
-    if damage == "cut":
-        file.write_bytes(b"PAR1")
-    elif damage == "another":
-        write_tables([pa.table({"learner": [[1]], "dataset": ["a"]})], store_path(file))
-    else:
-        rows = pa.Table.from_pylist([{"runs": 1}], schema(columns))
-        write_tables([rows], store_path(file))
-    with pytest.raises(WrongInput, match=f"{file} cannot be read .*; {remedy}"):
-        (read_nights if table == "history" else read_accepted)(tmp_path, "s")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"night": 1, "code": "", "file": ""}'])

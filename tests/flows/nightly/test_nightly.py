@@ -4,14 +4,11 @@ with.
 
 import json
 import re
-import signal
-import subprocess
-import sys
 
 import pyarrow as pa
 import pytest
 
-from flows.nightly.night import NOTE, accept_last, night_path, opened_night
+from flows.nightly.night import NOTE, accept_last, opened_night
 from flows.nightly.regression import (
     CAP,
     FLOOR,
@@ -29,13 +26,11 @@ from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
-from storage.nights import NUMBERS, add_night, numbers_of, read_nights
-from storage.results import read_runs, result_files
+from storage.nights import NUMBERS, add_night, read_nights
 from storage.store import open_store
 from tests.helpers.disturbed import prefect_server
-from tests.helpers.nights import SLOWER, TWELFTH_DIGIT, altered, begun_run, nightly_run
-from tests.helpers.project import ROOT, environment, wait_until
-from tests.helpers.swept import koco
+from tests.helpers.nights import TWELFTH_DIGIT, altered, nightly_run
+from tests.helpers.project import ROOT
 
 SPEC = """
 name = "small"
@@ -49,14 +44,6 @@ step_size = [0.1, 1]
 [[learner]]
 name = "AdaGrad"
 step_size = [0.1, 1]
-"""
-
-
-LIMITED = """
-import sys
-from flows.nightly.flow import nightly_flow
-state = nightly_flow(sys.argv[1], sys.argv[2], seconds=0.05, return_state=True)
-print(state.type.value, state.name)
 """
 
 
@@ -122,30 +109,6 @@ def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, 
         assert again != name
         assert not (night / "left").path.exists()
         name = again
-
-
-@pytest.mark.soak
-def test_night__that_was_killed_goes_on_to_the_same_numbers(spec, server, tmp_path):
-    spec.write_text(
-        SPEC.replace("[0.1, 1]", "{ powers_of_two = [-150, 149] }").replace("3000", "20000")
-    )
-    path = night_path(tmp_path / "store", "small")
-    with begun_run(ROOT, spec, tmp_path / "store", server) as process:
-        wait_until(
-            lambda: process.poll() is not None or (read_json(path / NOTE) and result_files(path)),
-            "no results of the night",
-        )
-        process.kill()
-        said = process.communicate()[1]
-    assert process.returncode == -signal.SIGKILL, said
-    note, there = read_json(path / NOTE), read_runs(path).num_rows
-    assert there
-    ended = nightly_run(ROOT, spec, tmp_path / "store", server)
-    assert (ended["result"], ended["night"]) == ("first", note["night"])
-    assert 0 < ended["computed"] <= 600 - there
-    nightly_run(ROOT, spec, tmp_path / "undisturbed", server)
-    assert numbers_of(path) == numbers_of(night_path(tmp_path / "undisturbed", "small"))
-    assert len(read_nights(tmp_path / "store", "small")) == 2
 
 
 def numbers(*rows):
@@ -298,47 +261,3 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
         (inside / BORROWED).write_text(f"{lender}\n")
         with pytest.raises(WrongInput, match="names"):
             load_manifest(inside, "real")
-
-
-@pytest.mark.soak
-def test_twenty_nights__of_unchanged_code_raise_no_alarm(spec, server, tmp_path):
-    # each in a process of its own: where arrays lie in memory differs from process to process
-    results = [nightly_run(ROOT, spec, tmp_path / "store", server)["result"] for _ in range(21)]
-    assert results == ["first", *["same numbers"] * 20]
-
-
-@pytest.mark.soak
-def test_command__ends_as_the_result_says(spec, server, tmp_path):
-    store = tmp_path / "store"
-
-    def run(root, *words, status=None):
-        words = (*words, "--store", store)
-        more = {"PYTHONPATH": str(root), "PREFECT_API_URL": server}
-        return koco(*words, cwd=root, status=status, **more)
-
-    def told(root, status, result):
-        done = run(root, "nightly", spec, "--workers", "0", "--json")
-        history = read_nights(store, "small").to_pylist()
-        ogd = [row for row in history if row["learner"] == "OGD"][-1]
-        if result == "slower" and ogd["speed"] in ("first", "unclear"):
-            pytest.skip("the machine is busy with something else: no speed can be judged")
-        assert (json.loads(done.stdout)["result"], done.returncode) == (result, status), done.stderr
-        return done.stderr
-
-    told(ROOT, 0, "first")
-    told(ROOT, 0, "same numbers")
-    assert "AdaGrad on ill-conditioned" in told(
-        altered(tmp_path / "digit", TWELFTH_DIGIT), 1, "changed numbers"
-    )
-    late = subprocess.run(
-        [sys.executable, "-c", LIMITED, spec, store],
-        env=environment(PREFECT_API_URL=server),
-        capture_output=True,
-        text=True,
-    )
-    assert late.stdout == "FAILED Time limit\n", late.stderr
-    run(ROOT, "nightly", tmp_path / "none.toml", status=2)
-    run(ROOT, "nightly", "accept", "smal", status=2)
-    told(ROOT, 0, "same numbers")  # it goes on where the limit has stopped it
-    run(ROOT, "nightly", "accept", "small", status=0)
-    assert "OGD on ill-conditioned" in told(altered(tmp_path / "slow", SLOWER), 1, "slower")

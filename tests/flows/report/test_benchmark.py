@@ -24,9 +24,7 @@ from flows.reproduce.benchmark import (
     parts_of,
     table_of,
 )
-from flows.reproduce.outcome import Reproduction
-from flows.reproduce.reproduction import Dataset, flags_of
-from flows.reproduce.targets import SWEEPS, prepared_datasets, target_named
+from flows.reproduce.targets import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
 from storage.results import read_runs
 
@@ -48,7 +46,7 @@ name = "AdaGrad"
 step_size = { log_uniform = [1e-3, 1.0] }
 [[learner]]
 name = "RPSON"
-sketch_size = 2
+sketch_size = 3
 alpha = { log_uniform = [1e-2, 10.0] }
 [[learner]]
 name = "Constant"
@@ -166,19 +164,3 @@ def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
     for block in found.blocks:
         assert set(zip(found.learners, block.params, strict=True)) <= whole
         assert block.scores.shape == (4, 3)
-
-
-def test_page_of_the_benchmark__speaks_of_no_paper_and_names_a_dataset_once():
-    target = target_named("benchmark")
-    part = "a part: the test set"
-    sets = [Dataset(name, part) for name in ("census", "census,scale=none", "mnist")]
-    flags = flags_of(sets, False, 0)
-    assert [one.words for one in flags] == [
-        "Only in part: census (the test set); mnist (the test set)"
-    ]
-    done = Reproduction(target, False, flags, [one.row for one in sets], [], 0)
-    assert done.title == "The benchmark"
-    assert not [one for one in (*done.claim_columns, *done.set_columns) if "paper" in one]
-    other = Reproduction(target_named("son-figure-1"), False, [], [], [], 0)
-    assert other.title == "Reproducing son-figure-1"
-    assert "The paper says" in other.claim_columns

@@ -2,8 +2,6 @@
 
 import math
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
@@ -96,19 +94,3 @@ def test_plots__share_no_id_on_a_page_and_are_the_same_when_drawn_again():
         assert not re.findall(r"(?<!,)#[0-9a-f]{6}\b", svg)
         assert "<script" not in svg
         assert "font-family" not in svg.partition(">")[2]
-
-
-@pytest.mark.parametrize(
-    ("code", "module"),
-    [
-        ("import flows.cli, flows.report.document, flows.sweeping.steps", "matplotlib"),
-        (
-            "import flows.report.drawing as d; d.plot([], {}, d.Axis('x'), d.Axis('y'), '')",
-            "matplotlib.pyplot",
-        ),
-    ],
-)
-def test_drawing__is_imported_by_what_draws_alone(code, module):
-    code = f"{code}; import sys; sys.exit('{module}' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -8,8 +8,7 @@ import pytest
 from flows.report.document import report_of, write_report
 from flows.tables.decisions import DECISIONS, write_decisions
 from storage.store import open_store
-from tests.flows.report.test_report import put
-from tests.flows.report.test_report_design import run
+from tests.helpers.many_runs import put, run
 from tests.helpers.pages import SIZES, browser, look_at, opened
 
 
@@ -207,7 +206,6 @@ def test_first_screen__is_seen_without_scrolling_and_readable_for_everybody(tmp_
             assert box["y"] >= 0, what
             assert box["y"] + box["height"] <= 800, what
         assert complaints == []
-    with browser() as started:
         for width, scheme in SIZES:  # the table of learners, with its cost, is not cut
             with opened(started, page, width, scheme) as (shown, _):
                 cut = "(one) => one.parentElement.scrollWidth > one.parentElement.clientWidth"

@@ -15,12 +15,12 @@ from flows.report.sections.parameters import (
     MOST_POINTS,
     best_by_value,
     error_against_parameters,
+    is_scattered,
     kept_points,
     parts_of,
 )
 from flows.tables.sweep_runs import runs_of
-from tests.flows.report.test_report import put
-from tests.flows.report.test_report_design import run
+from tests.helpers.many_runs import put, run
 from tests.helpers.swept import swept
 
 SEARCH = """
@@ -32,7 +32,7 @@ name = "ill-conditioned"
 n_rows = 200
 [[learner]]
 name = "OjaSON"
-sketch_size = { integer = [0, 9] }
+sketch_size = { integer = [3, 6] }
 sketch_start = { choice = ["random", "gradients"] }
 alpha = { log_uniform = [1e-2, 1e2] }
 [[learner]]
@@ -48,8 +48,26 @@ def store(tmp_path_factory):
     return folder / "store"
 
 
-def test_every_parameter_that_varied__has_a_plot(store):
-    results = results_of(runs_of(store, "tiny", READ))
+def results_with(most_sizes, store, monkeypatch):
+    """The results, with so many sketch sizes that may have lines of their own."""
+    monkeypatch.setattr("flows.report.sections.lines.MOST_SIZES", most_sizes)
+    return results_of(runs_of(store, "tiny", READ))
+
+
+@pytest.mark.parametrize(
+    ("most", "sizes"), [(3, ["OjaSON"]), (4, [f"OjaSON m = {size}" for size in range(3, 7)])]
+)
+def test_sketch_sizes__have_lines_of_their_own_if_they_are_few(most, sizes, store, monkeypatch):
+    [stream] = results_with(most, store, monkeypatch).streams
+    lines = {line.name: line for line in stream.lines}
+    assert lines.keys() == {"AdaGrad", *sizes}
+    assert sum(len(line.configurations) for line in lines.values()) == 128
+    assert not is_scattered(lines["AdaGrad"], "step_size")  # nothing else of it is drawn
+    assert most > 3 or is_scattered(lines["OjaSON"], "alpha")
+
+
+def test_every_parameter_that_varied__has_a_plot(store, monkeypatch):
+    results = results_with(3, store, monkeypatch)
     [stream] = results.streams
     figure = error_against_parameters(stream, results.styles)
     titles = [drawing.alt.partition(" on ")[0] for drawing in figure.drawings]
@@ -58,8 +76,8 @@ def test_every_parameter_that_varied__has_a_plot(store):
     assert "gradients</text>" in figure.drawings[against.index("sketch_start")].svg
 
 
-def test_best_by_value__is_the_least_of_all_in_parts_of_drawn_values(store):
-    [stream] = results_of(runs_of(store, "tiny", READ)).streams
+def test_best_by_value__is_the_least_of_all_in_parts_of_drawn_values(store, monkeypatch):
+    [stream] = results_with(3, store, monkeypatch).streams
     for line in stream.lines:
         least = min(one.merit for one in line.configurations if one.merit is not None)
         for name in line.tried:

@@ -19,29 +19,9 @@ from flows.tables.data_seeds import data_seeds_together
 from flows.tables.parameters import sort_key
 from flows.tables.sweep_runs import runs_of
 from koco_stream.runs.schemas import RUNS, schema
-from tests.flows.report.test_report import put
+from tests.helpers.many_runs import put, run
 
 LEGEND = "M 4.2 "  # where the first handle of a legend begins
-LABELS = ("seconds", "mean_loss", "error_rate", "constant_mean_loss", "constant_error_rate")
-
-
-def run(number, dataset, learner, loss, error, order_seed=0, **more):
-    """A row of results."""
-    return {
-        "run_id": f"{number:032d}",
-        "sweep": "s",
-        "dataset": dataset,
-        "dataset_hash": f"hash of {dataset}",
-        "order": "shuffled",
-        "order_seed": order_seed,
-        "learner": learner,
-        "params": "{}",
-        "numbers": "own",
-        "status": "ok",
-        "rounds": 10,
-        **dict(zip(LABELS, (1.0, loss, error, 0.9, 0.5), strict=True)),
-        **more,
-    }
 
 
 @pytest.fixture

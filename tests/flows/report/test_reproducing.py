@@ -62,6 +62,7 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     koco("reproduce", "son-figure-1", *folders, status=2)
 
 
+@pytest.mark.long
 def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(koco, tmp_path):
     words = ("reproduce", "son-figure-1", "--quick", "--store", tmp_path / "store", "--workers", 0)
     lines = koco(*words, status=0).stdout.splitlines()

@@ -115,15 +115,6 @@ def test_wilcoxon__is_scipys_where_there_are_no_ties(values):
     assert our.wilcoxon(np.array(values, float)) == pytest.approx(theirs, rel=1e-9)
 
 
-def test_wilcoxon__of_the_published_example():
-    # Demšar's Table 2: the ranks of the differences sum to 93 and 12, which is significant at 0.05
-    gain = AREAS[:, 0] - AREAS[:, 1]
-    among = our.ranks_of(np.abs(np.round(gain, 3)))
-    zeros = among[np.round(gain, 3) == 0].sum() / 2
-    assert among[np.round(gain, 3) > 0].sum() + zeros == 93
-    assert our.wilcoxon(np.round(gain, 3)) < 0.05
-
-
 def test_wilcoxon__with_infinite_missing_or_equal_values():
     assert our.wilcoxon(np.array([np.inf, 1.0, 2.0])) == our.wilcoxon(np.array([9.0, 1.0, 2.0]))
     assert our.wilcoxon(np.array([np.nan, 1.0, 2.0])) == our.wilcoxon(np.array([1.0, 2.0]))
@@ -146,12 +137,6 @@ def test_holm__rejects_what_the_procedure_rejects(p_values, alpha):
         found = {which for which, p in enumerate(corrected) if p <= alpha}
         assert found == literal.rejected_by_holm(p_values, alpha) or alpha == 1.0
     assert all(p <= c <= 1.0 for p, c in zip(p_values, corrected, strict=True))
-
-
-def test_holm__of_values_computed_by_hand():
-    assert our.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert our.holm([0.9, 0.5]) == pytest.approx([1.0, 1.0])
-    assert our.holm([]) == []
 
 
 @given(st.lists(st.integers(1, 9).map(float), min_size=1, max_size=8), st.integers(0, 9))

@@ -86,14 +86,6 @@ def test_rows__stand_beside_ours_and_failures_are_theirs_alone(spec):
     assert not checked(spec).missing
 
 
-def test_changed_file__makes_new_runs_of_its_learners_only(spec):
-    before = {run.run_id: run.learner for run in checked(spec).runs}
-    (spec.parent / "mine.py").write_text(LEARNER.replace("nothing here", "nothing"))
-    after = {run.run_id for run in checked(spec).runs}
-    assert [before[run_id] for run_id in before.keys() & after] == ["AdaGrad"]
-    assert len(after) == len(before)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

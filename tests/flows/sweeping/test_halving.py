@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -169,18 +168,6 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
 
     file = Path(small_store) / "results" / "halving" / "try.parquet"
     decisions = read_decisions(small_store, "try").to_pylist()
-    for row in decisions:
-        mine = [
-            r
-            for r in halved
-            if all(r[name] == row[name] for name in ("dataset", "positive_class", "params"))
-            and r["max_rows"] == row["rounds"]
-        ]
-        assert len(mine) == row["n_runs"] == (2 if row["dataset"] == "sparse" else 1)
-        if row["mean_loss"] is None:
-            assert any(r["status"] != "ok" for r in mine)
-        else:
-            assert row["mean_loss"] == pytest.approx(sum(r["mean_loss"] for r in mine) / len(mine))
     assert {(row["rung"], row["rounds"]) for row in decisions} == {(1, 40), (2, 120), (3, 360)}
 
     before = file.read_bytes()

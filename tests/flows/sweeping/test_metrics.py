@@ -33,6 +33,7 @@ name = "slice-like"
 n_rows = 1000
 [[learner]]
 name = "OjaSON"
+sketch_size = 3
 alpha = [1.0, 10.0]
 [[learner]]
 name = "AdaGrad"

@@ -14,9 +14,9 @@ from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.source_files import source_files
 from koco_stream.learners import learner_called, learner_named
 from koco_stream.learners.files import send
-from koco_stream.streams.reader import StreamReader
 from storage.results import read_runs
 from tests.helpers.project import ROOT
+from tests.helpers.sweeps import dense_rows
 
 SWEEP = """
 name = "own"
@@ -51,23 +51,13 @@ def test_learner_of_a_file__has_the_rows_and_bits_of_one_of_the_library(spec):
     rows = {row["params"]: row for row in swept(spec) if row["learner"] == "nlms.py:NLMS"}
     assert len(rows) == 2
     learner = learner_named(learner_called("sub/nlms.py:NLMS", spec.parent))
-    checked = CheckedSweep(SweepRequest(str(spec), str(spec.parent / "store"), 0))
-    (stream,) = {run.stream for run in checked.runs}
-    blocks = list(StreamReader(spec.parent / "store", stream).blocks(10_000))
+    X, y = dense_rows(spec.parent / "store", "ill-conditioned,n_rows=3000")
     for row in rows.values():
         step = json.loads(row["params"])["step_size"]
         assert (row["status"], row["numbers"], row["step_size"]) == ("ok", "own", step)
         assert len(row["learner_code"]) == 16
-        model, total = learner(step), 0.0
-        for block in blocks:
-            params = learner.to_params(learner.complete({"step_size": step}))
-            state = learner.init(params, block.rows.n_features, 0)
-            predictions = np.empty(block.labels.size)
-            learner.advance(params, state, block.rows, block.labels, predictions)
-            for y_hat, y in zip(predictions, block.labels, strict=True):
-                total += (y_hat - y) ** 2
-        assert row["mean_loss"] == total / 3000
-        assert model.get_params()["step_size"] == step
+        losses = (learner(step).progressive(X, y) - y) ** 2
+        assert row["mean_loss"] == np.cumsum(losses)[-1] / 3000
 
 
 def test_changed_file__makes_new_runs_and_keeps_the_others(spec):

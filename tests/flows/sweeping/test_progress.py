@@ -2,15 +2,12 @@
 
 import re
 import tempfile
-import threading
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.local import local_cluster
-from cluster.reporting import reports_to
 from flows.runtime.engine import Engine
 from flows.sweeping.progress import SweepProgress, statuses
 from flows.sweeping.steps import dashboard_of
@@ -32,26 +29,6 @@ def cohort_of(*step_sizes, begun=0):
     runs = tuple(Run.of(stream, "OGD", {"step_size": size}, 0) for size in step_sizes)
     kept = tuple(Kept(begun, "a checkpoint", run.run_id) for run in runs) if begun else ()
     return Cohort(stream, runs, 1.0, kept=kept)
-
-
-def test_workers_of_this_machine__report_to_the_sweep():
-    """They preload what passes their reports on: without it the bar stands for a long cohort."""
-    heard, arrived = [], threading.Event()
-
-    def hear(report):
-        heard.append(report)
-        arrived.set()
-
-    with local_cluster(1) as client, reports_to(client, hear):
-        client.submit(report_once).result()
-        assert arrived.wait(30)
-    assert [report.cohort_id for report in heard] == ["told"]
-
-
-def report_once():
-    """In a worker: a report, as a cohort of it would tell."""
-    for listener in reporting.listeners:
-        listener(Report("told", 1))
 
 
 def test_workers__report_rounds_within_a_cohort(small_store, monkeypatch):

@@ -1,5 +1,6 @@
 """Search: what is drawn is in its range, extends, and hangs on nothing but its own table."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -8,14 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flows
-from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
-from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, drawn, points, sobol
 from koco_stream import WrongInput
+from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.learner import foreign_learner
-from tests.helpers.sweeps import checked, tables
+from tests.helpers.sweeps import checked
 
 METHODS = ("random", "sobol")
 SWEEP = """
@@ -144,97 +143,22 @@ def test_draws__are_these():
 
 
 def test_search__is_the_same_on_all_streams_and_for_all_values_of_a_grid(tmp_path, small_store):
-    sweep = checked(written(tmp_path, SWEEP), small_store)
-    configurations = {}
-    for run in sweep.runs:
-        by = configurations.setdefault(run.stream, {})
-        by.setdefault(run.learner, set()).add((repr(sorted(run.params.items())), run.learner_seed))
-    assert len(configurations) == 4
-    assert (
-        len(
-            {
-                repr(sorted((k, sorted(v, key=repr)) for k, v in by.items()))
-                for by in configurations.values()
-            }
-        )
-        == 1
-    )
-    steps = {1.0: set(), 2.0: set()}
-    for run in sweep.runs:
-        if run.learner == "AdaGrad":
-            steps[run.params["clip"]].add(run.params["step_size"])
-    assert steps[1.0] == steps[2.0]
-    assert len(steps[1.0]) == 16
-    assert sum(run.learner == "OGD" for run in sweep.runs) == 4  # nothing of it is drawn
+    found = {}
+    for run in checked(written(tmp_path, SWEEP), small_store).runs:
+        found.setdefault(run.stream, set()).add((run.learner, canonical_json(run.params)))
+    first, *others = found.values()
+    assert others == [first] * 3
+    adagrad = [json.loads(params) for learner, params in first if learner == "AdaGrad"]
+    steps = [{p["step_size"] for p in adagrad if p["clip"] == clip} for clip in (1, 2)]
+    assert steps[0] == steps[1]
+    assert len(steps[0]) == 16
+    assert sum(learner == "OGD" for learner, _ in first) == 1  # nothing of it is drawn
 
 
 def test_another_learner__changes_no_draw_of_the_first(tmp_path):
     alone = read_sweep(written(tmp_path, SWEEP.partition('[[learner]]\nname = "AdaGrad"')[0]))
     both = read_sweep(written(tmp_path, SWEEP))
     assert both.configurations[: len(alone.configurations)] == alone.configurations
-
-
-def test_conditional_parameters__are_no_part_of_a_run_where_they_have_no_effect(tmp_path):
-    sketch = read_sweep(written(tmp_path, SWEEP)).configurations
-    oja = [(params, seed) for learner, params, seed in sketch if learner == "OjaSON"]
-    plain = [one for one in oja if one[0]["sketch_size"] == 0]
-    assert plain
-    assert all("sketch_start" not in params and seed is None for params, seed in plain)
-    assert any("sketch_start" in params for params, _ in oja)
-
-
-def test_extended_search__computes_only_what_is_new(tmp_path, small_store, koco):
-    spec = written(tmp_path, SWEEP)
-    koco("sweep", spec, "--store", small_store, status=0)
-    first = tables(small_store)
-    spec.write_text(SWEEP.replace("samples = 16", "samples = 32"))
-    planned = dry_run_of(SweepRequest(str(spec), str(small_store)))
-    assert planned["in the store"] == len(first[0])
-    koco("sweep", spec, "--store", small_store, status=0)
-    second = tables(small_store)
-    assert len(second[0]) == planned["runs"] > len(first[0])
-    mine = {row["run_id"] for row in first[0]}
-    assert [row for row in second[0] if row["run_id"] in mine] == first[0]
-
-
-def test_dictionary__searches_as_the_file_does(tmp_path, small_store):
-    spec = {
-        "name": "try",
-        "search": {"method": "random", "samples": 4},
-        "dataset": [{"name": "real"}],
-        "learner": [
-            {
-                "name": "OGD",
-                "step_size": {"log_uniform": np.array([0.1, 1.0])},
-                "clip": {"choice": range(1, 3)},
-            }
-        ],
-    }
-    result = flows.sweep(spec, small_store, workers=0)
-    text = """
-    name = "try"
-    search = { method = "random", samples = 4 }
-    dataset = [{ name = "real" }]
-    [[learner]]
-    name = "OGD"
-    clip = { choice = [1, 2] }
-    step_size = { log_uniform = [0.1, 1.0] }
-    """
-    wanted = checked(written(tmp_path, text), small_store)
-    assert sorted(result.runs["run_id"].to_pylist()) == sorted(run.run_id for run in wanted.runs)
-    assert wanted.missing == []
-
-
-def test_halving__works_with_a_search(tmp_path, small_store, koco):
-    text = SWEEP.replace("learner_seeds = 2", "halving = { factor = 4, first = 100 }")
-    koco("sweep", written(tmp_path, text), "--store", small_store, status=0)
-    found = [row for row in tables(small_store)[0] if row["dataset"] == "real"]
-    rungs = {rounds: set() for rounds in (100, 400, 500)}
-    for row in found:
-        if row["learner"] == "OjaSON":
-            rungs[row["rounds"]].add(row["params"])
-    assert rungs[100] > rungs[400] > rungs[500]
-    assert len(rungs[500]) == 1
 
 
 OJA = "line 16, learner 1, sketch_size: "

@@ -10,102 +10,60 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from cluster.executors import run_on_dask, run_serially
-from cluster.local import local_cluster
+from flows.housekeeping.removal import dataset_removal
 from flows.sweeping.progress import statuses
 from flows.tables.tables import summary_of
-from koco_stream import OjaSON
-from koco_stream.runs.schemas import CURVES, RUNS, curve_points
+from koco_stream import OjaSON, WrongInput
+from koco_stream.engine import reporting
+from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
-from koco_stream.streams.reader import StreamReader
-from koco_stream.streams.stream import Stream
 from storage import results
 from storage.collecting import collect
+from storage.preparing.prepare import prepare_file
 from storage.results import finished_runs, read_curves, read_runs, result_files
 from tests.helpers.project import command, environment, wait_until
-from tests.helpers.sweeps import compiled, run_here, tables
-from tests.helpers.swept import MINUTE, SWEEP, koco, plan_for, swept
+from tests.helpers.sweeps import compiled, dense_rows, run_here, tables
+from tests.helpers.swept import MINUTE, SWEEP, plan_for, swept
+from tests.helpers.swept import koco as in_a_process
 
 
 @pytest.fixture
 def serial(small_store, tmp_path):
     """A store with the results of the serial executor, not collected yet."""
     todo, manifests = plan_for(small_store, tmp_path, 1)
-    store = shutil.copytree(small_store, tmp_path / "serial")
     compiled(todo.runs, manifests.values())
-    assert sum(r.runs for r in run_here(store, todo.cohorts)) == len(todo.runs)
-    return store
+    run_here(small_store, todo.cohorts)
+    return small_store
 
 
-@pytest.fixture
-def reference(serial):
-    return tables(serial)
-
-
-def test_tables__do_not_depend_on_workers_cohorts_or_blocks(small_store, tmp_path, reference):
-    for workers, block_rows, cohort_runs in (
-        (0, 500, 1),
-        (1, 64, 4096),
-        (2, 4096, 1),
-        (4, 100, 4096),
-    ):
-        store = str(shutil.copytree(small_store, tmp_path / f"dask{workers}"))
-        todo, _ = plan_for(small_store, tmp_path, workers, cohort_runs)
-        assert cohort_runs > 1 or len(todo.cohorts) == len(todo.runs)
-        if workers:
-            with local_cluster(workers) as client:
-                run_on_dask(client, store, "try", todo.cohorts, lambda receipt: None, block_rows)
-        else:
-            run_serially(store, "try", todo.cohorts, lambda receipt: None, block_rows)
-        assert tables(store) == reference
-        assert collect(store) == len(todo.runs)
-        assert tables(store) == reference
-        for name, columns in (("runs", RUNS), ("curves", CURVES)):
-            fields = pq.read_table(Path(store) / "results" / name).schema
-            found = [(field.name, bool(field.metadata[b"meaning"])) for field in fields]
-            assert found == [(column.name, True) for column in columns]
-
-
-def test_runs__equal_the_python_interface(small_store, tmp_path, reference):
-    for row in reference[0]:
+def test_runs__equal_the_python_interface(serial):
+    runs, curves = tables(serial)
+    for row in runs:
         if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:
             continue
-        stream = Stream(
-            row["dataset"],
-            row["dataset_hash"],
-            row["order"],
-            row["order_seed"],
-            row["positive_class"],
-        )
-        block = StreamReader(small_store, stream).whole()
-        rows = block.rows
-        X = np.zeros((rows.n_rows, rows.n_features))
-        for t in range(rows.n_rows):
-            a, b = rows.indptr[t], rows.indptr[t + 1]
-            X[t, rows.indices[a:b] if rows.index_stride else rows.indices] = rows.values[a:b]
+        given = (row[name] for name in ("dataset", "order", "order_seed", "positive_class"))
+        X, y = dense_rows(serial, *given)
         model = OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"])
-        predictions = model.progressive(X, block.labels)
-        losses = (predictions - block.labels) ** 2
+        predictions = model.progressive(X, y)
+        losses = (predictions - y) ** 2
         assert row["mean_loss"] == np.cumsum(losses)[-1] / len(X)
-        least = np.linalg.lstsq(X, block.labels, rcond=None)[0]
-        assert row["regret"] == pytest.approx(
-            losses.sum() - ((X @ least - block.labels) ** 2).sum(), abs=1e-6
-        )
-        points = [c for c in reference[1] if c["run_id"] == row["run_id"]]
+        least = np.linalg.lstsq(X, y, rcond=None)[0]
+        assert row["regret"] == pytest.approx(losses.sum() - ((X @ least - y) ** 2).sum(), abs=1e-6)
+        points = [c for c in curves if c["run_id"] == row["run_id"]]
         assert [p["t"] for p in points] == curve_points(len(X)).tolist()
         assert [p["cumulative_loss"] for p in points] == [
             np.cumsum(losses)[p["t"] - 1] for p in points
         ]
-        if load_manifest(small_store, row["dataset"]).task == "regression":
+        if load_manifest(serial, row["dataset"]).task == "regression":
             assert row["error_rate"] is None
         else:
-            assert row["error_rate"] == ((predictions >= 0) != (block.labels > 0)).mean()
+            assert row["error_rate"] == ((predictions >= 0) != (y > 0)).mean()
 
 
-def test_reading__while_another_process_collects(serial, tmp_path, reference, monkeypatch):
+def test_reading__while_another_process_collects(serial, tmp_path, monkeypatch):
+    reference = tables(serial)
     files = shutil.copytree(serial / "results" / "parts", tmp_path / "parts")
     for listing in ("table_files", "result_files"):
         for read in (finished_runs, read_runs, read_curves):
@@ -124,17 +82,45 @@ def test_reading__while_another_process_collects(serial, tmp_path, reference, mo
             assert len(read(serial)) == len(expected), (listing, read)
 
 
+@pytest.mark.parametrize("how", ["replaced", "removed"])
+def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_number_is_of_both(
+    how, small_store, tmp_path, monkeypatch
+):
+    todo, manifests = plan_for(small_store, tmp_path, 1, 1)
+    compiled(todo.runs, manifests.values())
+    reference = shutil.copytree(small_store, tmp_path / "reference")
+    run_here(reference, todo.cohorts)
+    wanted = {row["run_id"]: row for row in tables(reference)[0]}
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n3,4\n")
+
+    ids = {one.cohort_id for one in todo.cohorts if one.stream.dataset == "real"}
+
+    def change(report):
+        if report.cohort_id in ids:
+            listeners.clear()
+            if how == "removed":
+                dataset_removal(str(small_store), "real").do()
+            else:
+                prepare_file(small_store, "real", tmp_path / "other.csv")
+
+    listeners = [change]
+    monkeypatch.setattr(reporting, "EVERY", 0.0)
+    monkeypatch.setattr(reporting, "listeners", listeners)
+    with pytest.raises(WrongInput, match="real"):
+        run_here(small_store, todo.cohorts, block_rows=100)
+    found = {row["run_id"]: row for row in tables(small_store)[0]}
+    assert found.items() <= wanted.items()
+    left = {wanted[run_id]["dataset"] for run_id in wanted.keys() - found.keys()}
+    assert left == {"real"}
+
+
 def test_summary__keeps_streams_apart(small_store, tmp_path):
     windows = 'order = "shuffled-in-windows"'
-    for name, more in (
-        ("a", ""),
-        ("b", 'order = "shuffled"'),
-        ("c", "max_rows = 100"),
-        ("d", "max_rows = 200"),
-        ("e", windows),
-        ("f", f"{windows}\nwindow_rows = 9"),
-    ):
-        swept(tmp_path, f'[[dataset]]\nname = "real"\n{more}\n[[learner]]\nname = "OGD"', name)
+    ways = ("", 'order = "shuffled"', "max_rows = 100", "max_rows = 200", windows)
+    ways = (*ways, f"{windows}\nwindow_rows = 9")
+    for k, way in enumerate(ways):
+        text = f'[[dataset]]\nname = "real"\n{way}\n[[learner]]\nname = "OGD"'
+        swept(tmp_path, text, f"way-{k}")
     runs = read_runs(small_store)
     found = [
         (row["order"], row["window_rows"], row["max_rows"], row["n_runs"])
@@ -153,24 +139,22 @@ def test_summary__keeps_streams_apart(small_store, tmp_path):
     assert len(summary_of(both)) == 12
 
 
-def test_command_line__sweep_twice_results_report(small_store, tmp_path):
+def test_command_line__sweep_twice_results_report(koco, small_store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "try.toml").write_text(SWEEP)
-    store = ("--store", small_store)
-    planned = json.loads(
-        koco("sweep", "try.toml", *store, "--dry-run", "--json", cwd=tmp_path).stdout
-    )
-    first = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path, status=0)
-    summary = json.loads(first.stdout)
+    sweep, store = ("sweep", "try.toml", "--json"), ("--store", small_store)
+    planned = json.loads(koco(*sweep, *store, "--dry-run", status=0).stdout)
+    summary = json.loads(koco(*sweep, *store, status=0).stdout)
     assert summary["runs"] == summary["computed"] == planned["runs"] == planned["to compute"]
     page = Path(summary["report"]).read_text()
     assert "<title>Sweep “try”" in page
     elsewhere = set(re.findall(r"[\w.+-]+://[^/\s\"'<>]*", page))
     assert elsewhere <= {"http://www.w3.org", "http://purl.org", "http://creativecommons.org"}
-    again = koco("sweep", "try.toml", *store, "--json", "--workers", "2", cwd=tmp_path)
+    again = koco(*sweep, *store, status=0)
     assert json.loads(again.stdout)["computed"] == 0
     assert "nothing to compute" in again.stderr
     for word in ("try.toml", "tri"):
-        koco("report", word, *store, cwd=tmp_path, status=2)
+        koco("report", word, *store, status=2)
 
 
 def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path, monkeypatch):
@@ -199,22 +183,10 @@ def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path
 
 def test_command_line__says_what_is_wrong_as_a_process_too(tmp_path):
     (tmp_path / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
-    done = koco("sweep", "a.toml", cwd=tmp_path, status=2)
+    done = in_a_process("sweep", "a.toml", cwd=tmp_path, status=2)
     assert "did you mean 'AdaGrad'" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("", ["KOCO_CACHE", "--store"]),
-        *((name, ["Example:"]) for name in ("prepare", "sweep", "results", "report", "datasets")),
-    ],
-)
-def test_help__has_an_example_and_names_what_is_written(command, said, tmp_path):
-    done = koco(*command.split(), "--help", cwd=tmp_path, status=0)
-    assert [word for word in said if word not in done.stdout] == []
 
 
 @pytest.mark.system

@@ -1,6 +1,5 @@
 """The search that learns from results: its trials follow from the store, however it was cut."""
 
-import json
 import math
 import shutil
 import sys
@@ -39,7 +38,7 @@ order = "shuffled"
 order_seeds = 2
 [[learner]]
 name = "OjaSON"
-sketch_size = { integer = [0, 3] }
+sketch_size = { integer = [3, 6] }
 sketch_start = { choice = ["random", "gradients"] }
 alpha = { log_uniform = [1e-2, 1e2] }
 [[learner]]
@@ -153,18 +152,6 @@ def test_other_learners_and_streams__change_no_trial():
     assert alone.items() <= both.items()
 
 
-def test_search__finds_what_is_better():
-    search = Search(method="tpe", samples=64)
-    done, by_stage = {}, {"a": [], "b": []}
-    for stage in stages(first_of(search, (OGD,)), (OGD,), search, lambda ids: done):
-        for name, found in by_stage.items():
-            found.append([loss(run) for run in stage if run.stream.dataset == name])
-        done.update((run.run_id, loss(run)) for run in stage)
-    for found in by_stage.values():
-        assert np.mean(np.concatenate(found[-3:])) < 0.5 * np.mean(found[0])
-        assert min(map(min, found[1:])) < min(found[0])
-
-
 def test_trial_whose_run_is_not_ok__is_worse_than_all_others(capfd):
     """With steps above 1 all runs diverge, so the search leaves them."""
     search = Search(method="tpe", samples=40)
@@ -237,18 +224,11 @@ def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(tmp_path, small_sto
     assert sorted(computed) == sorted(row["run_id"] for row in wanted[0])  # each of them once
     assert cuts >= 2 * 3  # two batches, three streams
 
-    done = json.loads(koco("sweep", spec, "--store", small_store, "--json", status=0).stdout)
-    assert (done["runs"], done["computed"]) == (len(wanted[0]), 0)
     spec.write_text(SWEEP.replace("samples = 16", "samples = 20"))
     planned = dry_run_of(SweepRequest(str(spec), str(small_store)))
     assert planned["in the store"] == len(wanted[0])
     assert planned["to compute"] > 0
     assert planned["search"].startswith("tpe: about")
-    koco("sweep", spec, "--store", small_store, status=0)
-    mine = {row["run_id"] for row in wanted[0]}
-    more = tables(small_store)[0]
-    assert [row for row in more if row["run_id"] in mine] == wanted[0]
-    assert len(more) > len(mine)
 
 
 def test_value__is_the_error_rate_where_there_are_classes(tmp_path, small_store, koco):

@@ -153,28 +153,24 @@ def told(flags):
 def test_report__has_a_row_of_constant_and_names_what_is_not_better(store):
     report = report_of(store, "without")
     at = {name: k for k, name in enumerate(BEST)}
-    trivial = [row for row in report["best"] if row[1] == "Constant"]
-    assert [(row[0], row[2]) for row in trivial] == [
+    trivial = {(row[0], row[2]): row for row in report["best"] if row[1] == "Constant"}
+    assert list(trivial) == [
         (title, f"loss={loss}")
         for title in ("noise, shuffled", "plain", "signs")
         for loss in ("half_squared", "squared")
     ]
-    for title, _, which, *_, beats in trivial:
-        assert beats is None
-        (row,) = (row for row in trivial if (row[0], row[2]) == (title, which))
+    for (title, which), row in trivial.items():
         constants = {
             one["order_seed"]: (one["constant_mean_loss"], one["constant_error_rate"])
             for one in runs_of(store, "without").to_pylist()
             if one["dataset"] == title.split(",")[0] and f"loss={one['loss']}" == which
         }
         losses, errors = zip(*constants.values(), strict=True)
-        assert row[at["mean loss"]] == pytest.approx(mean(losses), rel=1e-11)
-        if title == "plain":
-            assert row[at["error rate"]] is None
-        else:
-            assert row[at["error rate"]] == pytest.approx(mean(errors), rel=1e-11)
-        spread = row[BEST.index("mean loss") + 1]
-        assert spread == (pytest.approx(stdev(losses)) if len(losses) > 1 else None)
+        error = None if title == "plain" else pytest.approx(mean(errors), rel=1e-11)
+        spread = pytest.approx(stdev(losses)) if len(losses) > 1 else None
+        place = at["mean loss"]
+        assert row[place : place + 2] == [pytest.approx(mean(losses), rel=1e-11), spread]
+        assert (row[at["error rate"]], row[-1]) == (error, None)
     others = {(row[0], row[1], row[-1]) for row in report["best"] if row[1] != "Constant"}
     assert others == {
         (title, learner, not title.startswith("noise"))

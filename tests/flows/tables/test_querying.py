@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from flows.tables.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
-from storage.results import table_files
 from tests.helpers.examples import FORMULAS
 from tests.helpers.many_runs import put
 
@@ -139,20 +138,6 @@ def test_best_and_differences__are_what_loops_over_the_runs_give(swept):
     }
     assert len(best) == 2  # one of each stream and learner, whatever its sketch size
 
-    mine = {configuration_of(row): row["mean_loss_mean"] for row in every}
-    second = swept("--sweep", "second", "--json")
-    other = {configuration_of(row): row["mean_loss_mean"] for row in second}
-    # what both have, they have the same runs of
-    expected = {
-        key: (mine.get(key), other.get(key), 0.0 if key in mine and key in other else None)
-        for key in {*mine, *other}
-    }
-    columns = ("mean_loss_mean", "mean_loss_mean_other", "difference")
-    found = swept("--sweep", "first", "--diff", "second", "--json")
-    assert {
-        configuration_of(row): tuple(row[name] for name in columns) for row in found
-    } == expected
-
     beside = swept("--sweep", "first", "--diff", "second", "--best", "--json")
     assert sorted(row["learner"] for row in beside) == ["AdaGrad", "OjaSON"]
     assert all(
@@ -215,31 +200,6 @@ def test_terminal__gets_no_control_characters(koco, tmp_path):
 )
 def test_wrong_options__are_refused_with_a_reason(koco, small_store, words, said):
     assert said in koco("results", "--store", small_store, *words, status=2).stderr
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        pytest.param(lambda content, half: content[:half], id="cut"),
-        # all but the footer and half of the pages
-        pytest.param(
-            lambda content, half: content[:8] + b"!" * half + content[8 + half :], id="overwritten"
-        ),
-    ],
-)
-def test_damaged_file_of_results__is_named_with_the_remedy(
-    koco, swept, small_store, tmp_path, damage
-):
-    file = max(table_files(small_store, "runs"), key=str).path
-    content = file.read_bytes()
-    file.write_bytes(damage(content, len(content) // 2))
-    for words in (["results"], ["sweep", tmp_path / "second.toml"]):
-        done = koco(*words, "--store", small_store, status=2)
-        assert f"{file} cannot be read" in done.stderr
-        assert "remove it, and the sweeps will compute its runs again" in done.stderr
-    file.unlink()
-    koco("sweep", tmp_path / "second.toml", "--store", small_store, status=0)
-    assert len(swept("--sweep", "second", "--runs", "--json")) == 2 * (2 * 2 + 2)
 
 
 def test_filter_that_no_run_meets__names_the_nearest_values_and_those_there_are(

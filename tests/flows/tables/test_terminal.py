@@ -36,7 +36,7 @@ order = "shuffled"
 order_seeds = 2
 [[learner]]
 name = "OjaSON"
-sketch_size = [0, 2]
+sketch_size = [0, 3]
 alpha = [0.5, 4]
 clip = {clip}
 [[learner]]
@@ -149,7 +149,7 @@ def test_difference__joins_what_is_equal_and_says_what_has_changed(store, koco):
         assert row["difference"] == pytest.approx(losses[1] - losses[0])
         said = row["changed"] or ""
         assert ("clip=1 -> 2" in said) == (row["learner"] == "OjaSON")
-        assert ("curvature=0.125 -> 0.03125" in said) == (params.get("sketch_size") == 2)
+        assert ("curvature=0.125 -> 0.03125" in said) == (params.get("sketch_size") == 3)
     shown = koco("results", "--store", store, *words, status=0)
     assert max(map(len, shown.stdout.splitlines())) <= 100
     best = koco("results", "--store", store, *words, "--best", "--json", status=0).stdout

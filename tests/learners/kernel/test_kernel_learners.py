@@ -75,6 +75,7 @@ def test_predictions__are_numbers_or_a_divergence_is_reported(rows):
                 case
             )  # it does not truncate predictions
             continue
+        assert rows != "overflowing" or kernel["kernel"] != "polynomial", case
         assert np.isfinite(predictions).all(), case
         assert np.isfinite(model.predict(X)).all(), case
 
