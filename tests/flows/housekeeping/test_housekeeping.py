@@ -188,21 +188,7 @@ def test_dataset__that_is_removed_by_force_leaves_the_results__and_comes_back_th
     assert load_manifest(store, "other").dataset_hash == identity.dataset_hash
 
 
-def test_cache__of_a_dataset_goes_and_no_other(store, koco, tmp_path):
-    for name in ("plain", "unused"):  # makes the copies
-        swept(tmp_path, SPEC.format(steps=0.7).replace("plain", name), f"of-{name}")
-    mine, others = (copies_of(load_manifest(store, name)) for name in ("plain", "unused"))
-    said = json.loads(koco("remove", "cache", "unused", "--store", store, "--json").stdout)
-    assert mine
-    assert others
-    assert (said["files"], said["kind"]) == (len(others), "cache")
-    assert not any(path.exists() for path in others)
-    assert all(path.exists() for path in mine)
-
-
-@pytest.mark.parametrize(
-    "words", [("sweep", "third"), ("dataset", "unused"), ("cache", "plain")], ids=" ".join
-)
+@pytest.mark.parametrize("words", [("sweep", "third"), ("dataset", "unused")], ids=" ".join)
 def test_nothing_is_removed__while_a_sweep_or_a_night_is_under_way(store, koco, words):
     now = datetime.now(UTC).isoformat(timespec="seconds")
     me, host = os.getpid(), socket.gethostname()
