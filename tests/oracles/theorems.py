@@ -32,21 +32,6 @@ def log_det(K, ridge):
     return np.log(pivots(K, ridge) / ridge).sum()
 
 
-def lemma_3(K, ridge):
-    """Lemma 3 of ICML, in which each number is at most the next, and the poster's last term: d_onl,
-    log det, the sharper form (docs/errata.md, K12), the bound as printed, and 2 d_eff log(T/α).
-    """
-    values = np.maximum(eigvalsh(K), 0.0)
-    d_eff, x = (values / (values + ridge)).sum(), values[-1] / ridge
-    return (
-        online_effective_dimension(K, ridge),
-        log_det(K, ridge),
-        d_eff * (1.0 + 1.0 / x) * np.log1p(x),
-        d_eff * (1.0 + np.log1p(x)),
-        2.0 * d_eff * np.log(len(values) / ridge),
-    )
-
-
 def projection_error(K, chosen):
     """‖K − K_I K_II⁺ K_Iᵀ‖: what the span of the rows in the mask `chosen` misses of all rows."""
     columns = K[:, chosen]
@@ -93,20 +78,6 @@ def theorem_1_curved_as_printed(*, alpha, w_norm2, d_eff, rounds, curvature, lip
     return alpha * w_norm2 + 2.0 * d_eff * logarithm / curvature
 
 
-def theorem_1_flat(*, alpha, w_norm2, d_eff, rounds, clip, lipschitz):
-    """Theorem 1 of ICML, third form, for σ = 0 and η_t = 1/(LC√t), as the first and Lemma 3 give it
-    (docs/errata.md, K13).
-    """
-    logarithm = np.log1p(lipschitz * rounds / (clip * alpha))
-    return alpha * w_norm2 + lipschitz * clip * rounds**0.5 * (d_eff * (1.0 + logarithm) + 8.0)
-
-
-def theorem_1_flat_as_printed(*, alpha, w_norm2, d_eff, rounds, clip, lipschitz):
-    """The same as printed."""
-    logarithm = np.log(2.0 * lipschitz**2 * rounds)
-    return alpha * w_norm2 + 4.0 * lipschitz * clip * rounds**0.5 * d_eff * logarithm
-
-
 def theorem_2_beta(rounds, delta, epsilon):
     """The least β for which Theorem 2 of ICML holds (docs/errata.md, K7)."""
     return 3.0 * np.log(rounds / delta) / epsilon**2
@@ -115,13 +86,6 @@ def theorem_2_beta(rounds, delta, epsilon):
 def theorem_2_size(*, d_onl, beta, epsilon):
     """3ρβ·d_onl, how large Theorem 2 of ICML lets KORS's dictionary become (docs/errata.md, K9)."""
     return 3.0 * (1.0 + epsilon) / (1.0 - epsilon) * beta * d_onl
-
-
-def theorem_3_excess(smallest_score, sampling_floor, epsilon, beta):
-    """By what Theorem 3 of ICML multiplies the second term of `theorem_1_curved` for Sketched-KONS
-    (docs/errata.md, K14).
-    """
-    return 1.0 / ((1.0 - epsilon) * min(max(sampling_floor, beta * smallest_score), 1.0))
 
 
 def son_theorem_1(*, rounds, n_features, clip, lipschitz):

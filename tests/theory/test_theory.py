@@ -19,7 +19,6 @@ from tests.oracles.sketched_newton import FullMatrix, sketched_newton
 from tests.oracles.theorems import (
     curvature_term,
     gradient_term,
-    lemma_3,
     log_det,
     newton_regret_bound,
     online_effective_dimension,
@@ -27,9 +26,6 @@ from tests.oracles.theorems import (
     rescaled_kernel,
     theorem_1,
     theorem_1_curved_as_printed,
-    theorem_1_flat,
-    theorem_1_flat_as_printed,
-    theorem_3_excess,
 )
 
 SIGMA, C, L = 1 / 8, 1.0, 4.0  # of the squared loss with labels and predictions in [−1, 1]
@@ -69,23 +65,6 @@ def test_ridge__that_is_not_positive_is_refused(ridge):
 def test_what_is_no_kernel_matrix__has_no_best_function():
     with pytest.raises(WrongInput, match="K is not a kernel matrix"):
         best_in_hindsight(-2 * np.eye(3), np.ones(3), 1.0)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize("ridge", [1e-3, 1.0, 50.0])
-def test_lemma_3__is_a_chain(ridge, scale):
-    for bandwidth in (0.05, 0.3, 3.0):
-        d_onl, log_det, sharper, bound, poster = lemma_3(scale * gaussian(X, bandwidth), ridge)
-        assert d_onl <= log_det <= sharper * (1 + 1e-12) <= bound
-        if scale == 1.0:
-            assert log_det <= poster or 120 / ridge < 2.4
-
-
-def test_lemma_3__sharper_form_is_reached_by_equal_rows_and_the_poster_s_last_term_may_fail():
-    _, log_det, sharper, *_ = lemma_3(np.ones((50, 50)), 1.0)
-    assert sharper == pytest.approx(log_det)
-    _, log_det, *_, poster = lemma_3(np.ones((2, 2)), 1.0)
-    assert poster < log_det
 
 
 @pytest.mark.parametrize("sampled", [0.3, 1.0])
@@ -170,45 +149,3 @@ def test_theorem_1__printed_second_form_fails_for_a_tiny_alpha_and_ours_does_not
     given["d_eff"] = effective_dimension(K, 1e-12 / 2)
     upper = log_det(K, 1e-12 / (SIGMA * L**2)) / SIGMA
     assert theorem_1_curved_as_printed(**given) < upper <= theorem_1_curved(**given)
-
-
-@pytest.mark.parametrize(("clip", "lipschitz", "alpha"), [(1, 4, 1), (0.5, 0.5, 0.1), (2, 1, 5)])
-def test_theorem_1__third_form_follows_from_the_first(clip, lipschitz, alpha):
-    K, root = gaussian(X[:80], 0.3), np.sqrt(np.arange(1, 81))
-    eta = 1 / (lipschitz * clip * root)
-    gradients = lipschitz * np.random.default_rng(2).uniform(-1, 1, 80)
-    d_onl = online_effective_dimension(rescaled_kernel(K, gradients, eta), alpha)
-    given = {"alpha": alpha, "w_norm2": 2.0, "clip": clip, "lipschitz": lipschitz}
-    first = theorem_1(**given, d_onl=d_onl, step_sizes=eta, curvature=0.0)
-    d_eff = effective_dimension(K, alpha * clip / lipschitz)
-    assert first <= theorem_1_flat(**given, rounds=80, d_eff=d_eff)
-    d_eff = effective_dimension(K, alpha / lipschitz**2)
-    printed = theorem_1_flat_as_printed(**given, rounds=80, d_eff=d_eff)
-    assert lipschitz * clip < 1 or first <= printed
-
-
-def test_theorem_1__printed_third_form_can_be_below_zero():
-    given = {"alpha": 1.0, "w_norm2": 0.0, "d_eff": 0.5, "rounds": 100, "clip": 1.0}
-    given["lipschitz"] = 0.05
-    assert theorem_1_flat_as_printed(**given) < 0 <= theorem_1_flat(**given)
-
-
-def test_theorem_3__holds_for_a_sketch_in_feature_space():
-    K, alpha, floor, n = gaussian(X, 0.3), 0.5, 0.3, len(Y)
-    coins = np.random.default_rng(3).random(n)
-    A, full, u = alpha * np.eye(n), alpha * np.eye(n), np.zeros(n)
-    losses, scores = 0.0, []
-    for x, label, coin in zip(features_of(K), Y, coins, strict=True):
-        direction = np.linalg.solve(A, x)
-        w = u - np.sign(u @ x) * max(abs(u @ x) - C, 0.0) / (x @ direction) * direction
-        g = 2 * (w @ x - label) * x
-        full += SIGMA * np.outer(g, g)
-        scores.append(SIGMA * g @ np.linalg.solve(full, g))
-        if coin < max(min(scores[-1], 1.0), floor):
-            A += SIGMA * np.outer(g, g)
-        losses, u = losses + (w @ x - label) ** 2, w - np.linalg.solve(A, g)
-    best = best_in_hindsight(K, Y, alpha).scaled_into(C)
-    given = {"alpha": alpha, "w_norm2": 0.0, "rounds": n, **SQUARED}
-    given["d_eff"] = effective_dimension(K, alpha / (SIGMA * L**2))
-    excess = theorem_3_excess(min(scores), floor, 0.0, 1.0)  # the scores are exact: ε = 0, β = 1
-    assert losses - best.loss <= alpha * best.norm2 + excess * theorem_1_curved(**given)
