@@ -155,7 +155,7 @@ def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
     koco("sweep", tmp_path / "small.toml", "--store", store, "--workers", 0, status=0)
     found = blocks_of_part(store, "benchmark")
     one = comparison_of_part(found)
-    ranks, scores = part_figures(PARTS["benchmark"], found, one, kept_table())
+    ranks, scores = part_figures(PARTS["benchmark"], found, one)
     assert [claim.holds for claim in ranks.claims] == [False]
     assert len(scores.rows) == len(found.blocks) == 2
     whole = {
@@ -172,13 +172,13 @@ def test_page_of_the_benchmark__speaks_of_no_paper_and_names_a_dataset_once():
     target = target_named("benchmark")
     part = "a part: the test set"
     sets = [Dataset(name, part) for name in ("census", "census,scale=none", "mnist")]
-    flags = flags_of(sets, False, 0)
+    flags = flags_of(sets, 0)
     assert [one.words for one in flags] == [
         "Only in part: census (the test set); mnist (the test set)"
     ]
-    done = Reproduction(target, False, flags, [one.row for one in sets], [], 0)
+    done = Reproduction(target, flags, [one.row for one in sets], [], 0)
     assert done.title == "The benchmark"
     assert not [one for one in (*done.claim_columns, *done.set_columns) if "paper" in one]
-    other = Reproduction(target_named("son-figure-1"), False, [], [], [], 0)
+    other = Reproduction(target_named("son-figure-1"), [], [], [], 0)
     assert other.title == "Reproducing son-figure-1"
     assert "The paper says" in other.claim_columns
