@@ -136,7 +136,6 @@ class DaskExecutor:
         self.checked: set[str] = set()  # addresses of workers that have answered
         self.gone: set[str] = set()  # and of those that were gone before they could answer
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
-        self.spared: set[str] = set()  # ids of cohorts that a worker has lost before its check
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self) -> None:
@@ -243,8 +242,6 @@ class DaskExecutor:
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
                 self._send(cohort, key)
-            case KilledWorker() if self._spares(ended, cohort):
-                self._send(cohort, key)
             case KilledWorker():
                 self._lost_workers(key, cohort)
             case LearnerChanged():
@@ -261,13 +258,6 @@ class DaskExecutor:
                 raise LostCluster("the scheduler is gone") from ended
             case _:
                 raise ended
-
-    def _spares(self, error: KilledWorker, cohort: Cohort) -> bool:
-        """Whether a cohort is not blamed: once, if the worker that died had not been checked."""
-        if error.last_worker.address in self.checked or cohort.cohort_id in self.spared:
-            return False
-        self.spared.add(cohort.cohort_id)
-        return True
 
     def _lost_workers(self, key: str, cohort: Cohort) -> None:
         """Split a cohort that lost too many workers in half.
