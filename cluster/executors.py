@@ -232,6 +232,9 @@ class DaskExecutor:
     def _receive(self, key: str, ended: Ended) -> None:
         """Handle a future's result: a receipt, a lost worker, or a dataset that cannot be read.
 
+        A cohort that lost too many workers is split in half; a single run is tried once more with
+        no other cohort running, and then fails.
+
         Raises any other error, which ends the sweep.
         """
         cohort, future = self.under_way.pop(key)
@@ -242,8 +245,13 @@ class DaskExecutor:
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
                 self._send(cohort, key)
+            case KilledWorker() if len(cohort.runs) > 1:
+                self.waiting += cohort.halves
+            case KilledWorker() if not key.startswith(SUSPECT):
+                self.suspects.append(cohort)
             case KilledWorker():
-                self._lost_workers(key, cohort)
+                work = (self.store, self.sweep, cohort, LOST)
+                self.on_receipt(self.client.submit(fail_cohort, *work, pure=False).result())
             case LearnerChanged():
                 raise ended
             case WrongInput() if cohort.cohort_id not in self.tried_again:
@@ -258,21 +266,6 @@ class DaskExecutor:
                 raise LostCluster("the scheduler is gone") from ended
             case _:
                 raise ended
-
-    def _lost_workers(self, key: str, cohort: Cohort) -> None:
-        """Split a cohort that lost too many workers in half.
-
-        A single run is tried once more with no other cohort running, and then fails.
-        """
-        if len(cohort.runs) > 1:
-            self.waiting += cohort.halves
-        elif not key.startswith(SUSPECT):
-            self.suspects.append(cohort)
-        else:
-            failed = self.client.submit(
-                fail_cohort, self.store, self.sweep, cohort, LOST, pure=False
-            )
-            self.on_receipt(failed.result())
 
 
 @contextmanager

@@ -157,7 +157,9 @@ def _block(
     missing = [name for name in learners if name not in by_learner]
     if missing:
         return f"it has no runs of {', '.join(missing)}"
-    metric = metric or _usual_metric(rows)
+    well = [row for row in rows if row["status"] == "ok"]
+    has_errors = bool(well) and all(row[ERROR] is not None for row in well)
+    metric = metric or (ERROR if has_errors else LOSS)
     repeats, lacking = common_repeats(by_learner)
     scored = partial(_scored, rounds=_stream_rounds(rows), metric=metric, points=points)
     chosen, choices = dict[str, tuple[str, list[Scored]]](), 0
@@ -311,12 +313,6 @@ def _stream_rounds(rows: Sequence[Row]) -> dict[str, int]:
         for data, found in grouped(rows, lambda row: row["data"]).items()
     }
     return {row["run_id"]: longest[row["data"]] for row in rows}
-
-
-def _usual_metric(rows: Sequence[Row]) -> str:
-    """The error rate where there are classes, else the mean loss."""
-    well = [row for row in rows if row["status"] == "ok"]
-    return ERROR if well and all(row[ERROR] is not None for row in well) else LOSS
 
 
 def _seconds_a_round(rows: Iterable[Row]) -> float | None:

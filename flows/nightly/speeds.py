@@ -64,29 +64,20 @@ def measure_speeds(
         doubtful = [
             (pair, name, probe)
             for pair, name, probe in probes
-            if pair not in found or is_doubtful(found[pair], attempt)
+            if (speed := found.get(pair)) is None
+            or (attempt < FIRST_TIMES if speed.verdict == FIRST else speed.verdict != "same")
         ]
         if doubtful:
             time.sleep(attempt * PAUSE)
         for pair, name, probe in doubtful:
             speed = timed(pair, name, probe, history)
-            found[pair] = min(speed, found.get(pair, speed), key=doubt)
+            # a clear one is preferred to an unclear one, then the one nearer to the expected ratio,
+            # or the faster one if no ratio is expected
+            found[pair] = min(
+                (speed, found.get(pair, speed)),
+                key=lambda one: (one.verdict == UNCLEAR, abs(one.ratio - (one.expected or 0.0))),
+            )
     return list(found.values())
-
-
-def is_doubtful(speed: Speed, times: int) -> bool:
-    """Whether a speed that was measured `times` times should be measured again."""
-    return times < FIRST_TIMES if speed.verdict == FIRST else speed.verdict != "same"
-
-
-def doubt(speed: Speed) -> tuple[bool, float]:
-    """Sort key of measurements, the most reliable first.
-
-    A clear one is preferred to an unclear one, then the one nearer to the expected ratio, or the
-    faster one if no ratio is expected.
-    """
-    nearness = speed.ratio if speed.expected is None else abs(speed.ratio - speed.expected)
-    return speed.verdict == UNCLEAR, nearness
 
 
 def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]]:

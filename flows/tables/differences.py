@@ -56,7 +56,10 @@ def _joined(
         ours, theirs = (side.get(key, []) for side in sides)
         changed = _changed([values_of(row) for row in ours], [values_of(row) for row in theirs])
 
-        if any(_repeats(rows, values_of, changed) for rows in (ours, theirs)):
+        if any(
+            len({_separating(values_of, changed, row) for row in rows}) < len(rows)
+            for rows in (ours, theirs)
+        ):
             changed = []  # without it rows of one side would be the same
         for a, b in _pairs(ours, theirs, partial(_separating, values_of, changed)):
             words = _changed_text(values_of(a), values_of(b), changed) if a and b else None
@@ -68,13 +71,6 @@ def _joined(
 def _separating(values_of: Callable[[Row], Values], changed: Sequence[str], row: Row) -> Hashable:
     """The values of a row that have not changed between the sides."""
     return frozenset((name, value) for name, value in values_of(row).items() if name not in changed)
-
-
-def _repeats(
-    rows: Sequence[Row], values_of: Callable[[Row], Values], changed: Sequence[str]
-) -> bool:
-    """Whether two of the rows differ only in what has changed between the sides."""
-    return len({_separating(values_of, changed, row) for row in rows}) < len(rows)
 
 
 def _changed(mine: Sequence[Values], others: Sequence[Values]) -> list[str]:

@@ -58,34 +58,16 @@ def commit(
     Windows and predictions are written before it, so that a run that is there has them.
     """
     for run_state in run_states:
-        finish_measurement(run_state)
+        if run_state.measurement is not None and run_state.status != "failed":
+            try:
+                run_state.measurement.finish()  # the last window
+            except WrongInput as error:  # of a user's metric
+                run_state.fail(error)
+        if run_state.status == "failed":
+            run_state.measurement = None
     write_more(store, cohort, run_states)
     table = result_table(sweep, cohort, reader, run_states)
     write_tables([table], result_path(store, cohort))
-
-
-def finish_measurement(run_state: RunState) -> None:
-    """End a run's last window. The run fails if a user's metric raises an exception there."""
-    if run_state.measurement is not None and run_state.status != "failed":
-        try:
-            run_state.measurement.finish()
-        except WrongInput as error:
-            run_state.fail(error)
-    if run_state.status == "failed":
-        run_state.measurement = None
-
-
-def measured_columns(run_states: list[RunState]) -> dict[str, list[Any]]:
-    """The columns of `RUNS` that have the runs' metrics; those of a failed run are null."""
-    found = [one.measurement.values() if one.measurement else {} for one in run_states]
-    return {
-        **{name: [values.get(name) for values in found] for name in METRICS},
-        "window": [one.run.measured.window for one in run_states],
-        "kept_predictions": [
-            kept_predictions(one) if one.run.measured.keep_predictions else None
-            for one in run_states
-        ],
-    }
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
@@ -183,6 +165,8 @@ def result_table(
     trivial = {loss: loss and trivial_result(reader, loss) for loss in dict.fromkeys(losses)}
     constants = [trivial[loss] for loss in losses]
     sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
+    # those of a failed run are null
+    measured = [one.measurement.values() if one.measurement else {} for one in run_states]
     columns: dict[str, Any] = {
         "run_id": [run.run_id for run in runs],
         "sweep": sweep,
@@ -202,7 +186,12 @@ def result_table(
         "error_rate": error_rate if classification else None,
         "constant_mean_loss": [c and c.mean_loss for c in constants],
         "constant_error_rate": [c and c.error_rate if classification else None for c in constants],
-        **measured_columns(run_states),
+        **{name: [values.get(name) for values in measured] for name in METRICS},
+        "window": [one.run.measured.window for one in run_states],
+        "kept_predictions": [
+            kept_predictions(one) if one.run.measured.keep_predictions else None
+            for one in run_states
+        ],
         "regret": [
             None if c is None else float(loss) - c.loss
             for c, loss in zip(compared, totals[:, 1], strict=True)

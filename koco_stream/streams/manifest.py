@@ -169,10 +169,6 @@ def _is_number(value: object) -> bool:
     return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch("[0-9a-f]{32,64}", value) is not None
-
-
 def _all(
     kind: type[list[Any]] | type[tuple[Any, ...]], of: Callable[[Any], bool]
 ) -> Callable[[Any], bool]:
@@ -188,7 +184,10 @@ def _is_text(value: object) -> bool:
 POSSIBLE: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("n_rows", "n_features", "n_values"), _is_count),
     **dict.fromkeys(("name", "path"), _is_text),
-    **dict.fromkeys(("dataset_hash", "sha256"), _is_hash),
+    **dict.fromkeys(
+        ("dataset_hash", "sha256"),
+        lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{32,64}", value) is not None,
+    ),
     **dict.fromkeys(("transformations", "feature_names"), _all(list, _is_text)),
     "layout": lambda value: value in ("sparse", "dense"),
     "value_type": lambda value: value in ("float32", "float64"),
