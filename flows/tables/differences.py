@@ -62,8 +62,13 @@ def _joined(
         ):
             changed = []  # without it rows of one side would be the same
         for a, b in _pairs(ours, theirs, partial(_separating, values_of, changed)):
-            words = _changed_text(values_of(a), values_of(b), changed) if a and b else None
-            row = {name: (a or b)[name] for name in shown} | {"changed": words}
+            words = [
+                f"{name}={_text(one)} -> {_text(other)}"
+                for name in (changed if a and b else ())
+                for one, other in [(values_of(a).get(name), values_of(b).get(name))]
+                if one != other
+            ]
+            row = {name: (a or b)[name] for name in shown} | {"changed": ", ".join(words) or None}
             found.append(row | _beside(a, b, shown))
     return found
 
@@ -88,16 +93,6 @@ def _changed(mine: Sequence[Values], others: Sequence[Values]) -> list[str]:
         if here != there and len(here) < 2 and len(there) < 2:
             found.append(name)
     return found
-
-
-def _changed_text(mine: Values, other: Values, changed: Sequence[str]) -> str | None:
-    """What has changed between two rows, in words: `clip=1 -> 2`."""
-    words = [
-        f"{name}={_text(mine.get(name))} -> {_text(other.get(name))}"
-        for name in changed
-        if mine.get(name) != other.get(name)
-    ]
-    return ", ".join(words) or None
 
 
 def _pairs(

@@ -19,7 +19,6 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
 from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.learners.spec import Value
 from koco_stream.metrics import METRICS
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.run import Cohort, RunState
@@ -27,7 +26,6 @@ from koco_stream.runs.schemas import (
     PREDICTIONS,
     RUNS,
     WINDOWS,
-    Column,
     curve_points,
     points_until,
     result_schema,
@@ -38,6 +36,15 @@ from koco_stream.theory.comparator import comparator_of
 from koco_stream.theory.trivial import trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
+
+# A parameter's values that fit a column of such a type, which may be true or false where there are
+# texts: a user's learner may mean another parameter by the name.
+FITS: dict[pa.DataType, Any] = {
+    pa.float64(): float,
+    pa.int64(): int,
+    pa.bool_(): bool,
+    pa.string(): str,
+}
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
@@ -211,12 +218,15 @@ def result_table(
     typed = [run.params if run.learner_class.numbers == "own" else {} for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = _typed(column, [params.get(column.name) for params in typed])
-            if column.type == pa.string():  # one that may also be true or false
-                columns[column.name] = [
-                    str(value).lower() if isinstance(value, bool) else value
-                    for value in columns[column.name]
-                ]
+            kind, values = FITS[column.type], [params.get(column.name) for params in typed]
+            columns[column.name] = [
+                str(value).lower()
+                if isinstance(value, bool) and column.type == pa.string()
+                else value
+                if isinstance(value, kind)
+                else None
+                for value in values
+            ]
     of_each = pa.Array | np.ndarray | list
     columns = {
         name: found if isinstance(found, of_each) else [found] * n
@@ -237,18 +247,6 @@ def has_regret(run_state: RunState) -> bool:
     predicts = "loss" not in run.learner_class.unused
     squared = predicts and run.loss == "squared" and run.stream.multiclass is None
     return squared and run_state.status == "ok"
-
-
-def _typed(column: Column, values: list[Value]) -> list[Value]:
-    """A parameter's values that fit its column: a user's learner may mean another by the name."""
-    fits: dict[pa.DataType, Any] = {
-        pa.float64(): float,
-        pa.int64(): int,
-        pa.bool_(): bool,
-        pa.string(): (str, bool),
-    }
-    kind = fits[column.type]
-    return [value if isinstance(value, kind) else None for value in values]
 
 
 def nested_curves(
