@@ -136,7 +136,6 @@ class DaskExecutor:
         self.checked: set[str] = set()  # addresses of workers that have answered
         self.gone: set[str] = set()  # and of those that were gone before they could answer
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
-        self.spared: set[str] = set()  # ids of cohorts that a worker has lost before its check
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self) -> None:
@@ -233,6 +232,9 @@ class DaskExecutor:
     def _receive(self, key: str, ended: Ended) -> None:
         """Handle a future's result: a receipt, a lost worker, or a dataset that cannot be read.
 
+        A cohort that lost too many workers is split in half; a single run is tried once more with
+        no other cohort running, and then fails.
+
         Raises any other error, which ends the sweep.
         """
         cohort, future = self.under_way.pop(key)
@@ -243,10 +245,13 @@ class DaskExecutor:
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
                 self._send(cohort, key)
-            case KilledWorker() if self._spares(ended, cohort):
-                self._send(cohort, key)
+            case KilledWorker() if len(cohort.runs) > 1:
+                self.waiting += cohort.halves
+            case KilledWorker() if not key.startswith(SUSPECT):
+                self.suspects.append(cohort)
             case KilledWorker():
-                self._lost_workers(key, cohort)
+                work = (self.store, self.sweep, cohort, LOST)
+                self.on_receipt(self.client.submit(fail_cohort, *work, pure=False).result())
             case LearnerChanged():
                 raise ended
             case WrongInput() if cohort.cohort_id not in self.tried_again:
@@ -261,28 +266,6 @@ class DaskExecutor:
                 raise LostCluster("the scheduler is gone") from ended
             case _:
                 raise ended
-
-    def _spares(self, error: KilledWorker, cohort: Cohort) -> bool:
-        """Whether a cohort is not blamed: once, if the worker that died had not been checked."""
-        if error.last_worker.address in self.checked or cohort.cohort_id in self.spared:
-            return False
-        self.spared.add(cohort.cohort_id)
-        return True
-
-    def _lost_workers(self, key: str, cohort: Cohort) -> None:
-        """Split a cohort that lost too many workers in half.
-
-        A single run is tried once more with no other cohort running, and then fails.
-        """
-        if len(cohort.runs) > 1:
-            self.waiting += cohort.halves
-        elif not key.startswith(SUSPECT):
-            self.suspects.append(cohort)
-        else:
-            failed = self.client.submit(
-                fail_cohort, self.store, self.sweep, cohort, LOST, pure=False
-            )
-            self.on_receipt(failed.result())
 
 
 @contextmanager

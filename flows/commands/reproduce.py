@@ -20,24 +20,13 @@ from koco_stream.io.files import json_text
     help="Folder with the datasets' files; KOCO_DATA sets it too.  [default: download them]",
 )
 @click.option(
-    "--quick",
-    is_flag=True,
-    help="Few rows, seeds and values: checks in about a minute that everything works.",
-)
-@click.option(
     "--cluster", default="local", show_default=True, metavar="WHERE", help="As for koco sweep."
 )
 @WORKERS
 @JSON
 @example("koco reproduce son-figure-1 --store store")
 def reproduce(
-    target: str,
-    store: str,
-    data: Path | None,
-    quick: bool,
-    cluster: str,
-    workers: int,
-    as_json: bool,
+    target: str, store: str, data: Path | None, cluster: str, workers: int, as_json: bool
 ) -> None:
     """Reproduce a published figure, table or claim.
 
@@ -52,13 +41,12 @@ def reproduce(
     from flows.reproduce.reproduction import reproduce as reproduce_target
     from flows.runtime.console import wrapped
 
-    done, page = reproduce_target(target, store, data, quick, workers, cluster)
+    done, page = reproduce_target(target, store, data, workers, cluster)
     if as_json:
         click.echo(
             json_text(
                 {
                     "target": target,
-                    "quick": quick,
                     "claims": [claim._asdict() for _, claim in done.claims],
                     "datasets": [dict(zip(SETS, row, strict=True)) for row in done.sets],
                     "report": page,

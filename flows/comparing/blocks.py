@@ -101,7 +101,11 @@ def blocks_of(
     there = set(runs.column("dataset").to_pylist())
     together = data_seeds_together(runs, sorted(there))
     others = [name for name in METRICS if name != metric and name in together.column_names]
-    streams = _by_stream(together.drop_columns(others))
+    together = together.drop_columns(others)
+    keys = list(zip(*lists_of(together, [*STREAM, "max_rows"]), strict=True))
+    places = grouped(range(together.num_rows), lambda place: keys[place])
+    # only one stream's are made rows at a time; those that have one title by their key
+    streams = sorted((together.take(places[key]) for key in sorted(places, key=str)), key=_title_of)
     learners = {name for found in streams for name in _learners(found)}
     whole = [found for found in streams if _learners(found) | {CONSTANT} >= learners]
     if any(CONSTANT not in _learners(found) for found in whole):
@@ -123,14 +127,6 @@ def blocks_of(
         for name in sorted({*datasets} - there)
     ]
     return Blocks(sorted(learners), blocks, left_out)
-
-
-def _by_stream(runs: pa.Table) -> list[pa.Table]:
-    """The runs of each stream, sorted by title. Only one stream's are made rows at a time."""
-    keys = list(zip(*lists_of(runs, [*STREAM, "max_rows"]), strict=True))
-    places = grouped(range(runs.num_rows), lambda place: keys[place])
-    # those that have one title by their key
-    return sorted((runs.take(places[key]) for key in sorted(places, key=str)), key=_title_of)
 
 
 def _learners(runs: pa.Table) -> set[str]:
@@ -157,7 +153,9 @@ def _block(
     missing = [name for name in learners if name not in by_learner]
     if missing:
         return f"it has no runs of {', '.join(missing)}"
-    metric = metric or _usual_metric(rows)
+    well = [row for row in rows if row["status"] == "ok"]
+    has_errors = bool(well) and all(row[ERROR] is not None for row in well)
+    metric = metric or (ERROR if has_errors else LOSS)
     repeats, lacking = common_repeats(by_learner)
     scored = partial(_scored, rounds=_stream_rounds(rows), metric=metric, points=points)
     chosen, choices = dict[str, tuple[str, list[Scored]]](), 0
@@ -253,16 +251,20 @@ def common_repeats(by_learner: Mapping[str, Sequence[Row]]) -> tuple[list[Repeat
         f"{name} has no runs with {what} {', '.join(gone)}"
         for what, (of_learners, whole) in every.items()
         for name, found in of_learners.items()
-        if (gone := sorted({_named(one) for one in whole - found}, key=sort_key))
+        if (
+            gone := sorted(
+                {
+                    # an order by its seed, or else by its data; a learner seed as it is
+                    str(one if not isinstance(one, tuple) else one[one[1] is not None])[:12]
+                    for one in whole - found
+                },
+                key=sort_key,
+            )
+        )
     ]
     total = math.prod(len(whole) for _, whole in every.values())
     left = f"{total - len(repeats)} of {total} repeats are left out: {'; '.join(said)}"
     return repeats, left if said else ""
-
-
-def _named(one: Any) -> str:
-    """An order by its seed, or else by its data; a learner seed as it is."""
-    return str(one if not isinstance(one, tuple) else one[0] if one[1] is None else one[1])[:12]
 
 
 def _in_repeats(rows: Sequence[Row], repeats: Sequence[Repeat], metric: str) -> list[Row] | None:
@@ -311,12 +313,6 @@ def _stream_rounds(rows: Sequence[Row]) -> dict[str, int]:
         for data, found in grouped(rows, lambda row: row["data"]).items()
     }
     return {row["run_id"]: longest[row["data"]] for row in rows}
-
-
-def _usual_metric(rows: Sequence[Row]) -> str:
-    """The error rate where there are classes, else the mean loss."""
-    well = [row for row in rows if row["status"] == "ok"]
-    return ERROR if well and all(row[ERROR] is not None for row in well) else LOSS
 
 
 def _seconds_a_round(rows: Iterable[Row]) -> float | None:

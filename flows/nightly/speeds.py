@@ -29,19 +29,6 @@ FIRST_TIMES = 3  # measurements of a first speed, because later ones are compare
 PAUSE = 0.4  # seconds times the attempt: the other processes may have ended by then
 
 
-def probe_of(run: Run) -> str:
-    """Identifier of the run that is timed, as canonical JSON.
-
-    It does not depend on the dataset's content or on the version of the code.
-    """
-    stream = {
-        name: value
-        for name, value in run.stream.identity().items()
-        if name not in ("dataset_hash", "sharding")
-    }
-    return canonical_json({**stream, "params": run.params, "learner_seed": run.learner_seed})
-
-
 def measure_speeds(
     store: AnyPath, runs: Sequence[Run], numbers: pa.Table, history: Sequence[dict[str, Any]]
 ) -> list[Speed]:
@@ -64,40 +51,40 @@ def measure_speeds(
         doubtful = [
             (pair, name, probe)
             for pair, name, probe in probes
-            if pair not in found or is_doubtful(found[pair], attempt)
+            if (speed := found.get(pair)) is None
+            or (attempt < FIRST_TIMES if speed.verdict == FIRST else speed.verdict != "same")
         ]
         if doubtful:
             time.sleep(attempt * PAUSE)
         for pair, name, probe in doubtful:
             speed = timed(pair, name, probe, history)
-            found[pair] = min(speed, found.get(pair, speed), key=doubt)
+            # a clear one is preferred to an unclear one, then the one nearer to the expected ratio,
+            # or the faster one if no ratio is expected
+            found[pair] = min(
+                (speed, found.get(pair, speed)),
+                key=lambda one: (one.verdict == UNCLEAR, abs(one.ratio - (one.expected or 0.0))),
+            )
     return list(found.values())
 
 
-def is_doubtful(speed: Speed, times: int) -> bool:
-    """Whether a speed that was measured `times` times should be measured again."""
-    return times < FIRST_TIMES if speed.verdict == FIRST else speed.verdict != "same"
-
-
-def doubt(speed: Speed) -> tuple[bool, float]:
-    """Sort key of measurements, the most reliable first.
-
-    A clear one is preferred to an unclear one, then the one nearer to the expected ratio, or the
-    faster one if no ratio is expected.
-    """
-    nearness = speed.ratio if speed.expected is None else abs(speed.ratio - speed.expected)
-    return speed.verdict == UNCLEAR, nearness
-
-
 def by_pair(runs: Sequence[Run], numbers: pa.Table) -> dict[Pair, dict[str, Run]]:
-    """Runs with status ok, by (dataset, learner), then by the identifier of `probe_of`."""
+    """Runs with status ok, by (dataset, learner), then by an identifier as canonical JSON.
+
+    It does not depend on the dataset's content or on the version of the code.
+    """
     by = ("dataset", "learner", "params", "order_seed", "learner_seed")
     well = {tuple(row[name] for name in by) for row in numbers.to_pylist() if row["status"] == "ok"}
     found: dict[Pair, dict[str, Run]] = {}
     for run in runs:
         pair = run.stream.dataset, run.learner
         if (*pair, canonical_json(run.params), run.stream.order_seed, run.learner_seed) in well:
-            found.setdefault(pair, {})[probe_of(run)] = run
+            probe = {
+                **run.stream.identity(),
+                "params": run.params,
+                "learner_seed": run.learner_seed,
+            }
+            del probe["dataset_hash"], probe["sharding"]
+            found.setdefault(pair, {})[canonical_json(probe)] = run
     return found
 
 

@@ -42,8 +42,7 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import AS_STORED
 
 MOST_STREAMS = 24  # most streams with plots
-MOST_BYTES = 2_600_000  # of the plots of streams with their numbers, and the best parameters
-BYTES_OF_CELL = 38
+ALL_PLOTS = 8  # most streams that have others than that over the rounds
 MOST_NOT_OK = 50
 BEST = (
     *("dataset", "learner", "parameters", "runs", "error rate", "± std", "mean loss", "± std"),
@@ -85,15 +84,21 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     runs = runs_of(store, sweep, READ)
     results = results_of(runs)
     rungs = rung_rows(read_decisions(store, sweep))
-    streams = whole_streams(results) if rungs else results.streams
+    streams = results.streams
+    if rungs:  # without streams that another one continues: those of the last rung
+        longest = {
+            tuple(value for key, value in stream.how.items() if key != "max_rows"): stream
+            for stream in sorted(streams, key=lambda stream: stream.rounds)
+        }
+        streams = [stream for stream in streams if stream in longest.values()]
     manifests = manifests_of(store, results)
     by = [(name, "ascending") for name in ("dataset", "learner", "params", "run_id")]
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok")).sort_by(by)
     found = compared_runs(store, sweep, runs)
-    metrics = metrics_of(streams)
+    measured = {name for stream in streams for _, best in stream.best_lines for name in best.means}
+    metrics = [name for name in METRICS if name in measured]
     best = [row for stream in streams for row in best_rows(stream, metrics)]
-    room = MOST_BYTES - BYTES_OF_CELL * len(best) * (len(BEST) + len(metrics))
-    sections = sections_of(store, streams[:MOST_STREAMS], results, manifests, room)
+    sections = sections_of(store, streams[:MOST_STREAMS], results, manifests)
     published = [name for name in note["figures"] if name in FIGURES]
     every_column = runs_of(store, sweep) if published else runs
     return {
@@ -126,15 +131,6 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     }
 
 
-def whole_streams(results: Results) -> list[StreamResults]:
-    """Streams without those that another one continues; with halving, those of the last rung."""
-    longest = {
-        tuple(value for key, value in stream.how.items() if key != "max_rows"): stream
-        for stream in sorted(results.streams, key=lambda stream: stream.rounds)
-    }
-    return [stream for stream in results.streams if stream in longest.values()]
-
-
 def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
     """Manifests, by dataset hash, of the datasets that the store has."""
     found = {}
@@ -146,26 +142,18 @@ def manifests_of(store: AnyPath, results: Results) -> dict[str, Manifest]:
 
 
 def sections_of(
-    store: AnyPath,
-    streams: list[StreamResults],
-    results: Results,
-    manifests: dict[str, Manifest],
-    room: int,
+    store: AnyPath, streams: list[StreamResults], results: Results, manifests: dict[str, Manifest]
 ) -> list[tuple[StreamResults, list[Figure]]]:
     """The streams, each with the figures that can be drawn from its results.
 
-    All have their curves. The first streams have the other figures too, as long as the page has
-    `room` for them, in bytes.
+    All have their curves, and the first `ALL_PLOTS` streams the other figures too.
     """
     curves, styles = curves_of_best(store, streams), results.styles
     sections = [
         (stream, [one for one in [error_over_rounds(stream, curves, styles)] if one])
         for stream in streams
     ]
-    room -= sum(size_of(figure) for _, found in sections for figure in found)
-    for stream, found in sections:
-        if room <= 0:
-            break
+    for stream, found in sections[:ALL_PLOTS]:
         # of the first of its data seeds that the store has: they have the same shape of rows
         manifest = next((manifests[one] for one in stream.identities if one in manifests), None)
         more = (
@@ -175,17 +163,8 @@ def sections_of(
             dictionary_over_rounds(stream, curves, styles),
             regret_and_bound(store, stream, manifest, curves, styles),
         )
-        others = [one for one in more if one]
-        room -= sum(map(size_of, others))
-        if room > 0 or stream is streams[0]:
-            found += others
+        found += [one for one in more if one]
     return sections
-
-
-def size_of(figure: Figure) -> int:
-    """About how many bytes of a page a figure is."""
-    plots = sum(len(drawing.svg) + len(drawing.narrow) for drawing in figure.drawings)
-    return plots + BYTES_OF_CELL * len(figure.rows) * len(figure.columns)
 
 
 def fewer_plots(
@@ -201,12 +180,6 @@ def fewer_plots(
     return [(words, titles) for words, titles in found if titles]
 
 
-def metrics_of(streams: Sequence[StreamResults]) -> list[str]:
-    """The metrics that the best configurations of any stream have."""
-    measured = {name for stream in streams for _, best in stream.best_lines for name in best.means}
-    return [name for name in METRICS if name in measured]
-
-
 def best_rows(stream: StreamResults, metrics: Sequence[str] = ()) -> list[list[Any]]:
     """Table rows with the columns of `BEST` and of `metrics` for a stream, the best first.
 
@@ -219,16 +192,14 @@ def best_rows(stream: StreamResults, metrics: Sequence[str] = ()) -> list[list[A
     ]
     if all(line.learner != CONSTANT for line, _ in stream.best_lines):
         rows += [
-            (trivial_merit(one), [*trivial_row(stream, one), *(None for _ in metrics)])
+            (
+                loss if error is None else error,
+                [*trivial_row(stream, one), *(None for _ in metrics)],
+            )
             for one in stream.trivial
+            for loss, error in [(one.means["mean_loss"], one.means["error_rate"])]
         ]
     return [row for _, row in sorted(rows, key=lambda pair: pair[0] or 0.0)]
-
-
-def trivial_merit(one: TrivialResults) -> float | None:
-    """The measure by which configurations are compared."""
-    error = one.means["error_rate"]
-    return one.means["mean_loss"] if error is None else error
 
 
 def trivial_row(stream: StreamResults, one: TrivialResults) -> list[Any]:

@@ -60,7 +60,13 @@ def _environment(html: bool) -> Environment:
     )
     environment.globals.update(claim_columns=CLAIM_COLUMNS, without_empty=without_empty)
     environment.filters.update(
-        cell=cell, soft=soft, text=text_of, md=markdown_of, fence=fence_for, claim_rows=claim_rows
+        cell=cell,
+        soft=soft,
+        text=text_of,
+        md=markdown_of,
+        # backticks that do not occur in a text, for a Markdown code block
+        fence=lambda text: "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))]),
+        claim_rows=claim_rows,
     )
     return environment
 
@@ -144,8 +150,3 @@ def markdown_of(value: object) -> str:
 def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
     """Claims as table rows with the columns `CLAIM_COLUMNS`."""
     return [[one.holds, one.claim, one.criterion, one.came_out] for one in claims]
-
-
-def fence_for(text: str) -> str:
-    """A fence of backticks that does not occur in the text, for a Markdown code block."""
-    return "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])

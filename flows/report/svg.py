@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from flows.report.axes import Axis
 from koco_stream.io.files import json_text
@@ -44,22 +44,6 @@ MARKERS = re.compile(
 )
 
 
-class Named(Protocol):
-    """What is drawn of a series: its name and its points."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def x(self) -> Sequence[float]:
-        """Horizontal values."""
-
-    @property
-    def y(self) -> Sequence[float]:
-        """Vertical values."""
-
-
 def measures(axes: Axes, x: Axis, y: Axis, height: float) -> str:
     """Both axes as JSON: label, whether it is logarithmic, pixels and values of the ends.
 
@@ -75,8 +59,10 @@ def measures(axes: Axes, x: Axis, y: Axis, height: float) -> str:
     )
 
 
-def with_names(svg: str, series: Sequence[Named]) -> str:
+def with_names(svg: str, series: Sequence[Any]) -> str:
     """The SVG with the name of its series on each group that belongs to one.
+
+    `series` have a name, and the values `x` and `y` of their points.
 
     A line also has a title, its name and last value, which browsers show without scripts too.
     """
@@ -88,17 +74,15 @@ def with_names(svg: str, series: Sequence[Named]) -> str:
         title = f"<title>{escape(one.name)}{last}</title>" if kind == LINE else ""
         return f'<g class="{kind}" data-name="{escape(one.name)}">{title}'
 
+    # the corners of a path become lines of no length, which are drawn as round points
     svg = re.sub(
         rf'(?s)(?<=<g id="{CLOUD} )(\d+">\n<path d=")([^"]*)(" style="[^"]*linecap: )\w+',
-        lambda found: found[1] + _as_points(found[2]) + found[3] + "round",
+        lambda found: (
+            found[1] + re.sub(r"[ML] (\S+ \S+)", r"M \1 h 0", found[2]) + found[3] + "round"
+        ),
         svg,
     )
     return re.sub(rf'<g id="({LINE}|{PART}|{KEY}|{CLOUD}) (\d+)">', named, svg)
-
-
-def _as_points(path: str) -> str:
-    """The corners of a path, each as a line of no length, which is drawn as a round point."""
-    return " ".join(f"M {x} {y} h 0" for x, y in re.findall(r"[ML] (\S+) (\S+)", path))
 
 
 def adapted_to_page(drawn: str) -> str:
@@ -115,15 +99,13 @@ def adapted_to_page(drawn: str) -> str:
     # what nobody sees would be half of a large page: indentation, turns by 0, hundredths of pixels
     text = re.sub(r' transform="rotate\(-0 [^"]*"', "", re.sub(r"\n +", "\n", text))
     text = re.sub(r' (?:d|x|y)="[^"]*"', _rounded, text)
-    text = MARKERS.sub(_hoisted, text)
+    text = MARKERS.sub(  # groups of markers with their common style
+        lambda found: f'<g style="{found[2]}">\n' + found[1].replace(f' style="{found[2]}"', ""),
+        text,
+    )
     return re.sub(
         r"(fill|stroke): (#\w{6})", lambda found: f"{found[1]}: {variables[found[2]]}", text
     )
-
-
-def _hoisted(found: re.Match[str]) -> str:
-    """A group of markers with their common style."""
-    return f'<g style="{found[2]}">\n' + found[1].replace(f' style="{found[2]}"', "")
 
 
 def _rounded(found: re.Match[str]) -> str:

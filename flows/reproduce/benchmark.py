@@ -162,19 +162,16 @@ def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
     ]
 
 
-def part_figures(
-    part: Part, found: Blocks, one: Comparison, kept: pa.Table | None
-) -> tuple[Figure, Figure]:
+def part_figures(part: Part, found: Blocks, one: Comparison) -> tuple[Figure, Figure]:
     """Two figures of a part: the learners by mean rank, and their scores on each dataset.
 
-    With `kept`, the table that is kept with the package, the first has the claim that its numbers
-    are those of the documentation.
+    The first has the claim that its numbers are those of the documentation.
     """
     names, rows = summary_rows(one.summary)
     ranks = Figure(
         part.title,
         [Drawing(one.diagram.svg, one.diagram.alt, one.diagram.narrow)],
-        [] if kept is None else [_claim(part, found, kept)],
+        [_claim(part, found)],
         [HEADINGS[name] for name in names],
         rows,
         f"{part.about}\n{one.conclusion}\n{one.how} {one.meaning}",
@@ -207,9 +204,9 @@ def scores_table(one: Comparison) -> tuple[list[str], list[list[Any]]]:
     return ["dataset", "metric", *one.learners], rows
 
 
-def _claim(part: Part, found: Blocks, kept: pa.Table) -> Claim:
+def _claim(part: Part, found: Blocks) -> Claim:
     """The claim that the numbers of a part are those of the documentation's page."""
-    different = differing(found, part.sweep, kept)
+    different = differing(found, part.sweep, kept_table())
     n_blocks, n_learners = len(found.blocks), len(found.learners)
     total = n_blocks * n_learners
     named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"

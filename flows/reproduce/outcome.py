@@ -19,7 +19,6 @@ class Reproduction:
     """
 
     target: Target
-    quick: bool
     flags: list[Flag]
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
@@ -33,7 +32,7 @@ class Reproduction:
     @property
     def name(self) -> str:
         """Name of the page, without a suffix."""
-        return f"reproduce-{self.target.name}" + ("-quick" if self.quick else "")
+        return f"reproduce-{self.target.name}"
 
     @property
     def title(self) -> str:
@@ -87,7 +86,7 @@ class Reproduction:
     def lines(self) -> list[str]:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
-        lines = [
+        return [
             *(
                 f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
                 f" | came out: {one.came_out}"
@@ -100,4 +99,3 @@ class Reproduction:
             ),
             f"{self.target.name}: {self.summary}",
         ]
-        return [f"quick: {line}" for line in lines] if self.quick else lines

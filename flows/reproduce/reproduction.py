@@ -15,15 +15,11 @@ from flows.reproduce.benchmark import (
     PARTS,
     blocks_of_part,
     comparison_of_part,
-    kept_table,
     part_figures,
     table_of,
 )
 from flows.reproduce.outcome import Reproduction
 from flows.reproduce.targets import (
-    QUICK_GENERATED,
-    QUICK_ROWS,
-    QUICK_SEEDS,
     VARIANTS,
     Target,
     entry_of,
@@ -41,11 +37,6 @@ from koco_stream.io.table_file import write_tables
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
 
-QUICK = (
-    f"A quick run: at most {QUICK_ROWS:,} rows of a dataset ({QUICK_GENERATED:,} of a generated"
-    f" one), {QUICK_SEEDS} seeds, and fewer values of each grid. It checks that everything works;"
-    " its numbers cannot be compared with those of the paper."
-)
 TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
 
 
@@ -73,7 +64,7 @@ class Dataset:
 
 
 def reproduce(
-    name: str, store: str, data: Path | None, quick: bool, workers: int, cluster: str = "local"
+    name: str, store: str, data: Path | None, workers: int, cluster: str = "local"
 ) -> tuple[Reproduction, str]:
     """Reproduce a published figure or table, and write a page about it; returns also its path.
 
@@ -90,7 +81,7 @@ def reproduce(
     at_hand = [one.name for one in sets if one.manifest]
     figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
     for sweep in target.sweeps:
-        path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand), quick)
+        path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand))
         if path is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
@@ -99,15 +90,14 @@ def reproduce(
         if sweep in PARTS:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
-            kept = None if quick else kept_table()
             compared = comparison_of_part(parts[sweep])
-            drawn = part_figures(PARTS[sweep], parts[sweep], compared, kept)
+            drawn = part_figures(PARTS[sweep], parts[sweep], compared)
             figures += [(outcome["sweep"], one) for one in drawn]
             continue
         figure = FIGURES[target.figure](store, runs_of(store, outcome["sweep"]))
         figures.append((outcome["sweep"], figure))
-    flags, rows = flags_of(sets, quick, failed), [one.row for one in sets]
-    done = Reproduction(target, quick, flags, rows, figures, failed)
+    flags, rows = flags_of(sets, failed), [one.row for one in sets]
+    done = Reproduction(target, flags, rows, figures, failed)
     if parts:
         write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
     return done, str(write_pages(store, done.name, "reproduction", done=done))
@@ -179,7 +169,7 @@ def state_of(name: str, n_rows: int) -> str:
     return "whole" if n_rows >= editions[0].n_rows else subset
 
 
-def flags_of(sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
+def flags_of(sets: list[Dataset], failed: int) -> list[Flag]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not available")]
     # a dataset that is read in two ways is named once
@@ -189,7 +179,6 @@ def flags_of(sets: list[Dataset], quick: bool, failed: int) -> list[Flag]:
         if one.state.startswith("a part")
     )
     flags = [
-        QUICK if quick else "",
         f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",
         f"Only in part: {'; '.join(partial)}" if partial else "",
         *(

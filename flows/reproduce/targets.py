@@ -1,7 +1,6 @@
 """Targets of `koco reproduce`: for each its sweeps, the figure with the claims, and its datasets.
 
-A sweep file is run as it is if all its datasets are available. Otherwise, and for a quick run, a
-changed copy is run.
+A sweep file is run as it is if all its datasets are available. Otherwise a changed copy is run.
 """
 
 import tomllib
@@ -12,19 +11,13 @@ from typing import Any
 
 import tomli_w
 
-from flows.sweeping.grids import values_of
-from flows.sweeping.search import is_drawn
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text
 from storage.catalogue.entries import CATALOGUE, PROS, SON, Entry
-from storage.generated.generators import GENERATORS, parameters_of
+from storage.generated.generators import GENERATORS
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
-QUICK_ROWS = 1_000  # most rows of a prepared dataset; for generated ones see QUICK_GENERATED
-QUICK_GENERATED = 1_500
-QUICK_SEEDS = 2
-QUICK_SAMPLES = 2  # of a search
 
 
 @dataclass(frozen=True)
@@ -147,9 +140,7 @@ def prepared_datasets(sweep: str) -> list[str]:
     ]
 
 
-def sweep_for(
-    sweep: str, at_hand: Sequence[str], more: Sequence[dict[str, Any]], quick: bool
-) -> Path | None:
+def sweep_for(sweep: str, at_hand: Sequence[str], more: Sequence[dict[str, Any]]) -> Path | None:
     """Path of the sweep file to run; None if no dataset of it is available.
 
     Parameters
@@ -160,8 +151,6 @@ def sweep_for(
         Available prepared datasets; others are left out.
     more : sequence of dict
         [[dataset]] tables to add.
-    quick : bool
-        Whether to use fewer rows, seeds and values.
 
     Returns
     -------
@@ -176,14 +165,11 @@ def sweep_for(
     ]
     if not kept and not more:
         return None
-    if len(kept) == len(content["dataset"]) and not more and not quick:
+    if len(kept) == len(content["dataset"]) and not more:
         return SWEEPS / f"{sweep}.toml"
     content["dataset"] = [*kept, *more]
-    if quick:
-        _shorten(content)
-    content["name"] = f"{sweep}-{'quick' if quick else 'at-hand'}"
-    how = "shortened" if quick else "with the available datasets"
-    text = f"# flows/sweeps/{sweep}.toml, {how}.\n{tomli_w.dumps(content)}"
+    content["name"] = f"{sweep}-at-hand"
+    text = f"# flows/sweeps/{sweep}.toml, with the available datasets.\n{tomli_w.dumps(content)}"
     path = Path(private_folder("reproduce", text_hash(text)[:12])) / f"{content['name']}.toml"
     write_text(path, text)
     return path
@@ -191,36 +177,3 @@ def sweep_for(
 
 def _content(sweep: str) -> dict[str, Any]:
     return tomllib.loads((SWEEPS / f"{sweep}.toml").read_text(encoding="utf-8"))
-
-
-def _shorten(content: dict[str, Any]) -> None:
-    """Reduce a sweep's content to few rows and seeds, and to few values of each grid.
-
-    The first and last value of a dataset's grid are kept, and of a learner's also the middle one.
-    """
-    content["learner_seeds"] = _fewer_seeds(content.get("learner_seeds", 1))
-    if "search" in content:
-        content["search"]["samples"] = QUICK_SAMPLES
-    for table in content["dataset"]:
-        if "order_seeds" in table:
-            table["order_seeds"] = _fewer_seeds(table["order_seeds"])
-        if table["name"] not in GENERATORS:
-            table["max_rows"] = QUICK_ROWS
-            continue
-        for key in set(table) & set(parameters_of(table["name"])):
-            values = values_of(table[key])
-            table[key] = values[:1] if key == "data_seed" else values[:: max(1, len(values) - 1)]
-        table["n_rows"] = min(
-            QUICK_GENERATED,
-            *values_of(table.get("n_rows", parameters_of(table["name"])["n_rows"])),
-            QUICK_GENERATED,
-        )
-    for table in content["learner"]:
-        for key in set(table) - {"name"}:
-            values = [] if is_drawn(table[key]) else values_of(table[key])
-            if len(values) > 3:
-                table[key] = [values[0], values[len(values) // 2], values[-1]]
-
-
-def _fewer_seeds(seeds: Any) -> Any:
-    return seeds[:QUICK_SEEDS] if isinstance(seeds, list) else min(seeds, QUICK_SEEDS)

@@ -9,13 +9,11 @@ from flows.sweeping import tpe
 from flows.sweeping.file import DatasetUse, Sweep, read_sweep
 from flows.sweeping.halving import measured, rungs_of, stages
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.search import Configuration
 from koco_stream.errors import Damaged, WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.measured import Measured
 from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
 from koco_stream.runs.rungs import Rungs
 from koco_stream.streams.manifest import Manifest, load_manifest
@@ -41,22 +39,11 @@ class CheckedSweep:
         self.request = request
         self.sweep = sweep or read_sweep(request.sweep_file)
         check_store(request.store)
-        self.manifests = self._known_manifests()
-        for use in self.sweep.datasets:
-            manifest = self.manifests[use.name]
-            if manifest and use.orders[0][0] == SHUFFLED:
-                check_room(manifest)
-        self.runs = all_runs(self.sweep, self.manifests)
-        self.missing = self.not_in_store(self.runs)
-        self.cohorts: Sequence[Cohort] = ()
-
-    def _known_manifests(self) -> dict[str, Manifest | None]:
-        """Manifests of the sweep's datasets, by name; None if not generated yet."""
-        store = store_path(self.request.store)
-        manifests: dict[str, Manifest | None] = {}
+        store = store_path(request.store)
+        self.manifests: dict[str, Manifest | None] = {}  # by name; None if not generated yet
         for use in self.sweep.datasets:
             try:
-                manifests[use.name] = (
+                self.manifests[use.name] = manifest = (
                     load_manifest(store, use.name)
                     if use.given is None
                     else existing_synthetic(store, use.generator, use.given)
@@ -65,7 +52,11 @@ class CheckedSweep:
                 raise WrongInput(
                     f"{self.sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
                 ) from None
-        return manifests
+            if manifest and use.orders[0][0] == SHUFFLED:
+                check_room(manifest)
+        self.runs = all_runs(self.sweep, self.manifests)
+        self.missing = self.not_in_store(self.runs)
+        self.cohorts: Sequence[Cohort] = ()
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
         """Those of `runs` that the store lacks, with failed ones if they are to be repeated."""
@@ -171,7 +162,9 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
     """
     runs: list[Run] = []
     computed: set[str] = set()  # metrics
-    of_later_losses = _of_later_losses(sweep)
+    # a configuration of each loss that a search which learns from results may come to
+    examples = [one for space in sweep.spaces for one in space.examples()]
+    of_later_losses = {learner_named(one[0]).measured_loss(one[1]): one for one in examples}
     for use in sweep.datasets:
         manifest = manifests[use.name]
         size = use.size(manifest)
@@ -179,10 +172,13 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
         task = manifest.task if manifest else "classification"
         for whole in streams(use, manifest):
             stream = whole.reduced(size.n_rows, classes)
-            measured = measured_on(sweep.measured, task, classes, stream)
-            computed.update(measured.metrics)
+            # a metric is for classes or for numbers
+            of_two = stream.positive_class is not None or not stream.multiclass
+            names = possible(sweep.measured.metrics, task, 2 if of_two else len(classes))
+            measured = replace(sweep.measured, metrics=names)
+            computed.update(names)
             mine = [Run(stream, *one, measured) for one in sweep.configurations]
-            later = [Run(stream, *one) for one in of_later_losses]
+            later = [Run(stream, *one) for one in of_later_losses.values()]
             try:
                 for run in {run.loss: run for run in [*mine, *later]}.values():
                     replace(run, stream=whole).check_labels(classes, task)
@@ -198,21 +194,6 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:
                 " dataset; leave it out"
             )
     return without_repeats(runs)
-
-
-def _of_later_losses(sweep: Sweep) -> list[Configuration]:
-    """A configuration of each loss that a search which learns from results may come to."""
-    examples = [one for space in sweep.spaces for one in space.examples()]
-    return [*{learner_named(one[0]).measured_loss(one[1]): one for one in examples}.values()]
-
-
-def measured_on(
-    measured: Measured, task: str, classes: Sequence[float], stream: Stream
-) -> Measured:
-    """What can be measured of the runs on a stream: a metric is for classes or for numbers."""
-    of_two = stream.positive_class is not None or not stream.multiclass
-    names = possible(measured.metrics, task, 2 if of_two else len(classes))
-    return replace(measured, metrics=names)
 
 
 def streams(use: DatasetUse, manifest: Manifest | None) -> Iterator[Stream]:

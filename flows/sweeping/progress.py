@@ -247,7 +247,7 @@ class SweepProgress:
     def _line(self) -> None:
         """Say a line of progress, but on a terminal, which shows the live line."""
         self.last_line = time.monotonic()
-        left = self._left() if self.status.done < self.status.runs else None
+        left = self.task.time_remaining if self.status.done < self.status.runs else None
         if self.live.disable:
             say(f"  {self._done()}" + ("" if left is None else f", {left:,.0f} s left"))
 
@@ -257,10 +257,6 @@ class SweepProgress:
             under_way = sum(self.rounds_under_way.values())
         rounds, total = self.completed + under_way, self.total or None
         self.live.update(self.task.id, total=total, completed=rounds, done=self._done())
-
-    def _left(self) -> float | None:
-        """The expected seconds until the end; None if that is not known."""
-        return self.task.time_remaining
 
     def _pace(self) -> float:
         """Rounds per second."""
@@ -280,7 +276,7 @@ class SweepProgress:
         status = replace(
             self.status,
             rounds_per_second=self._pace(),
-            seconds_left=self._left() if self.status.state == "running" else None,
+            seconds_left=self.task.time_remaining if self.status.state == "running" else None,
             updated=now(),
         )
         self.file.write_text(json_text(asdict(status)) + "\n")

@@ -43,7 +43,17 @@ class Trials:
         else:
             of = [name, self.space.given, list(self.like[0].stream.group), begun]
             found = suggested(self.space, self.told, search.number(*of) % 2**32, count)
-        self.asked = [(point, self._runs(point)) for point in found]
+        self.asked = [
+            (
+                point,
+                [
+                    Run(run.stream, *configuration, run.measured)
+                    for run in self.like
+                    for configuration in self.space.configurations(point)
+                ],
+            )
+            for point in found
+        ]
         return [run for _, runs in self.asked for run in runs]
 
     def tell(self, values: dict[str, float]) -> None:
@@ -51,13 +61,6 @@ class Trials:
         found = means([values.get(run.run_id, math.inf) for run in runs] for _, runs in self.asked)
         points = (point for point, _ in self.asked)
         self.told += zip(points, found.tolist(), strict=True)
-
-    def _runs(self, point: Point) -> list[Run]:
-        return [
-            Run(run.stream, *configuration, run.measured)
-            for run in self.like
-            for configuration in self.space.configurations(point)
-        ]
 
 
 def stages(

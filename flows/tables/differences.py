@@ -56,11 +56,19 @@ def _joined(
         ours, theirs = (side.get(key, []) for side in sides)
         changed = _changed([values_of(row) for row in ours], [values_of(row) for row in theirs])
 
-        if any(_repeats(rows, values_of, changed) for rows in (ours, theirs)):
+        if any(
+            len({_separating(values_of, changed, row) for row in rows}) < len(rows)
+            for rows in (ours, theirs)
+        ):
             changed = []  # without it rows of one side would be the same
         for a, b in _pairs(ours, theirs, partial(_separating, values_of, changed)):
-            words = _changed_text(values_of(a), values_of(b), changed) if a and b else None
-            row = {name: (a or b)[name] for name in shown} | {"changed": words}
+            words = [
+                f"{name}={_text(one)} -> {_text(other)}"
+                for name in (changed if a and b else ())
+                for one, other in [(values_of(a).get(name), values_of(b).get(name))]
+                if one != other
+            ]
+            row = {name: (a or b)[name] for name in shown} | {"changed": ", ".join(words) or None}
             found.append(row | _beside(a, b, shown))
     return found
 
@@ -68,13 +76,6 @@ def _joined(
 def _separating(values_of: Callable[[Row], Values], changed: Sequence[str], row: Row) -> Hashable:
     """The values of a row that have not changed between the sides."""
     return frozenset((name, value) for name, value in values_of(row).items() if name not in changed)
-
-
-def _repeats(
-    rows: Sequence[Row], values_of: Callable[[Row], Values], changed: Sequence[str]
-) -> bool:
-    """Whether two of the rows differ only in what has changed between the sides."""
-    return len({_separating(values_of, changed, row) for row in rows}) < len(rows)
 
 
 def _changed(mine: Sequence[Values], others: Sequence[Values]) -> list[str]:
@@ -92,16 +93,6 @@ def _changed(mine: Sequence[Values], others: Sequence[Values]) -> list[str]:
         if here != there and len(here) < 2 and len(there) < 2:
             found.append(name)
     return found
-
-
-def _changed_text(mine: Values, other: Values, changed: Sequence[str]) -> str | None:
-    """What has changed between two rows, in words: `clip=1 -> 2`."""
-    words = [
-        f"{name}={_text(mine.get(name))} -> {_text(other.get(name))}"
-        for name in changed
-        if mine.get(name) != other.get(name)
-    ]
-    return ", ".join(words) or None
 
 
 def _pairs(

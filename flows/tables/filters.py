@@ -39,18 +39,16 @@ def found(
     does, and for a filter that no row meets of those that meet the filters before it: the message
     has the nearest values, and those that there are.
     """
-    if not runs.num_rows:
-        return filtered(runs, conditions)
     for name, wanted in (("learner", learners), ("dataset", datasets)):
         there = _values(runs, name)
         for value in wanted:
-            if value not in there:
+            if runs.num_rows and value not in there:
                 raise WrongInput(f"--{name} {value}: no run matches{_instead(value, name, there)}")
         if wanted:
             runs = runs.filter(pc.is_in(runs.column(name), pa.array(wanted, pa.string())))
     for condition in conditions:
         meeting = filtered(runs, [condition])
-        if not meeting.num_rows:
+        if runs.num_rows and not meeting.num_rows:
             name, operator, value = _parsed(condition)
             there = _values(runs, name)
             ranged = operator in ("<", "<=", ">", ">=")
@@ -106,17 +104,14 @@ def filtered(runs: pa.Table, conditions: Sequence[str]) -> pa.Table:
     have.
     """
     for condition in conditions:
-        runs = runs.filter(_holds(runs, condition))
+        name, operator, value = parsed(condition, runs.schema)
+        column = runs.column(name)
+        if value is None:
+            holds = pc.is_null(column) if operator == "=" else pc.is_valid(column)
+        else:
+            holds = pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
+        runs = runs.filter(holds)
     return runs
-
-
-def _holds(runs: pa.Table, condition: str) -> pa.ChunkedArray:
-    """Mask of the runs that meet a condition."""
-    name, operator, value = parsed(condition, runs.schema)
-    column = runs.column(name)
-    if value is None:
-        return pc.is_null(column) if operator == "=" else pc.is_valid(column)
-    return pc.fill_null(OPERATORS[operator](column, value), operator == "!=")
 
 
 def parsed(condition: str, columns: pa.Schema) -> tuple[str, str, pa.Scalar | None]:

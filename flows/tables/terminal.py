@@ -52,7 +52,16 @@ def in_terminal(answer: Answer, query: Query, width: int) -> tuple[str, list[str
         remarks = [f"{answer.more:,} more rows (--limit {query.limit})", *remarks]
     if layout.left_out:
         remarks.append(f"no room for {', '.join(layout.left_out)}")
-    remarks = [_folded(words, width) for words in (*remarks, *answer.remarks)]
+    remarks = [
+        textwrap.fill(
+            printable(words),
+            width,
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for words in (*remarks, *answer.remarks)
+    ]
     return layout.text, remarks
 
 
@@ -103,14 +112,3 @@ def _params_in_words(configurations: pa.Table) -> tuple[dict[str | None, str], l
             constants.setdefault(params_text(constant), []).append(learner)
     remarks = [f"all rows of {', '.join(names)}: {words}" for words, names in constants.items()]
     return texts, remarks
-
-
-def _folded(words: str, width: int) -> str:
-    """A remark in lines that fit, the later ones indented."""
-    return textwrap.fill(
-        printable(words),
-        width,
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -19,7 +19,6 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
 from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.learners.spec import Value
 from koco_stream.metrics import METRICS
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.run import Cohort, RunState
@@ -27,7 +26,6 @@ from koco_stream.runs.schemas import (
     PREDICTIONS,
     RUNS,
     WINDOWS,
-    Column,
     curve_points,
     points_until,
     result_schema,
@@ -38,6 +36,15 @@ from koco_stream.theory.comparator import comparator_of
 from koco_stream.theory.trivial import trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
+
+# A parameter's values that fit a column of such a type, which may be true or false where there are
+# texts: a user's learner may mean another parameter by the name.
+FITS: dict[pa.DataType, Any] = {
+    pa.float64(): float,
+    pa.int64(): int,
+    pa.bool_(): bool,
+    pa.string(): str,
+}
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
@@ -58,34 +65,16 @@ def commit(
     Windows and predictions are written before it, so that a run that is there has them.
     """
     for run_state in run_states:
-        finish_measurement(run_state)
+        if run_state.measurement is not None and run_state.status != "failed":
+            try:
+                run_state.measurement.finish()  # the last window
+            except WrongInput as error:  # of a user's metric
+                run_state.fail(error)
+        if run_state.status == "failed":
+            run_state.measurement = None
     write_more(store, cohort, run_states)
     table = result_table(sweep, cohort, reader, run_states)
     write_tables([table], result_path(store, cohort))
-
-
-def finish_measurement(run_state: RunState) -> None:
-    """End a run's last window. The run fails if a user's metric raises an exception there."""
-    if run_state.measurement is not None and run_state.status != "failed":
-        try:
-            run_state.measurement.finish()
-        except WrongInput as error:
-            run_state.fail(error)
-    if run_state.status == "failed":
-        run_state.measurement = None
-
-
-def measured_columns(run_states: list[RunState]) -> dict[str, list[Any]]:
-    """The columns of `RUNS` that have the runs' metrics; those of a failed run are null."""
-    found = [one.measurement.values() if one.measurement else {} for one in run_states]
-    return {
-        **{name: [values.get(name) for values in found] for name in METRICS},
-        "window": [one.run.measured.window for one in run_states],
-        "kept_predictions": [
-            kept_predictions(one) if one.run.measured.keep_predictions else None
-            for one in run_states
-        ],
-    }
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
@@ -183,6 +172,8 @@ def result_table(
     trivial = {loss: loss and trivial_result(reader, loss) for loss in dict.fromkeys(losses)}
     constants = [trivial[loss] for loss in losses]
     sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
+    # those of a failed run are null
+    measured = [one.measurement.values() if one.measurement else {} for one in run_states]
     columns: dict[str, Any] = {
         "run_id": [run.run_id for run in runs],
         "sweep": sweep,
@@ -202,7 +193,12 @@ def result_table(
         "error_rate": error_rate if classification else None,
         "constant_mean_loss": [c and c.mean_loss for c in constants],
         "constant_error_rate": [c and c.error_rate if classification else None for c in constants],
-        **measured_columns(run_states),
+        **{name: [values.get(name) for values in measured] for name in METRICS},
+        "window": [one.run.measured.window for one in run_states],
+        "kept_predictions": [
+            kept_predictions(one) if one.run.measured.keep_predictions else None
+            for one in run_states
+        ],
         "regret": [
             None if c is None else float(loss) - c.loss
             for c, loss in zip(compared, totals[:, 1], strict=True)
@@ -222,12 +218,15 @@ def result_table(
     typed = [run.params if run.learner_class.numbers == "own" else {} for run in runs]
     for column in RUNS:
         if column.name not in columns:  # a parameter
-            columns[column.name] = _typed(column, [params.get(column.name) for params in typed])
-            if column.type == pa.string():  # one that may also be true or false
-                columns[column.name] = [
-                    str(value).lower() if isinstance(value, bool) else value
-                    for value in columns[column.name]
-                ]
+            kind, values = FITS[column.type], [params.get(column.name) for params in typed]
+            columns[column.name] = [
+                str(value).lower()
+                if isinstance(value, bool) and column.type == pa.string()
+                else value
+                if isinstance(value, kind)
+                else None
+                for value in values
+            ]
     of_each = pa.Array | np.ndarray | list
     columns = {
         name: found if isinstance(found, of_each) else [found] * n
@@ -248,18 +247,6 @@ def has_regret(run_state: RunState) -> bool:
     predicts = "loss" not in run.learner_class.unused
     squared = predicts and run.loss == "squared" and run.stream.multiclass is None
     return squared and run_state.status == "ok"
-
-
-def _typed(column: Column, values: list[Value]) -> list[Value]:
-    """A parameter's values that fit its column: a user's learner may mean another by the name."""
-    fits: dict[pa.DataType, Any] = {
-        pa.float64(): float,
-        pa.int64(): int,
-        pa.bool_(): bool,
-        pa.string(): (str, bool),
-    }
-    kind = fits[column.type]
-    return [value if isinstance(value, kind) else None for value in values]
 
 
 def nested_curves(

@@ -73,7 +73,11 @@ def read_header(data: Bytes) -> tuple[dict[str, Any], int]:
         raise Unreadable("it does not begin with a whole header; use another copy")
     end = start + int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        header = json.loads(bytes(data[start:end]), object_hook=_special)
+        header = json.loads(
+            bytes(data[start:end]),
+            # the inverse of `_plain`
+            object_hook=lambda one: float(one["float"]) if one.keys() == {"float"} else one,
+        )
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
@@ -141,8 +145,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return {"float": str(value)}
     return value
-
-
-def _special(entries: dict[str, Any]) -> Any:
-    """The inverse of `_plain` for a JSON object: a float if it stands for one, else itself."""
-    return float(entries["float"]) if entries.keys() == {"float"} else entries

@@ -4,16 +4,14 @@ import os
 import re
 import shutil
 import time
-from types import SimpleNamespace
 
 import dask
 import numpy as np
 import pytest
 import scipy
 from distributed import Client, LocalCluster
-from distributed.scheduler import KilledWorker
 
-from cluster.executors import DaskExecutor, run_on_dask
+from cluster.executors import run_on_dask
 from cluster.local import environment_kept
 from cluster.settings import SETTINGS
 from cluster.workers import preflight
@@ -169,19 +167,6 @@ def test_run_that_lost_its_workers__waits_until_it_is_alone(small_store):
     del executor.under_way["other"]
     executor._submit()
     assert [key.partition("-")[0] for key in sent] == ["suspect"]
-
-
-def test_cohort__is_blamed_for_a_checked_worker_or_the_second_time(small_store):
-    cohorts = [cohort_on(small_store, [("ONS", {"alpha": alpha}, None)]) for alpha in (1.0, 2.0)]
-    executor = DaskExecutor(None, str(small_store), "try", cohorts, print, None, 1.0)
-    executor.checked = {"tcp://checked"}
-    checked, other = (
-        KilledWorker("cohort", SimpleNamespace(address=f"tcp://{name}"), 1)
-        for name in ("checked", "other")
-    )
-    first, second = cohorts
-    assert [executor._spares(other, first), executor._spares(other, first)] == [True, False]
-    assert [executor._spares(checked, second), executor._spares(other, second)] == [False, True]
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ OF_EACH_SCAN = ["FDSON", "KONS", "CONKONS"]
 of_each_scan = pytest.mark.parametrize("name", OF_EACH_SCAN)
 
 
+@pytest.mark.filterwarnings("ignore:double precision")  # of rows that are too large
 @every_learner
 def test_contract__is_kept(name, monkeypatch):
     """What `koco learners check` asks of any learner, of ours too. Single precision, for which a
@@ -64,7 +65,8 @@ def test_progressive__same_bits_from_dense_and_sparse_rows_which_are_not_changed
     dense, csr = X.copy(), scipy.sparse.csr_matrix(X)
     found = [make(name).progressive(rows, Y).tobytes() for rows in (dense, csr)]
     assert found[0] == found[1]
-    assert dense.tobytes() == csr.toarray().tobytes() == X.tobytes()
+    assert dense.tobytes() == X.tobytes()
+    assert csr.toarray().tobytes() == (X + 0.0).tobytes()  # without the sign of a zero
 
 
 @every_learner

@@ -134,7 +134,7 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
     Only runs with the squared loss and status ok count, without rows shuffled in windows.
     """
     rows = [
-        row
+        {**row, "floor": float(row["params"].get("sampling_floor", EXACT))}
         for row in ok_runs(runs, COLUMNS)
         if row["learner"] in ("KONS", "SketchedKONS")
         and row["order"] != IN_WINDOWS
@@ -156,15 +156,10 @@ def points_of(store: AnyPath, runs: pa.Table) -> dict[str, list[Point]]:
                 mean(row["dictionary_size"] for row in found),
                 mean(row["seconds"] for row in found),
             )
-            for floor, found in sorted(grouped(of_dataset, floor_of).items())
+            for floor, found in sorted(grouped(of_dataset, lambda row: row["floor"]).items())
         ]
         for dataset, of_dataset in grouped(rows, lambda row: row["dataset"]).items()
     }
-
-
-def floor_of(run: dict[str, Any]) -> float:
-    """Sampling floor of a run; that of KONS keeps every row."""
-    return EXACT if run["learner"] == "KONS" else float(run["params"]["sampling_floor"])
 
 
 def hindsight_loss(store: AnyPath, run: dict[str, Any]) -> float:

@@ -153,7 +153,7 @@ def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
     koco("sweep", tmp_path / "small.toml", "--store", store, "--workers", 0, status=0)
     found = blocks_of_part(store, "benchmark")
     one = comparison_of_part(found)
-    ranks, scores = part_figures(PARTS["benchmark"], found, one, kept_table())
+    ranks, scores = part_figures(PARTS["benchmark"], found, one)
     assert [claim.holds for claim in ranks.claims] == [False]
     assert len(scores.rows) == len(found.blocks) == 2
     whole = {

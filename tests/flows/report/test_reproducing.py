@@ -3,18 +3,16 @@ passed over in silence.
 """
 
 import json
+import tomllib
 
 import pytest
+import tomli_w
 
-from flows.reproduce.targets import (
-    QUICK_ROWS,
-    SWEEPS,
-    TARGETS,
-    entry_of,
-    prepared_datasets,
-    sweep_for,
-)
+from flows.reproduce import targets
+from flows.reproduce.targets import SWEEPS, TARGETS, entry_of, prepared_datasets, sweep_for
 from flows.sweeping.file import read_sweep
+from flows.sweeping.grids import values_of
+from flows.sweeping.search import is_drawn
 from storage.generated.generators import GENERATORS
 from tests.helpers.pages import SIZES, look_at, tables_of
 
@@ -26,32 +24,51 @@ SWEPT = {
 }
 
 
+@pytest.fixture
+def few_rounds(tmp_path, monkeypatch):
+    """The packaged sweeps on few rows, and with few seeds and values."""
+    monkeypatch.setattr(targets, "SWEEPS", tmp_path / "sweeps")
+    targets.SWEEPS.mkdir()
+    for sweep in SWEPT:
+        content = tomllib.loads((SWEEPS / f"{sweep}.toml").read_text()) | {"learner_seeds": 1}
+        if "search" in content:
+            content["search"]["samples"] = 2
+        for table in content["dataset"]:
+            table.pop("order_seeds", None)
+            table |= {"n_rows": 1_500} if table["name"] in GENERATORS else {"max_rows": 1_000}
+            table |= {"data_seed": 1} if "data_seed" in table else {}
+            if "condition_number" in table:
+                table["condition_number"] = values_of(table["condition_number"])[::4]
+        for table in content["learner"]:
+            for key, given in table.items():
+                values = [] if key == "name" or is_drawn(given) else values_of(given)
+                if len(values) > 3:
+                    table[key] = [values[0], values[len(values) // 2], values[-1]]
+        (targets.SWEEPS / f"{sweep}.toml").write_text(tomli_w.dumps(content))
+
+
 @pytest.mark.parametrize("sweep", sorted(SWEPT))
-def test_sweeps__of_targets_are_run_as_they_stand_and_quick_ones_are_small(sweep):
+def test_sweeps__of_targets_are_run_as_they_stand_or_with_the_datasets_at_hand(sweep):
     names = prepared_datasets(sweep)
-    assert sweep_for(sweep, names, [], False) == SWEEPS / f"{sweep}.toml"
-    quick = read_sweep(sweep_for(sweep, names, [], True))
+    assert sweep_for(sweep, names, []) == SWEEPS / f"{sweep}.toml"
     whole = read_sweep(SWEEPS / f"{sweep}.toml")
-    assert (quick.name, whole.name) == (f"{sweep}-quick", sweep)
-    limits = {use.name: use.max_rows for use in quick.datasets if use.given is None}
-    assert limits == dict.fromkeys(names, QUICK_ROWS)
+    assert whole.name == sweep
     assert SWEPT[sweep] - {""} <= set(whole.figures)
-    assert len(quick.configurations) <= len(whole.configurations)
     if names:
         added = [{"name": "acoustic", "positive_class": 3.0}]
-        some = read_sweep(sweep_for(sweep, names[:1], added, False))
+        some = read_sweep(sweep_for(sweep, names[:1], added))
         assert {use.name for use in some.datasets} - {*GENERATORS} == {names[0], "acoustic"}
-        assert sweep_for(sweep, [], [], False) is None
+        assert sweep_for(sweep, [], []) is None
 
 
 def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     (tmp_path / "data").mkdir()
     folders = ("--data", tmp_path / "data", "--store", tmp_path / "store")
-    done = koco("reproduce", "son-figure-3", "--quick", *folders, "--workers", 0, status=0)
+    done = koco("reproduce", "son-figure-3", *folders, "--workers", 0, status=0)
     for name in TARGETS["son-figure-3"].datasets:
         assert f"not available: {name}: " in done.stderr
-    assert done.stdout.splitlines()[0] == "quick: son-figure-3: no claim could be tested"
-    page = tmp_path / "store" / "reports" / "reproduce-son-figure-3-quick.html"
+    assert done.stdout.splitlines()[0] == "son-figure-3: no claim could be tested"
+    page = tmp_path / "store" / "reports" / "reproduce-son-figure-3.html"
     shown = {row["dataset"]: row for row in tables_of(page)[f"{page.stem}-datasets"]}
     # german is not of the paper
     assert set(shown) == {*TARGETS["son-figure-3"].datasets, "german,scale=none"}
@@ -63,22 +80,22 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
 
 
 @pytest.mark.long
-def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(koco, tmp_path):
-    words = ("reproduce", "son-figure-1", "--quick", "--store", tmp_path / "store", "--workers", 0)
+def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(
+    koco, few_rounds, tmp_path
+):
+    words = ("reproduce", "son-figure-1", "--store", tmp_path / "store", "--workers", 0)
     lines = koco(*words, status=0).stdout.splitlines()
-    verdicts = [line.split(": ")[:2] for line in lines if "| criterion: " in line]
-    count = verdicts.count(["quick", "reproduced"])
+    verdicts = [line.split(": ")[0] for line in lines if "| criterion: " in line]
+    count = verdicts.count("reproduced")
     # four, for each way of bounding predictions
-    assert count + verdicts.count(["quick", "not reproduced"]) == len(verdicts) == 8
-    page = tmp_path / "store" / "reports" / "reproduce-son-figure-1-quick.html"
-    assert lines[-2:] == [f"quick: son-figure-1: {count} of 8 claims reproduced", f"report: {page}"]
+    assert count + verdicts.count("not reproduced") == len(verdicts) == 8
+    page = tmp_path / "store" / "reports" / "reproduce-son-figure-1.html"
+    assert lines[-2:] == [f"son-figure-1: {count} of 8 claims reproduced", f"report: {page}"]
     again = json.loads(koco(*words, "--json").stdout)
-    shown = tables_of(page)["reproduce-son-figure-1-quick-claims"]
+    shown = tables_of(page)["reproduce-son-figure-1-claims"]
     assert [(row["The paper says"], row["Holds"] == "yes") for row in shown] == [
         (c["claim"], c["holds"]) for c in again["claims"]
     ]
-    for written in (page, page.with_suffix(".md")):
-        assert "A quick run: at most 1,000 rows of a dataset" in written.read_text()
     look_at([page])
 
 
@@ -86,13 +103,13 @@ def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(k
 @pytest.mark.soak
 @pytest.mark.parametrize("name", list(TARGETS))
 def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_can_read(
-    name, koco, tmp_path, data_folder
+    name, koco, few_rounds, tmp_path, data_folder
 ):
     folders = ("--data", data_folder, "--store", tmp_path / "store")
-    done = koco("reproduce", name, "--quick", *folders, "--workers", 0, status=0)
+    done = koco("reproduce", name, *folders, "--workers", 0, status=0)
     assert done.stdout.count("| criterion: ") >= {"sketch-start": 1, "benchmark": 0}.get(name, 2)
     reports = tmp_path / "store" / "reports"
-    page = reports / f"reproduce-{name}-quick.html"
+    page = reports / f"reproduce-{name}.html"
     shown = page.read_text().replace("<wbr>", "")
     for dataset in TARGETS[name].datasets:
         assert dataset in shown

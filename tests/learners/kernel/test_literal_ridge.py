@@ -67,6 +67,7 @@ def test_pkawv__is_the_minimiser_in_the_span_of_kors_s_dictionary(stream, alpha,
     np.finfo(np.longdouble).eps > 1e-18,
     reason="this machine's long double has no more digits than a double",
 )
+@pytest.mark.filterwarnings("ignore:double precision")  # nearly dependent points are among them
 @pytest.mark.parametrize(("alpha", "small"), [(1e-6, 1e-6), (1.0, 1e-9)])
 @pytest.mark.parametrize("near", [1e-2, 1e-4, 1e-5])
 def test_pkawv_of_nearly_repeated_points__has_its_digits(alpha, small, near):
