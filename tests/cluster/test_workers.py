@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import time
+from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import scipy
 from distributed import Client, LocalCluster
 
-from cluster.executors import run_on_dask
+from cluster.executors import DaskExecutor, run_on_dask
 from cluster.local import environment_kept
 from cluster.settings import SETTINGS
 from cluster.workers import preflight
