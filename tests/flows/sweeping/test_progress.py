@@ -74,16 +74,16 @@ def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step,
         progress.live.get_time = lambda: now[0]
         progress.more(3, 0)
         progress.plan(cohorts, SIZES)
-        assert progress._left() is None
+        assert progress.task.time_remaining is None
         for share in range(1, done + 1):
             now[0] = share * step
             progress.hear(Report(cohorts[0].cohort_id, 200 * share))
             progress._update()
         speed = 200 / step
-        assert progress._left() == pytest.approx((sum(planned) - 200 * done) / speed, abs=1.0)
+        assert progress.task.time_remaining == pytest.approx((sum(planned) - 200 * done) / speed, abs=1.0)
         progress._tell()
         (status,) = statuses(store)
-        assert status.seconds_left == progress._left()
+        assert status.seconds_left == progress.task.time_remaining
         assert status.rounds_per_second > 0
         progress.receive(Receipt(cohorts[0].cohort_id, 2, 2, 0, 10, 1.0))
         progress._update()
@@ -91,7 +91,7 @@ def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step,
         for part in (planned[1] // 4, planned[1] - planned[1] // 4):  # it was split
             progress.receive(Receipt("of a part", 1, 0, 0, part, 1.0))
         progress._update()
-        assert progress._left() == 0.0
+        assert progress.task.time_remaining == 0.0
 
 
 def test_log__has_runs_speed_and_time_left_in_a_line(tmp_path, capsys):
