@@ -46,7 +46,11 @@ def test_progressive_validation__has_the_learner_s_own_predictions(learner):
 # about.
 @pytest.mark.filterwarnings("ignore:a label .* is beyond clip")
 @pytest.mark.parametrize("wrapper", [RiverRegressor, RiverClassifier])
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize(
+    "learner",
+    [LEARNERS[0], *(pytest.param(one, marks=pytest.mark.long) for one in LEARNERS[1:])],
+    ids=repr,
+)
 def test_river_s_checks__pass(wrapper, learner):
     model = wrapper(learner)
     assert len([check(model.clone()) for check in river_checks.yield_checks(model)]) > 10

@@ -40,7 +40,7 @@ name = "OGD"
 step_size = [0.01, 0.1, 0.5]
 [[learner]]
 name = "OjaSON"
-sketch_size = [0, 3]
+sketch_size = [3, 6]
 sketch_start = "random"
 alpha = [0.5, 5]
 [[learner]]

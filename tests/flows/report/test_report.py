@@ -38,7 +38,7 @@ order = "shuffled"
 order_seeds = 2
 [[learner]]
 name = "OjaSON"
-sketch_size = [0, 3]
+sketch_size = [3, 6]
 alpha = { powers_of_two = [-3, 3] }
 [[learner]]
 name = "AdaGrad"
@@ -209,7 +209,7 @@ def test_report__of_runs_that_are_not_ok_or_not_there_yet(store, tmp_path):
     assert warnings[0].words == f"1 of {len(runs)} runs are not computed yet"
     assert any(flag.words.endswith("runs diverged") for flag in warnings)
     assert {row[1] for row in report["best"]} == {
-        *("OjaSON m = 0", "OjaSON m = 3", "ONS", "FDSON", "PROSNKONS"),
+        *("OjaSON m = 3", "OjaSON m = 6", "ONS", "FDSON", "PROSNKONS"),
         "Constant",
     }
     assert report["not_ok"][0][1:] == ["AdaGrad", report["not_ok"][0][2], "diverged", "at round 7"]

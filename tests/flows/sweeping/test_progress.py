@@ -80,7 +80,9 @@ def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step,
             progress.hear(Report(cohorts[0].cohort_id, 200 * share))
             progress._update()
         speed = 200 / step
-        assert progress.task.time_remaining == pytest.approx((sum(planned) - 200 * done) / speed, abs=1.0)
+        assert progress.task.time_remaining == pytest.approx(
+            (sum(planned) - 200 * done) / speed, abs=1.0
+        )
         progress._tell()
         (status,) = statuses(store)
         assert status.seconds_left == progress.task.time_remaining

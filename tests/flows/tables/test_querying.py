@@ -35,7 +35,7 @@ order = "shuffled"
 order_seeds = 2
 [[learner]]
 name = "OjaSON"
-sketch_size = [0, 3]
+sketch_size = [3, 6]
 alpha = {alpha}
 [[learner]]
 name = "AdaGrad"

@@ -4,9 +4,9 @@ import psutil
 import pytest
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def no_process_is_left():
-    """No test leaves a process, alive or waiting to be reaped."""
+    """No file of tests leaves a process, alive or waiting to be reaped."""
     before = psutil.Process().children(recursive=True)
     yield
     gc.collect()

@@ -58,7 +58,7 @@ ROWS = {
     "of all sizes": BASE * 10.0 ** draw.integers(-8, 9, (90, 1)),
     "overflowing": 1e150 * BASE,
     "underflowing": 1e-170 * BASE,
-    "sparse": scipy.sparse.random(90, 5_000, 1e-3, "csr", dtype=np.float32, random_state=0),
+    "sparse": scipy.sparse.random(90, 5_000, 1e-3, "csr", random_state=0),
 }
 
 
@@ -97,11 +97,19 @@ def test_kors__probabilities_are_probabilities(rows):
         assert np.isfinite(model.weights_).all(), (kernel, ridge, more)
 
 
-@pytest.mark.parametrize("learner", [KORS, *PREDICTING])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        learner
+        if learner in (KORS, SketchedKONS, PKAWV)
+        else pytest.param(learner, marks=pytest.mark.long)
+        for learner in (KORS, *PREDICTING)
+    ],
+)
 def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same_bits(
     learner, tmp_path
 ):
-    X = scipy.sparse.random(400, 100_000, 3e-4, "csr", dtype=np.float32, random_state=1)
+    X = scipy.sparse.random(400, 100_000, 3e-4, "csr", random_state=1)
     y = np.sin(np.arange(400.0))
     more = {
         NORMA: {"budget": 90},

@@ -106,6 +106,7 @@ def judge_coins(coins):
     assert 0.8 <= np.std(coins, ddof=1) <= 1.2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [6, pytest.param(200, marks=pytest.mark.soak)])
 def test_theorem_2__holds_on_streams_of_each_kind(n):
     with ThreadPoolExecutor(os.cpu_count()) as pool:
