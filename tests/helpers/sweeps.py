@@ -29,6 +29,13 @@ from tests.helpers.examples import EXAMPLES
 MEASURED = [column.name for column in RUNS if column.measured]
 
 
+def written(folder, text, name="try.toml"):
+    """A file of this text in the folder."""
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
 def checked(spec, store):
     """The sweep of this file on this store, checked."""
     return CheckedSweep(SweepRequest(str(spec), str(store)))

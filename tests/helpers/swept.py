@@ -12,7 +12,7 @@ from storage.collecting import collect
 from storage.preparing.prepare import prepare_file
 from storage.store import open_store
 from tests.helpers.project import command, environment
-from tests.helpers.sweeps import checked, run_here
+from tests.helpers.sweeps import checked, run_here, written
 
 # of several tests, on the datasets of `small_store`
 SWEEP = """
@@ -77,9 +77,7 @@ def swept(tmp_path, text, name="tiny"):
 
 
 def plan_for(store, tmp_path, workers, cohort_runs=4096):
-    spec = tmp_path / "try.toml"
-    spec.write_text(SWEEP)
-    sweep = checked(spec, store)
+    sweep = checked(written(tmp_path, SWEEP), store)
     limits = Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)
     return plan(sweep.runs, sweep.sizes, limits), sweep.manifests
 

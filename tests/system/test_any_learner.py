@@ -18,7 +18,6 @@ from tests.helpers.project import ROOT
 from tests.helpers.sweeps import stream_of
 from tests.helpers.swept import koco
 
-pytestmark = pytest.mark.system
 OJA = "--OjaNewton --sketch_size 10"
 SWEEP = f"""
 name = "any"
