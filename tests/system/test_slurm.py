@@ -74,9 +74,7 @@ def site(slurm_conf, tmp_path, monkeypatch):
     for key, value in {"max": "2", "cores": "1", "memory": "2 GiB", "queue": PARTITION}.items():
         text, n = re.subn(rf"(?m)^( *{key}:) *\S[^#\n]*", rf"\1 {value} ", text)
         assert n == 1
-    file = tmp_path / "site.yaml"
-    file.write_text(text)
-    return file
+    return written(tmp_path, text, "site.yaml")
 
 
 def jobs():

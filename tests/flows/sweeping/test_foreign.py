@@ -7,7 +7,7 @@ import pytest
 from flows.sweeping.steps import run_sweep
 from koco_stream.errors import WrongInput
 from storage.results import read_runs
-from tests.helpers.sweeps import checked
+from tests.helpers.sweeps import checked, written
 
 LEARNER = """
 class Mean:
@@ -55,8 +55,7 @@ name = "AdaGrad"
 def spec(tmp_path):
     """A sweep file with a foreign learner in a file beside it."""
     (tmp_path / "mine.py").write_text(LEARNER)
-    (tmp_path / "foreign.toml").write_text(SWEEP)
-    return tmp_path / "foreign.toml"
+    return written(tmp_path, SWEEP)
 
 
 def test_rows__stand_beside_ours_and_failures_are_theirs_alone(spec):

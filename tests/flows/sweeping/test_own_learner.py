@@ -14,7 +14,7 @@ from koco_stream.learners import learner_called, learner_named
 from koco_stream.learners.files import send
 from storage.results import read_runs
 from tests.helpers.project import ROOT
-from tests.helpers.sweeps import checked, dense_rows
+from tests.helpers.sweeps import checked, dense_rows, written
 
 SWEEP = """
 name = "own"
@@ -34,8 +34,7 @@ def spec(tmp_path):
     """A sweep file, with a learner's file in a folder beside it."""
     (tmp_path / "sub").mkdir()
     shutil.copy(ROOT / "examples" / "nlms.py", tmp_path / "sub")
-    (tmp_path / "own.toml").write_text(SWEEP)
-    return tmp_path / "own.toml"
+    return written(tmp_path, SWEEP)
 
 
 def swept(spec):
