@@ -66,14 +66,19 @@ def prepared(tmp_path, name, X, y):
 
 def swept(tmp_path, text, name="tiny"):
     """The runs of a sweep with this text, made in this process; the store is `tmp_path`/store."""
-    (tmp_path / f"{name}.toml").write_text(f'name = "{name}"\n{text}')
     store = open_store(tmp_path / "store")
-    sweep = checked(tmp_path / f"{name}.toml", store)
+    sweep_on(store, written(tmp_path, f'name = "{name}"\n{text}', f"{name}.toml"))
+    return runs_of(store, name)
+
+
+def sweep_on(store, spec):
+    """The sweep of this file is run on the store, in this process."""
+    sweep = checked(spec, store)
     prepare_datasets(sweep)
-    run_here(store, plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts, name)
+    cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
+    run_here(store, cohorts, sweep.sweep.name)
     collect(store)
     remember(str(store), sweep.sweep, sweep.runs)
-    return runs_of(store, name)
 
 
 def plan_for(store, tmp_path, workers, cohort_runs=4096):

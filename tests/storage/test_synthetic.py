@@ -35,28 +35,6 @@ SMALL = {
     "swapped-dense": {"n_rows": 40_000},
     "swapped-text": {"n_rows": 40_000, "n_features": 300, "mean_nonzeros": 5.0},
 }
-PINNED = [
-    (
-        "ill-conditioned",
-        {"n_rows": 300, "n_features": 20},
-        "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
-    ),
-    (
-        "ill-conditioned",
-        {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
-        "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
-    ),
-    (
-        "adversary",
-        {"n_rows": 301, "n_features": 3, "clip": 2.0},
-        "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
-    ),
-    (
-        "slice-like",
-        {"n_rows": 200, "n_features": 30, "data_seed": 3},
-        "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
-    ),
-]
 
 
 def block_of(generator, **values):
@@ -72,7 +50,31 @@ def bytes_of(piece):
     return [getattr(piece, what).tobytes() for what in ("labels", "indptr", "indices", "values")]
 
 
-@pytest.mark.parametrize(("generator", "values", "known"), PINNED)
+@pytest.mark.parametrize(
+    ("generator", "values", "known"),
+    [
+        (
+            "ill-conditioned",
+            {"n_rows": 300, "n_features": 20},
+            "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
+        ),
+        (
+            "ill-conditioned",
+            {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
+            "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
+        ),
+        (
+            "adversary",
+            {"n_rows": 301, "n_features": 3, "clip": 2.0},
+            "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
+        ),
+        (
+            "slice-like",
+            {"n_rows": 200, "n_features": 30, "data_seed": 3},
+            "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
+        ),
+    ],
+)
 def test_tables__keep_the_values_they_had(generator, values, known):
     source = synthetic_source(generator, values)
     (piece,) = [source.read(piece) for piece in pieces_of(source)]

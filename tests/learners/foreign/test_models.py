@@ -27,14 +27,6 @@ CLASSIFIERS = {
     "river.forest:ARFClassifier": {"n_models": 2},
 }
 SGD, MLP = "sklearn.linear_model:SGDClassifier", "sklearn.neural_network:MLPClassifier"
-SCIKIT_CASES = [  # a process with scikit-learn starts in a second: not all combinations
-    (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
-    (SGD, {"loss": "log_loss"}, "single", 1),
-    (SGD, {}, "dense", 7),
-    ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
-    # which draws, and not by the seed of the run
-    (MLP, {"hidden_layer_sizes": [3], "batch_size": 7, "random_state": 3}, "sparse", 7),
-]
 
 
 def made(target, arguments, **more):
@@ -104,7 +96,18 @@ def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
     return expected
 
 
-@pytest.mark.parametrize(("target", "arguments", "form", "batch"), SCIKIT_CASES, ids=str)
+@pytest.mark.parametrize(
+    ("target", "arguments", "form", "batch"),
+    [  # a process with scikit-learn starts in a second: not all combinations
+        (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
+        (SGD, {"loss": "log_loss"}, "single", 1),
+        (SGD, {}, "dense", 7),
+        ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
+        # which draws, and not by the seed of the run
+        (MLP, {"hidden_layer_sizes": [3], "batch_size": 7, "random_state": 3}, "sparse", 7),
+    ],
+    ids=str,
+)
 def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form, batch):
     X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
     expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1], batch)
