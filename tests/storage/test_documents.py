@@ -200,7 +200,7 @@ def test_documents__refuses_what_is_no_archive_or_has_members_that_are_not_plain
     name, content, message, tmp_path
 ):
     path = put(tmp_path / name, content)
-    with pytest.raises(WrongInput, match=f"{name}: .*{re.escape(message)}"):
+    with pytest.raises(WrongInput, match=f"{name}[:,] .*{re.escape(message)}"):
         survey(path, tmp_path / "s")
 
 
