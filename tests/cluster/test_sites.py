@@ -17,6 +17,7 @@ from flows.cli import koco
 from flows.sweeping.planning import limits_of
 from koco_stream.errors import WrongInput
 from tests.helpers.project import ROOT
+from tests.helpers.sweeps import written
 
 JOB = """
 kind: slurm
@@ -46,13 +47,7 @@ def show(name):
 @pytest.fixture
 def site(tmp_path):
     """The path of a site file with this text."""
-
-    def write(text):
-        file = tmp_path / "mine.yaml"
-        file.write_text(text)
-        return str(file)
-
-    return write
+    return lambda text: str(written(tmp_path, text, "mine.yaml"))
 
 
 @pytest.mark.parametrize("name", shipped())

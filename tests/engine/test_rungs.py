@@ -103,14 +103,17 @@ def test_runs_that_go_on__are_those_from_the_first_row(name, multiclass, small_s
     assert checkpoints_folder(small_store).names() == []
 
 
+def after_a_rung(store, learners):
+    """The runs at the second rung, and the states that those at the first have left."""
+    runs, longer = (runs_on(store, learners, rung, positive_class=1.0) for rung in RUNGS[:2])
+    at_rung(store, runs, 0)
+    return longer, tuple(kept_states(store)[run.run_id] for run in runs)
+
+
 @pytest.mark.parametrize("harm", ["cut", "removed", "of another ladder"])
 def test_states_of_no_use__cost_time_and_nothing_else(harm, small_store):
-    learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2)]
-    runs = runs_on(small_store, learners, RUNGS[0], positive_class=1.0)
-    at_rung(small_store, runs, 0)
+    longer, sources = after_a_rung(small_store, [("OjaSON", {}, 1), ("CONKONS", {}, 2)])
     (file,) = checkpoints_folder(small_store).files(".koco")
-    longer = runs_on(small_store, learners, RUNGS[1], positive_class=1.0)
-    sources = tuple(kept_states(small_store)[run.run_id] for run in runs)
     later = RUNGS[2:]
     if harm == "cut":
         file.path.write_bytes(file.path.read_bytes()[:-9])
@@ -127,21 +130,17 @@ def test_states_of_no_use__cost_time_and_nothing_else(harm, small_store):
 @pytest.mark.parametrize("mine", [True, False], ids=["its own", "another's"])
 def test_changed_bit__matters_to_the_run_whose_state_has_it(mine, small_store):
     """A run that goes on reads its own state only, and recognises any damage to that."""
-    learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2)]
-    runs = runs_on(small_store, learners, RUNGS[0], positive_class=1.0)
-    at_rung(small_store, runs, 0)
+    longer, sources = after_a_rung(small_store, [("OjaSON", {}, 1), ("CONKONS", {}, 2)])
     (file,) = checkpoints_folder(small_store).files(".koco")
     content = bytearray(file.path.read_bytes())
     places = read_arrays(bytes(content), more=True)[1]["places"]
     k = 0 if mine else 1
     content[(places[k] + places[k + 1]) // 2] ^= 4
     file.path.write_bytes(content)
-    longer = runs_on(small_store, learners, RUNGS[1], positive_class=1.0)[:1]
-    sources = (kept_states(small_store)[runs[0].run_id],)
-    cohort = Cohort(longer[0].stream, longer, 1.0, later=RUNGS[2:], kept=sources)
+    cohort = Cohort(longer[0].stream, longer[:1], 1.0, later=RUNGS[2:], kept=sources[:1])
     receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.rounds == RUNGS[1] - (0 if mine else RUNGS[0])
-    assert rows_of(small_store, cohort) == from_the_first_row(small_store, longer)
+    assert rows_of(small_store, cohort) == from_the_first_row(small_store, longer[:1])
 
 
 def test_failed_run__leaves_no_state(small_store, monkeypatch):
@@ -163,10 +162,7 @@ def test_failed_run__leaves_no_state(small_store, monkeypatch):
 def test_cohort_that_is_split__goes_on_from_the_states_of_its_own_runs(times, small_store):
     """As when the workers that computed it have died: each part has other runs than the whole."""
     learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2), ("AdaGrad", {}, None), ("OGD", {}, None)]
-    runs = runs_on(small_store, learners, RUNGS[0], positive_class=1.0)
-    at_rung(small_store, runs, 0)
-    longer = runs_on(small_store, learners, RUNGS[1], positive_class=1.0)
-    sources = tuple(kept_states(small_store)[run.run_id] for run in runs)
+    longer, sources = after_a_rung(small_store, learners)
     parts = [Cohort(longer[0].stream, longer, 4.0, later=RUNGS[2:], kept=sources)]
     for _ in range(times):
         parts = [half for part in parts for half in part.halves]

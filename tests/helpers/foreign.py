@@ -1,8 +1,12 @@
-"""Running foreign learners on blocks of rows."""
+"""Running foreign learners on blocks of rows, and Vowpal Wabbit's own program beside them."""
 
+import re
+import subprocess
+import sys
 from contextlib import closing
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.streams.inputs import as_rows
@@ -39,3 +43,21 @@ def scores(name, arguments, X, labels, cuts=(), seed=0, dense=None):
     assert rounds == state.rounds == labels.size
     assert 0.0 < state.seconds < 60.0
     return predictions
+
+
+def as_lines(X, labels):
+    X = csr_matrix(X)
+    for t, label in enumerate(labels.tolist()):
+        these = slice(X.indptr[t], X.indptr[t + 1])
+        row = zip(X.indices[these].tolist(), X.data[these].tolist(), strict=True)
+        yield f"{label:.9g} |" + "".join(f" {j}:{v:.9g}" for j, v in row)
+
+
+def own_program(options, X, labels, folder):
+    """The mean loss that Vowpal Wabbit's own program reports, and the predictions it writes."""
+    text, written = folder / "rows.vw", folder / "predictions"
+    text.write_text("\n".join(as_lines(X, labels)) + "\n")
+    words = [sys.executable, "-m", "vowpalwabbit", "-d", text, "-p", written, *options.split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found = re.search(r"average loss = (\S+)", done.stdout + done.stderr)
+    return float(found[1]), np.loadtxt(written)

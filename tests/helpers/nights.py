@@ -5,9 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.project import begun
+from tests.helpers.project import ROOT, begun
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
 STEP = "adagrad_row(s.wG, idx, val, slope, params.step_size)"
 # What is replaced, in which file: a step size that differs in the twelfth digit.

@@ -44,13 +44,6 @@ def opened(started, path, width=1280, scheme="light", site=False):
     """
     address = Path(path).absolute().as_uri()
     beside = Path(path).absolute().parent.as_uri() if site else address
-    with visited(started, address, beside, width, scheme) as found:
-        yield found
-
-
-@contextmanager
-def visited(started, address, beside, width=1280, scheme="light"):
-    """The page at an address, as `opened`; it may ask for what begins with `beside`."""
     context = started.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
     )

@@ -63,22 +63,13 @@ PartitionName={partition} Nodes={node} Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def missing() -> list[str]:
-    """The packages of Debian that are not installed."""
-    return sorted(
-        {
-            package
-            for program, package in PROGRAMS.items()
-            if shutil.which(program, path=PATH) is None
-        }
-    )
-
-
 def why_not() -> str | None:
     """Why this machine cannot have such a Slurm; None if it can."""
     if os.getuid() != 0:
         return "needs to be root: slurmd starts jobs"
-    lacking = ", ".join(missing())
+    lacking = ", ".join(
+        sorted({PROGRAMS[name] for name in PROGRAMS if not shutil.which(name, path=PATH)})
+    )
     return f"needs {lacking}: make test-packages" if lacking else None
 
 

@@ -29,6 +29,13 @@ from tests.helpers.examples import EXAMPLES
 MEASURED = [column.name for column in RUNS if column.measured]
 
 
+def written(folder, text, name="try.toml"):
+    """A file of this text in the folder."""
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
 def checked(spec, store):
     """The sweep of this file on this store, checked."""
     return CheckedSweep(SweepRequest(str(spec), str(store)))
@@ -44,9 +51,9 @@ def stream_of(store, name, *more, **given):
     return Stream(name, load_manifest(store, name).dataset_hash, *more, **given)
 
 
-def dense_rows(store, name="x", *more):
+def dense_rows(store, name="x", *more, **given):
     """The rows of a stream as a dense matrix, and their labels."""
-    rows, labels = StreamReader(store, stream_of(store, name, *more)).whole()
+    rows, labels = StreamReader(store, stream_of(store, name, *more, **given)).whole()
     indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
     shape = (rows.n_rows, rows.n_features)
     return scipy.sparse.csr_array((rows.values, indices, rows.indptr), shape).toarray(), labels

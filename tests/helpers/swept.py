@@ -12,7 +12,7 @@ from storage.collecting import collect
 from storage.preparing.prepare import prepare_file
 from storage.store import open_store
 from tests.helpers.project import command, environment
-from tests.helpers.sweeps import checked, run_here
+from tests.helpers.sweeps import checked, run_here, written
 
 # of several tests, on the datasets of `small_store`
 SWEEP = """
@@ -66,20 +66,23 @@ def prepared(tmp_path, name, X, y):
 
 def swept(tmp_path, text, name="tiny"):
     """The runs of a sweep with this text, made in this process; the store is `tmp_path`/store."""
-    (tmp_path / f"{name}.toml").write_text(f'name = "{name}"\n{text}')
     store = open_store(tmp_path / "store")
-    sweep = checked(tmp_path / f"{name}.toml", store)
-    prepare_datasets(sweep)
-    run_here(store, plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts, name)
-    collect(store)
-    remember(str(store), sweep.sweep, sweep.runs)
+    sweep_on(store, written(tmp_path, f'name = "{name}"\n{text}', f"{name}.toml"))
     return runs_of(store, name)
 
 
-def plan_for(store, tmp_path, workers, cohort_runs=4096):
-    spec = tmp_path / "try.toml"
-    spec.write_text(SWEEP)
+def sweep_on(store, spec):
+    """The sweep of this file is run on the store, in this process."""
     sweep = checked(spec, store)
+    prepare_datasets(sweep)
+    cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
+    run_here(store, cohorts, sweep.sweep.name)
+    collect(store)
+    remember(str(store), sweep.sweep, sweep.runs)
+
+
+def plan_for(store, tmp_path, workers, cohort_runs=4096):
+    sweep = checked(written(tmp_path, SWEEP), store)
     limits = Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)
     return plan(sweep.runs, sweep.sizes, limits), sweep.manifests
 

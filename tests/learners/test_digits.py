@@ -11,7 +11,6 @@ from koco_stream.learners import LEARNERS
 from tests.oracles.linear_learners import Reference, options_of
 
 pytestmark = [
-    pytest.mark.one_python,
     pytest.mark.filterwarnings("ignore:double precision"),
     pytest.mark.skipif(
         np.finfo(np.longdouble).eps > 1e-18,

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from koco_stream.numerics.llvm import secular
 from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 
-pytestmark = pytest.mark.one_python
-
 ROUNDING = 1e-13
 D, Z, LINES = 1, 2, 3  # lines of the flat array
 GUARD = 7.25  # behind its end

@@ -354,10 +354,7 @@ class ProsNKons(Newton):
         super().__init__(D, dtype, **more)
         self.kors, self.carry, self.basis, self.restarts = kors, carry, np.zeros((0, D), dtype), 0
         self.probabilities, self.included, self.remainders = [], [], []
-
-    @property
-    def points(self):
-        return self.kors.points
+        self.points = kors.points
 
     def embedded(self, phi):
         return self.basis.T @ (self.basis @ phi)

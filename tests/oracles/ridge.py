@@ -41,7 +41,7 @@ class Kawv:
         return held(z, self.C)
 
     def is_clear(self):
-        """No decision hangs on rounding: there is none."""
+        """No decision hangs on rounding: there is none, but for KORS's coins."""
         return True
 
 
@@ -49,7 +49,7 @@ class Kawv:
 JITTER = 1e-12
 
 
-class Pkawv:
+class Pkawv(Kawv):
     """f(x_t) of the f = Σ a_i k(x_i, ·) over the points of KORS's dictionary with the least Σ_{s<t}
     (f(x_s) − y_s)² + f(x_t)² + λ‖f‖². KORS sees x_t first, and x_t is a point if it joins.
 
@@ -58,13 +58,9 @@ class Pkawv:
     """
 
     def __init__(self, *, kors, alpha, clip):
-        self.kors, self.alpha, self.C, self.seen = kors, alpha, clip, Counter()
-        self.rows, self.labels = [], []
+        super().__init__(alpha=alpha, clip=clip)
+        self.kors, self.points = kors, kors.points
         self.probabilities, self.included = [], []
-
-    @property
-    def points(self):
-        return self.kors.points
 
     def embedded(self, rows, points):
         """The coordinates (n, J) of rows in an orthonormal basis of the points' span."""
@@ -100,7 +96,3 @@ class Pkawv:
         kors = deepcopy(self.kors)
         self.seen["a row to predict would join"] += kors.offer(phi)[1]
         return held(self.f(phi, kors.taken), self.C)
-
-    def is_clear(self):
-        """No decision hangs on rounding but KORS's coins."""
-        return True

@@ -203,14 +203,11 @@ class FrequentDirections(Sketch):
         self.eigenvalues, self.V, self.S = shrunk(self.S, self.m - 1)
 
 
-class BufferedFrequentDirections(Sketch):
+class BufferedFrequentDirections(FrequentDirections):
     """m kept rows and a buffer of m: a round that fills it replaces all 2m rows by m.
 
     The shrink is by the (m + 1)-th eigenvalue and comes before the weight step. A ĝ of 0 is no row.
     """
-
-    def __init__(self, m):
-        self.m = m
 
     def init(self, alpha, d, dtype):
         super().init(alpha, d, dtype)

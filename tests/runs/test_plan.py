@@ -78,9 +78,6 @@ def sweeps(draw, learners=LEARNERS, least=1, most=40):
     return draw(st.permutations(runs)) if len(runs) < 60 else runs, sizes
 
 
-FACTORS = st.dictionaries(st.sampled_from(LEARNERS), st.floats(0.05, 20.0))
-
-
 def bytes_of(runs, sizes):
     """What a worker needs for these runs, added up from what their classes say."""
     stream = runs[0].stream
@@ -97,7 +94,7 @@ def bytes_of(runs, sizes):
 @given(sweeps(), st.data())
 def test_plan__has_every_run_once_within_all_limits_and_is_the_same_each_time(sweep, data):
     runs, sizes = sweep
-    factors = data.draw(FACTORS)
+    factors = data.draw(st.dictionaries(st.sampled_from(LEARNERS), st.floats(0.05, 20.0)))
     largest = max(bytes_of([run], sizes) for run in runs)
     limits = Limits(
         data.draw(st.integers(1, 9)),

@@ -30,14 +30,9 @@ WORDS = st.text(st.characters(codec="utf-8"), max_size=5)
 VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS
 
 
-@pytest.fixture
-def store(swept_store):
-    return swept_store
-
-
-def altered(store, name, column):
+def altered(swept_store, name, column):
     """Write another column of this name into the table of runs; returns its file."""
-    (file,) = table_files(store, "runs")
+    (file,) = table_files(swept_store, "runs")
     table = read_table(file)
     place = table.schema.get_field_index(name)
     write_tables([table.set_column(place, name, column)], file)
@@ -49,17 +44,17 @@ def not_utf8(n):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, store, koco):
-    file = altered(store, name, pa.array([None, "x"], pa.string()))
+def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, swept_store, koco):
+    file = altered(swept_store, name, pa.array([None, "x"], pa.string()))
     sweep = ("sweep", swept_once / "second.toml")
     for words in (*COMMANDS, sweep):
         if words == ("compact",) and name not in ("run_id", "status"):
             continue  # a single file is left as it is
-        said = koco(*words, "--store", store, status=2).stderr
+        said = koco(*words, "--store", swept_store, status=2).stderr
         assert f"{file} cannot be read (a row has no {name}); remove it" in " ".join(said.split())
     with pytest.raises(WrongInput, match=f"a row has no {name}"):
-        flows.results(store, "first").runs  # noqa: B018
-    assert any(f"a row has no {name}" in problem for problem in result_problems(store))
+        flows.results(swept_store, "first").runs  # noqa: B018
+    assert any(f"a row has no {name}" in problem for problem in result_problems(swept_store))
 
 
 @pytest.mark.parametrize(
@@ -82,44 +77,44 @@ def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, st
         ("rounds", pa.array([[1], [2]]), "column rounds: Unsupported cast"),
     ],
 )
-def test_row__with_another_value__is_refused_with_the_column(name, column, said, store, koco):
-    file = altered(store, name, column)
-    printed = koco("results", "--store", store, status=2).stderr
+def test_row__with_another_value__is_refused_with_the_column(name, column, said, swept_store, koco):
+    file = altered(swept_store, name, column)
+    printed = koco("results", "--store", swept_store, status=2).stderr
     assert f"{file} cannot be read ({said}" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), -1.0])
-def test_results__that_are_no_results__are_shown_or_refused(value, store, koco):
+def test_results__that_are_no_results__are_shown_or_refused(value, swept_store, koco):
     for name in ("mean_loss", "error_rate", "seconds", "constant_mean_loss"):
-        altered(store, name, pa.array([value, 0.5], pa.float64()))
+        altered(swept_store, name, pa.array([value, 0.5], pa.float64()))
     for words in (*COMMANDS, ("list",)):
         missing = value is None and words[0] == "compare"
         form = () if words[0] == "report" else ("--json",)
-        said = koco(*words, "--store", store, *form, status=2 if missing else 0).stdout
+        said = koco(*words, "--store", swept_store, *form, status=2 if missing else 0).stdout
         if form and not missing:
             strict(said)
 
 
-def test_sweep__of_which_no_run_is_there__is_shown_as_such(store, koco):
-    entry = store / "sweeps" / "first.json"
+def test_sweep__of_which_no_run_is_there__is_shown_as_such(swept_store, koco):
+    entry = swept_store / "sweeps" / "first.json"
     entry.write_text(json.dumps({**json.loads(entry.read_text()), "run_ids": ["none"]}))
-    said = koco("results", "--sweep", "first", "--best", "--store", store, status=0).stderr
+    said = koco("results", "--sweep", "first", "--best", "--store", swept_store, status=0).stderr
     assert "no run has finished" in said
 
 
 EVIL = "<script>alert(1)</script>\"'><img src=x>\x07\x1b[31m\u202e=1+1 {{7*7}} </style>"
 
 
-def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(store, koco):
+def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(swept_store, koco):
     for name in ("learner", "dataset", "error", "host", "sweep"):
-        altered(store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
-    altered(store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
+        altered(swept_store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
+    altered(swept_store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
     for words in (*COMMANDS, ("results", "--csv", "--runs"), ("status",), ("list",)):
-        done = koco(*words, "--store", store)
+        done = koco(*words, "--store", swept_store)
         assert done.exit_code in (0, 2)
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.output), words
     for ending in ("html", "md"):
-        page = (store / "reports" / f"first.{ending}").read_text()
+        page = (swept_store / "reports" / f"first.{ending}").read_text()
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
         assert "<script>alert" not in page
         assert "<img src=x" not in page

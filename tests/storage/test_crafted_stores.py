@@ -25,11 +25,6 @@ WRONG = (None, -1, 2**63, 1.5, True, "", "x", "../../x", [], {}, [None], [[]], [
 MISSING = object()
 
 
-@pytest.fixture
-def store(swept_store):
-    return swept_store
-
-
 def altered_manifest(store, keys, value):
     """Change the manifest at these keys, and seal it as if it had been prepared so."""
     file = store / "datasets" / "plain" / "manifest.json"
@@ -85,40 +80,42 @@ def test_manifest__with_another_value_anywhere__is_refused_or_reads_as_it_says(
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../plain/x", "a/../../x", "a\0b", "a//b", "."])
-def test_shard__is_in_the_folder_of_its_dataset(path, store):
-    altered_manifest(store, ["shards", 0, "path"], path)
+def test_shard__is_in_the_folder_of_its_dataset(path, swept_store):
+    altered_manifest(swept_store, ["shards", 0, "path"], path)
     with pytest.raises(WrongInput, match="is not in the dataset's folder"):
-        load_manifest(store, "plain")
+        load_manifest(swept_store, "plain")
 
 
-def test_sparse_shard__with_features_beyond_the_manifest__is_refused(store, tmp_path, monkeypatch):
+def test_sparse_shard__with_features_beyond_the_manifest__is_refused(
+    swept_store, tmp_path, monkeypatch
+):
     """Compiled code does not check them: it would read and write beyond the weights."""
     from storage.preparing.prepare import prepare_file
 
     (tmp_path / "sparse.svm").write_text("1 1:1 7:2\n-1 3:1\n" * 40)
-    prepare_file(store, "plain", tmp_path / "sparse.svm")
-    altered_manifest(store, ["n_features"], 6)
-    monkeypatch.setenv("KOCO_CACHE", str(store.parent / "cache"))
+    prepare_file(swept_store, "plain", tmp_path / "sparse.svm")
+    altered_manifest(swept_store, ["n_features"], 6)
+    monkeypatch.setenv("KOCO_CACHE", str(swept_store.parent / "cache"))
     with pytest.raises(WrongInput, match="has feature 6, and 6 features from 0 on in the manifest"):
-        stream(store, "plain").whole()
+        stream(swept_store, "plain").whole()
 
 
 @pytest.mark.parametrize("words", [("report", "first"), ("list",), ("remove", "sweep", "first")])
-def test_sweeps_entry__that_is_damaged__is_named(words, store, koco):
-    file = store / "sweeps" / "first.json"
+def test_sweeps_entry__that_is_damaged__is_named(words, swept_store, koco):
+    file = swept_store / "sweeps" / "first.json"
     for text in ("", "{", "[]", "null", '"x"', "5"):
         file.write_text(text)
-        said = koco(*words, "--store", store, status=2).stderr
+        said = koco(*words, "--store", swept_store, status=2).stderr
         assert f"{file} is damaged; start its sweep" in said
 
 
-def test_sweeps_entry__with_another_value__is_refused_or_shown(store, koco):
-    file = store / "sweeps" / "first.json"
+def test_sweeps_entry__with_another_value__is_refused_or_shown(swept_store, koco):
+    file = swept_store / "sweeps" / "first.json"
     whole = json.loads(file.read_text())
     for name, value in product(whole, (*WRONG, MISSING)):
         note = {**whole, name: value}
         file.write_text(json.dumps({key: one for key, one in note.items() if one is not MISSING}))
-        done = koco("list", "--store", store)
+        done = koco("list", "--store", swept_store)
         assert (done.exit_code == 0) != (f"{file} is damaged" in done.stderr), (name, value, done)
 
 
@@ -132,39 +129,41 @@ def altered_tables(table):
 
 
 @pytest.mark.parametrize("folder", ["runs", "curves"])
-def test_table__of_another_schema__is_named_or_read(folder, store):
-    (file,) = table_files(store, folder)
-    before = {read: read(store).num_rows for read in (read_runs, read_curves)}
+def test_table__of_another_schema__is_named_or_read(folder, swept_store):
+    (file,) = table_files(swept_store, folder)
+    before = {read: read(swept_store).num_rows for read in (read_runs, read_curves)}
     for table in altered_tables(read_table(file)):
         write_tables([table], file)
         for read in (read_runs, read_curves):
-            rows, said = outcome_of(lambda read=read: read(store).num_rows)
+            rows, said = outcome_of(lambda read=read: read(swept_store).num_rows)
             if said:
                 assert f"{file} cannot be read" in said or "results/curves lacks" in said
             else:
                 assert rows <= before[read]
     for content in (b"", b"PAR1", file.read_bytes()[:-9]):
         file.path.write_bytes(content)
-        for work in (lambda: read_curves(store), lambda: collect(store)):
+        for work in (lambda: read_curves(swept_store), lambda: collect(swept_store)):
             _, said = outcome_of(work)
             assert said == "" or f"{file} cannot be read" in said
-        assert result_problems(store)
+        assert result_problems(swept_store)
 
 
-def test_result_file__of_another_schema__is_not_believed(store):
+def test_result_file__of_another_schema__is_not_believed(swept_store):
     """It is as if it were damaged: refused, until its cohort is run again."""
-    cohort = cohort_on(store, [("AdaGrad", {"step_size": 0.7}, 1)], name="plain", order="as-stored")
-    run_cohort(str(store), "first", cohort)
-    file = result_path(store, cohort)
+    cohort = cohort_on(
+        swept_store, [("AdaGrad", {"step_size": 0.7}, 1)], name="plain", order="as-stored"
+    )
+    run_cohort(str(swept_store), "first", cohort)
+    file = result_path(swept_store, cohort)
     whole = read_table(file)
     for table in islice(altered_tables(whole), 0, None, 5):
         write_tables([table], file)
         _, said = outcome_of(lambda: read_result(file))
         assert f"{file} cannot be read" in said or not said
         for work in (finished_runs, read_runs):
-            assert outcome_of(lambda work=work: work(store))[1] == said
-        assert result_problems(store) == ([said] if said else [])
+            assert outcome_of(lambda work=work: work(swept_store))[1] == said
+        assert result_problems(swept_store) == ([said] if said else [])
     write_tables([whole.drop_columns(["curve"])], file)
-    receipt = run_cohort(str(store), "first", cohort)
-    assert (receipt.rounds > 0, len(result_files(store))) == (True, 1)
-    assert collect(store) == 1
+    receipt = run_cohort(str(swept_store), "first", cohort)
+    assert (receipt.rounds > 0, len(result_files(swept_store))) == (True, 1)
+    assert collect(swept_store) == 1

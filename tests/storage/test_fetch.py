@@ -8,7 +8,6 @@ import io
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -92,15 +91,6 @@ def site():
         yield server
         server.shutdown()
     thread.join()
-
-
-@pytest.fixture
-def nowhere():
-    """An address of this machine where nobody listens."""
-    with socket.socket() as taken:
-        # bound and not listening: refused, and nobody else can take it
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def get(site, folder, expected=None, pause=lambda seconds: None):
@@ -414,7 +404,7 @@ def test_file_that_came_and_is_wrong__is_not_recorded(
     assert not (tmp_path / "store").exists()
 
 
-def test_moved_address_and_no_network__are_told_apart(site, small, nowhere, prepare):
+def test_moved_address_and_no_network__are_told_apart(site, small, prepare):
     site.plan = [404]
     refused(
         prepare,
@@ -424,10 +414,10 @@ def test_moved_address_and_no_network__are_told_apart(site, small, nowhere, prep
         "(in it test.txt), without its first line",
         "--from FOLDER",
     )
-    small(*[Address(f"{nowhere}/small")] * 2)
+    small(*[Address("http://127.0.0.1:1/small")] * 2)
     said = refused(
         prepare,
-        f"no connection to {nowhere}/small",
+        "no connection to http://127.0.0.1:1/small",
         "small: get small and small.t",
         "koco prepare small --from FOLDER",
     )

@@ -239,34 +239,34 @@ def hashed_literally(rows, bits):
         yield [(position, total) for position, total in sorted(cells.items()) if total != 0.0]
 
 
-def csr(rows):
+def csr(rows, kind):
     flat = [cell for row in rows for cell in row]
     indices = np.array([j for j, _ in flat], np.int32)
-    values = np.array([value for _, value in flat], np.float64)
+    values = np.array([value for _, value in flat], kind)
     return indices, values, np.cumsum([0, *(len(row) for row in rows)])
 
 
-cell = st.tuples(st.integers(0, 2**31 - 2), st.sampled_from([1.0, -1.0, 0.1, 3e-9, 1e16, 7.25]))
+cell = st.tuples(
+    st.integers(0, 2**31 - 2), st.sampled_from([1.0, -1.0, 0.125, 2.0**-28, 2.0**53, 7.25])
+)
 row = st.lists(cell, max_size=12, unique_by=lambda c: c[0]).map(sorted)
 
 
 @settings(deadline=None)  # the first call imports scikit-learn
-@given(rows=st.lists(row, max_size=5), bits=st.sampled_from([1, 2, 3, 18, 30]))
-@example(rows=[], bits=4)
-@example(rows=[[(0, 5.0), (1, 5.0)], [(2, 1.0)]], bits=1)  # the first two cancel; the row stays
-def test_hashed__is_the_literal_one_to_the_bit(rows, bits):
-    indptr, indices, values = hashed(*csr(rows), bits)
+@given(
+    rows=st.lists(row, max_size=5),
+    bits=st.sampled_from([1, 2, 3, 18, 30]),
+    kind=st.sampled_from([np.float32, np.float64]),
+)
+@example(rows=[], bits=4, kind=np.float64)
+# the first two cancel; the row stays
+@example(rows=[[(0, 5.0), (1, 5.0)], [(2, 1.0)]], bits=1, kind=np.float32)
+def test_hashed__is_the_literal_one_to_the_bit(rows, bits, kind):
+    # of the numbers 0, 1 and 101,630 as published: a dataset is the same for ever
+    assert list(map(murmur3, (0, 1, 101_630))) == [593_689_054, 4_226_891_818, 459_186_592]
+    indptr, indices, values = hashed(*csr(rows, kind), bits)
     assert (indptr.dtype, indices.dtype, values.dtype) == (np.int64, np.int32, np.float64)
     assert list(hashed_literally(rows, bits)) == [
         list(zip(indices[a:b].tolist(), values[a:b].tolist(), strict=True))
         for a, b in pairwise(indptr)
     ]
-
-
-def test_hashed__pinned_so_that_a_dataset_prepared_today_is_the_same_next_year():
-    assert [murmur3(j) for j in (0, 1, 101_630)] == [593_689_054, 4_226_891_818, 459_186_592]
-    features, values, rows = csr([[(0, 2.0)], [(1, 2.0)], [(101_630, 2.0)]])
-    indptr, indices, values = hashed(features, values.astype(np.float32), rows, 18)
-    assert indices.tolist() == [593_689_054 % 2**18, 4_226_891_818 % 2**18, 459_186_592 % 2**18]
-    assert (values.dtype, values.tolist()) == (np.float64, [2.0, -2.0, 2.0])
-    assert indptr.tolist() == [0, 1, 2, 3]

@@ -27,14 +27,10 @@ def write(path, columns, per_group=None, **options):
     return path
 
 
-def parquet_source(paths, **reading):
-    return source_of(paths, Reading(**reading))
-
-
 def read(paths, scratch, **reading):
     """The source, surveyed, and its rows; nothing may be left in `scratch`."""
     scratch.mkdir(exist_ok=True)
-    source = parquet_source(paths, **reading).surveyed(map, scratch)
+    source = source_of(paths, Reading(**reading)).surveyed(map, scratch)
     rows = listed(source, scratch)
     assert list(scratch.iterdir()) == []
     return source, rows
@@ -168,9 +164,9 @@ def test_prepared_rows__keep_float32_and_take_d_from_the_option_the_file_or_the_
     source, _ = read([path], tmp_path / "s")
     assert source.read(next(source.pieces(tmp_path))).values.dtype == np.float32
     assert source.n_features is None
-    assert parquet_source([path], n_features=7).n_features == 7
+    assert source_of([path], Reading(n_features=7)).n_features == 7
     write(path, table.replace_schema_metadata({"n_features": "5"}))
-    assert parquet_source([path]).n_features == 5
+    assert source_of([path]).n_features == 5
 
 
 def test_one_hot__texts_that_no_row_of_the_last_group_has_and_two_files(tmp_path):
@@ -460,7 +456,7 @@ KINDS = {
 def test_wrong__files_that_do_not_fit_each_other(first, second, message, tmp_path):
     paths = [write(tmp_path / f"{kind}.parquet", KINDS[kind]) for kind in (first, second)]
     with pytest.raises(WrongInput, match=f"{second}.parquet: {message}"):
-        parquet_source(paths)
+        source_of(paths)
 
 
 def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):

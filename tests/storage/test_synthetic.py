@@ -35,28 +35,6 @@ SMALL = {
     "swapped-dense": {"n_rows": 40_000},
     "swapped-text": {"n_rows": 40_000, "n_features": 300, "mean_nonzeros": 5.0},
 }
-PINNED = [
-    (
-        "ill-conditioned",
-        {"n_rows": 300, "n_features": 20},
-        "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
-    ),
-    (
-        "ill-conditioned",
-        {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
-        "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
-    ),
-    (
-        "adversary",
-        {"n_rows": 301, "n_features": 3, "clip": 2.0},
-        "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
-    ),
-    (
-        "slice-like",
-        {"n_rows": 200, "n_features": 30, "data_seed": 3},
-        "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
-    ),
-]
 
 
 def block_of(generator, **values):
@@ -72,7 +50,31 @@ def bytes_of(piece):
     return [getattr(piece, what).tobytes() for what in ("labels", "indptr", "indices", "values")]
 
 
-@pytest.mark.parametrize(("generator", "values", "known"), PINNED)
+@pytest.mark.parametrize(
+    ("generator", "values", "known"),
+    [
+        (
+            "ill-conditioned",
+            {"n_rows": 300, "n_features": 20},
+            "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
+        ),
+        (
+            "ill-conditioned",
+            {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
+            "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
+        ),
+        (
+            "adversary",
+            {"n_rows": 301, "n_features": 3, "clip": 2.0},
+            "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
+        ),
+        (
+            "slice-like",
+            {"n_rows": 200, "n_features": 30, "data_seed": 3},
+            "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
+        ),
+    ],
+)
 def test_tables__keep_the_values_they_had(generator, values, known):
     source = synthetic_source(generator, values)
     (piece,) = [source.read(piece) for piece in pieces_of(source)]
@@ -237,6 +239,22 @@ def test_name__tells_every_parameter(values, told):
         ("ill-conditioned", {"condition_number": 10**400}, "condition_number"),
         ("ill-conditioned", {"n_rows": 10**21}, "n_rows"),
         ("ill-conditioned", {"n_rows": 10**9}, "n_rows"),
+        ("sea", {"width": 20_000}, "sea: width = 20000 is more than every = 15000.*at most 15000"),
+        ("swapped-text", {"every": 5}, "swapped-text: n_rows = 100000 with every = 5.*every = 10 "),
+        ("sea", {"n_rows": 10_001, "every": 1, "width": 1}, "more than 10,000.*give every = 2"),
+        ("sea", {"every": 0}, "sea: every must be a positive whole number"),
+        ("sea", {"every": 2.5}, "sea: every must be a positive whole number"),
+        ("sea", {"n_features": 1}, "sea: n_features = 1, but the concepts need two; give 2"),
+        ("sea", {"noise": 0.6}, r"sea: noise = 0\.6 .* at most 0\.5"),
+        ("sea", {"noise": -0.1}, "sea: noise must be 0 or a positive number"),
+        ("sea", {"noise": False}, "sea: noise must be 0 or a positive number"),
+        ("sea", {"theta": 8}, "sea has no parameter 'theta'"),
+        ("hyperplane", {"n_features": 3}, "moving = 5 is more than n_features = 3; give at most 3"),
+        ("hyperplane", {"n_features": 1}, "hyperplane: n_features = 1, .* give 2"),
+        ("hyperplane", {"n_features": 1001}, "n_features = 1001 is more than 1000.*swapped-text"),
+        ("swapped-text", {"noise": 0.6}, r"swapped-text: noise = 0\.6"),
+        ("swapped-text", {"n_features": 60}, "swapped-text: mean_nonzeros = 50 is more than half"),
+        ("swapped-text", {"scale": "minmax"}, "swapped-text: scale must be one of unit-rows, none"),
     ],
 )
 def test_parameters_that_are_wrong__are_refused_before_anything_is_made(generator, values, told):

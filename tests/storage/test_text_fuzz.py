@@ -15,7 +15,7 @@ from koco_stream import WrongInput
 from storage.sources.problems import Malformed
 from storage.sources.reading import TEXTS, source_of
 from storage.sources.source import Reading
-from tests.helpers.malformed import PACKED
+from tests.helpers.malformed import PACKED, put
 from tests.helpers.tables import listed
 
 TEXT = {
@@ -137,8 +137,7 @@ def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form
     for _ in range(700):
         text = mutated(TEXT[form], draw)
         suffix = draw.choice(["", "", "", *PACKED])
-        path = tmp_path / f"a{suffix}"
-        path.write_bytes(PACKED[suffix](text))
+        path = put(tmp_path / f"a{suffix}", PACKED[suffix](text))
         told = draw.choice([None, form, form, form])
         read = rows_or_none(path, draw.choice([1 << 20, 64, 7, 1]), format=told)
         if read is None:

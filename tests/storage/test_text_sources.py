@@ -287,35 +287,37 @@ def test_real_text__is_read_the_fast_way_and_the_same(name, data_folder, tmp_pat
 
 
 FIRST = {"libsvm": b"1 1:1\n", "vw": b"1 |f 1:1\n", "csv": b"1,1,1\n", "space": b"1 1 1\n"}
-TRAPS = [
-    ("libsvm", b"1 1:1\n1 2:1|3:1\n"),
-    ("libsvm", b"1 1:\n"),
-    ("libsvm", b"1 :2 3:1\n"),
-    ("libsvm", b"\n1 1:1\n"),
-    ("vw", b"1 |f 1:1\n1 3:4 |f 5:6\n"),
-    ("vw", b"1 |f 1:1\n1 |f 2:1 |f 3:1\n1 4:4\n"),
-    ("vw", b"1 |f 1:1\n1 |f 2:1 |f 3:1\n1|4:4\n"),
-    ("vw", b"1 |f 1:1\n1|4:4\n"),
-    ("vw", b"1 |f 1:1\n |f 4:4\n"),
-    ("csv", b"a\0,1,1\n"),
-    ("csv", b"\xff,1,1\n"),
-    ("csv", b'"a"b,1,1\n'),
-    ("csv", b'a"b",1,1\n'),
-    ("csv", b'"a,1",1\n'),
-    ("csv", b'"a,1",1,1\n'),
-    ("csv", b'"a""b",1,1\n'),
-    ("csv", b'"a\n",1,1\n'),
-    ("csv", b'a,"1\n'),
-    ("csv", b"\xa0a\x1c, 1\t,1\n"),
-    ("space", b"a\x1cb 1\n"),
-    ("space", b"a\x1cb 1 1\n"),
-    ("space", b"a\xc2\xa0b 1\n"),
-    ("space", b"a\xc2\xa0b 1 1\n"),
-    ("space", b"a 1\x0c1\n"),
-]
 
 
-@pytest.mark.parametrize(("form", "text"), TRAPS)
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("libsvm", b"1 1:1\n1 2:1|3:1\n"),
+        ("libsvm", b"1 1:\n"),
+        ("libsvm", b"1 :2 3:1\n"),
+        ("libsvm", b"\n1 1:1\n"),
+        ("vw", b"1 |f 1:1\n1 3:4 |f 5:6\n"),
+        ("vw", b"1 |f 1:1\n1 |f 2:1 |f 3:1\n1 4:4\n"),
+        ("vw", b"1 |f 1:1\n1 |f 2:1 |f 3:1\n1|4:4\n"),
+        ("vw", b"1 |f 1:1\n1|4:4\n"),
+        ("vw", b"1 |f 1:1\n |f 4:4\n"),
+        ("csv", b"a\0,1,1\n"),
+        ("csv", b"\xff,1,1\n"),
+        ("csv", b'"a"b,1,1\n'),
+        ("csv", b'a"b",1,1\n'),
+        ("csv", b'"a,1",1\n'),
+        ("csv", b'"a,1",1,1\n'),
+        ("csv", b'"a""b",1,1\n'),
+        ("csv", b'"a\n",1,1\n'),
+        ("csv", b'a,"1\n'),
+        ("csv", b"\xa0a\x1c, 1\t,1\n"),
+        ("space", b"a\x1cb 1\n"),
+        ("space", b"a\x1cb 1 1\n"),
+        ("space", b"a\xc2\xa0b 1\n"),
+        ("space", b"a\xc2\xa0b 1 1\n"),
+        ("space", b"a 1\x0c1\n"),
+    ],
+)
 def test_what_the_fast_reader_forgives__is_left_to_the_slow_one(form, text, tmp_path):
     first = FIRST[form].replace(b"1", b"a", 1) if form in ("csv", "space") else FIRST[form]
     options = {"header": False, "one_hot": True} if form in ("csv", "space") else {}

@@ -16,7 +16,7 @@ from storage.preparing.prepare import prepare_file
 from storage.sources.numbers import is_other_number
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
-from tests.helpers.malformed import PACKED
+from tests.helpers.malformed import PACKED, put
 from tests.helpers.sweeps import dense_rows
 
 INDEX, COUNTED = "left out: column {!r} (an index)", "column {!r} may only number the rows"
@@ -67,8 +67,7 @@ TEXTS = {"one_hot": True}
     ],
 )
 def test_top_of_a_table__is_told_apart(text, options, names, rows, said, tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text(text)
+    path = put(tmp_path / "a.txt", text.encode())
     manifest = prepare_file(tmp_path / "store", "x", path, **options)
     X, y = dense_rows(tmp_path / "store")
     assert manifest.feature_names == names
@@ -139,15 +138,13 @@ def test_line_field_and_row__have_a_limit(name, text, message, suffix, tmp_path,
         monkeypatch.setattr(f"{text_room}.{module}.MOST_FIELD", 100)
     monkeypatch.setattr(f"{text_room}.columns_lines.MOST_COLUMNS", 200)
     monkeypatch.setattr(f"{text_room}.top.MOST_BYTES", 2000)
-    path = tmp_path / f"{name}{suffix}"
-    path.write_bytes(PACKED[suffix](text))
+    path = put(tmp_path / f"{name}{suffix}", PACKED[suffix](text))
     with pytest.raises(WrongInput, match=re.escape(f"{path.name}, {message}")):
         prepare_file(tmp_path / "store", "x", path)
 
 
 def test_long_line__is_refused_before_it_is_held(tmp_path, monkeypatch):
-    path = tmp_path / "a.csv.bz2"
-    path.write_bytes(PACKED[".bz2"](b"," * 50_000_000))
+    path = put(tmp_path / "a.csv.bz2", PACKED[".bz2"](b"," * 50_000_000))
     monkeypatch.setattr("storage.sources.text.source.MOST_LINE", 1_000_000)
     tracemalloc.start()
     with pytest.raises(WrongInput, match="line 1: a line of more than 1,000,000 bytes"):

@@ -175,13 +175,6 @@ def test_other_arrays__are_refused(X, message):
         as_rows(X)
 
 
-def test_sparse_matrix_with_damaged_pointers__is_refused():
-    matrix = scipy.sparse.csr_array(np.eye(3))
-    matrix.indptr[1] = 3
-    with pytest.raises(WrongInput, match="the indptr of X does not increase"):
-        as_rows(matrix)
-
-
 def test_masked_labels__are_refused():
     with pytest.raises(WrongInput, match="y is masked at 1; remove"):
         as_labels(np.ma.masked_array([1.0, 2.0], [False, True]), 2)
@@ -221,8 +214,9 @@ CHANGES = {
     "-inf": "row {row} of X holds -inf",
     "swapped": None,
     "twice": None,
-    "below": "X names features from -1",
-    "above": f"X names features from [01] to {LONG}",  # 1 if the only 0 was changed
+    "below": f"X names features from -1 to .*, but it has features 0 to {LONG - 1} only",
+    # from 1 if the only 0 was changed
+    "above": f"X names features from [01] to {LONG}, but it has features 0 to {LONG - 1} only",
 }
 
 
@@ -266,15 +260,6 @@ def test_pointers_that_do_not_increase__are_refused(ends):
     matrix = scipy.sparse.csr_array(np.eye(3))
     matrix.indptr = np.array(ends, np.int32)
     with pytest.raises(WrongInput, match="the indptr of X does not increase"):
-        as_rows(matrix)
-
-
-@pytest.mark.parametrize("feature", [-1, 3])
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_feature_that_is_not_there__is_refused_in_any_row(at, feature):
-    matrix = scipy.sparse.csr_array(np.eye(3))
-    matrix.indices[at] = feature
-    with pytest.raises(WrongInput, match="but it has features 0 to 2 only"):
         as_rows(matrix)
 
 

@@ -3,22 +3,17 @@ Wabbit beside ours: its numbers are right.
 """
 
 import json
-import re
 import shutil
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 
-from koco_stream.streams.reader import StreamReader
 from storage.preparing.prepare import prepare_file
 from storage.results import read_runs
+from tests.helpers.foreign import own_program
 from tests.helpers.project import ROOT
-from tests.helpers.sweeps import stream_of
+from tests.helpers.sweeps import dense_rows
 from tests.helpers.swept import koco
 
-pytestmark = pytest.mark.system
 OJA = "--OjaNewton --sketch_size 10"
 SWEEP = f"""
 name = "any"
@@ -82,21 +77,6 @@ def folder(tmp_path_factory, data_folder):
     return folder
 
 
-def own_program(options, stream, folder):
-    """The mean loss that Vowpal Wabbit's own program reports for the stream's rows."""
-    with (folder / "rows.vw").open("w") as text:
-        for block in StreamReader(folder / "store", stream).blocks():
-            rows, d = block.rows, block.rows.n_features
-            for t, label in enumerate(block.labels.tolist()):
-                these = slice(rows.indptr[t], rows.indptr[t + 1])
-                idx = rows.indices[these] if rows.index_stride else np.arange(d)
-                pairs = zip(idx.tolist(), rows.values[these].tolist(), strict=True)
-                text.write(f"{label:g} |" + "".join(f" {j}:{v:.9g}" for j, v in pairs) + "\n")
-    words = [sys.executable, "-m", "vowpalwabbit", "-d", folder / "rows.vw", *options.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return float(re.search(r"average loss = (\S+)", done.stdout + done.stderr)[1])
-
-
 def test_sweep_of_all_kinds__has_every_row_and_the_right_numbers(folder):
     koco("sweep", "any.toml", "--store", "store", "--workers", 2, cwd=folder, status=0)
     rows = read_runs(folder / "store").to_pylist()
@@ -112,8 +92,8 @@ def test_sweep_of_all_kinds__has_every_row_and_the_right_numbers(folder):
     assert len(of_vw) == 6
     for row in of_vw:
         given = {key: row[key] for key in ("order", "order_seed", "max_rows")}
-        stream = stream_of(folder / "store", row["dataset"], **given)
+        X, y = dense_rows(folder / "store", row["dataset"], **given)
         options = json.loads(row["params"])["options"]
         seed = "" if row["learner_seed"] is None else f" --random_seed {row['learner_seed']}"
-        reported = own_program(options + seed, stream, folder)
+        reported, _ = own_program(options + seed, X, y, folder)
         assert abs(row["mean_loss"] - reported) < 1e-5, (row["dataset"], row["order_seed"])

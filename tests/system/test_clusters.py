@@ -29,7 +29,7 @@ from tests.helpers.dask_processes import processes
 from tests.helpers.hosts import hosts, why_not
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.project import ROOT, begun, environment, wait_until
-from tests.helpers.sweeps import checked, cohort_on, compiled, run_here, tables, wide_store
+from tests.helpers.sweeps import checked, cohort_on, compiled, run_here, tables, wide_store, written
 
 SWEEP = """
 name = "try"
@@ -131,8 +131,8 @@ def test_three_hosts_over_tls(rows, alphas, timeout, cut_seconds, tmp_path):
     refused while it runs, one worker's link is cut for `cut_seconds`, then the other's for good.
     The tables are the local run's.
     """
-    store, folder, spec = wide_store(tmp_path, rows), tmp_path / "certificates", tmp_path / "a.toml"
-    spec.write_text(SWEEP.format(alphas=[k / 8 for k in range(1, alphas + 1)]))
+    store, folder = wide_store(tmp_path, rows), tmp_path / "certificates"
+    spec = written(tmp_path, SWEEP.format(alphas=[k / 8 for k in range(1, alphas + 1)]))
     reference = shutil.copytree(store, tmp_path / "reference")
     sweep = checked(spec, reference)
     run_here(reference, plan(sweep.runs, sweep.sizes, Limits(2, 4 << 30)).cohorts)
@@ -173,8 +173,7 @@ def test_three_hosts_over_tls(rows, alphas, timeout, cut_seconds, tmp_path):
 
 @pytest.mark.skipif(shutil.which("ss") is None, reason="needs the command ss (Debian: iproute2)")
 def test_local_sweep__listens_on_loopback_only(small_store, tmp_path):
-    spec = tmp_path / "try.toml"
-    spec.write_text(THREE_RUNS)
+    spec = written(tmp_path, THREE_RUNS)
     seen = set()
     with begun("sweep", spec, "--store", small_store, "--workers", 2) as sweep:
         while sweep.poll() is None:

@@ -13,7 +13,7 @@ from cluster.certificates import make_certificates
 from tests.helpers.podman import CONFINED, IMAGE, NETWORK, as_podman_takes, podman, why_not
 from tests.helpers.project import ROOT
 from tests.helpers.s3_server import KEY, REGION, SECRET, filesystem, s3_server, server_program
-from tests.helpers.sweeps import tables
+from tests.helpers.sweeps import tables, written
 from tests.helpers.swept import koco
 
 SWEEP = """
@@ -49,8 +49,7 @@ def here(tmp_path_factory):
     folder = tmp_path_factory.mktemp("here")
     folder.chmod(0o755)
     (folder / "sweep").mkdir()
-    file = folder / "sweep" / "sweep.toml"
-    file.write_text(SWEEP)
+    file = written(folder / "sweep", SWEEP, "sweep.toml")
     koco("sweep", file, "--store", folder / "store", "--workers", 2, cwd=folder, status=0)
     return file, tables(folder / "store")
 

@@ -17,10 +17,6 @@ from flows.runtime.prefect_server import ADDRESS, PASSWORD, PrefectServer, confi
 from tests.helpers.project import free_port
 
 DEPLOYMENTS = "/deployments/filter"
-SOCKETS = (
-    *("events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled"),
-    "work_pools/any/workers/connect",
-)
 
 
 @pytest.fixture(scope="module", params=["one flow", "koco serve"])
@@ -58,7 +54,13 @@ def test_without_the_password__only_whether_the_server_is_well_is_answered(serve
         assert answered == {("GET", "/health"), ("GET", "/ready")}
 
 
-@pytest.mark.parametrize("path", SOCKETS)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("events/in", "events/out", "logs/out", "task_runs/subscriptions/scheduled"),
+        "work_pools/any/workers/connect",
+    ],
+)
 def test_web_socket__is_closed_without_the_password_or_for_another_page(path, server):
     address = f"{os.environ[ADDRESS].replace('http', 'ws', 1)}/{path}"
 

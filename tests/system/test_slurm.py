@@ -12,7 +12,7 @@ from koco_stream.engine.result_file import result_files_folder
 from tests.helpers.listening import listeners, loopback, with_variable
 from tests.helpers.project import begun, wait_until
 from tests.helpers.slurm import PARTITION, slurm_says
-from tests.helpers.sweeps import tables
+from tests.helpers.sweeps import tables, written
 
 SWEEP = """
 name = "on-slurm"
@@ -42,12 +42,6 @@ name = "ONS"
 FINISHES_WITHIN = 300.0  # seconds
 
 
-def write_sweep(folder, text):
-    file = folder / "sweep.toml"
-    file.write_text(text)
-    return file
-
-
 def sweeping(spec, store, *words):
     return begun("sweep", spec, "--store", store, "--json", *words)
 
@@ -68,7 +62,7 @@ def locally(spec, store):
 def sweep(tmp_path_factory):
     """A sweep, and the tables that it leaves when it is run here."""
     folder = tmp_path_factory.mktemp("here")
-    spec = write_sweep(folder, SWEEP.replace("DATA_SEEDS", "[1]"))
+    spec = written(folder, SWEEP.replace("DATA_SEEDS", "[1]"))
     return spec, locally(spec, folder / "store")
 
 
@@ -80,9 +74,7 @@ def site(slurm_conf, tmp_path, monkeypatch):
     for key, value in {"max": "2", "cores": "1", "memory": "2 GiB", "queue": PARTITION}.items():
         text, n = re.subn(rf"(?m)^( *{key}:) *\S[^#\n]*", rf"\1 {value} ", text)
         assert n == 1
-    file = tmp_path / "site.yaml"
-    file.write_text(text)
-    return file
+    return written(tmp_path, text, "site.yaml")
 
 
 def jobs():
@@ -146,7 +138,7 @@ def test_sweep__leaves_the_tables_of_a_local_one_and_no_job_whatever_is_lost_wit
 
 @pytest.mark.soak
 def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
-    spec = write_sweep(tmp_path, LONG_RUN)
+    spec = written(tmp_path, LONG_RUN)
     with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
         until(lambda: len(jobs()) == 2, process, "both jobs were submitted")
         until(lambda: len(jobs()) == 1, process, "one was given back")

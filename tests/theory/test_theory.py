@@ -122,7 +122,6 @@ def test_regret__of_the_online_newton_step_is_below_every_bound(bandwidth, alpha
 
 
 @pytest.mark.data
-@pytest.mark.one_python
 @pytest.mark.parametrize("bandwidth", [8.0, 0.5])
 @pytest.mark.parametrize("name", ["parkinsons", "cpusmall", "cadata", "casp", "slice", "year"])
 def test_kons__regret_is_below_half_the_print_on_the_first_rows_of_real_sets(

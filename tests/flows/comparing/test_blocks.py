@@ -19,8 +19,6 @@ from flows.comparing.counted import COLUMNS, with_predictions
 from flows.tables.decisions import without_rungs
 from koco_stream.runs.schemas import RUNS, schema
 
-NOWHERE = "store"  # whole streams need no curves
-
 
 def row(dataset, learner, error, order_seed=None, learner_seed=None, params=None, **more):
     """A row of results."""
@@ -48,7 +46,8 @@ def made(rows, select="all", metric=None, rungs=False):
     rows = [{"run_id": f"{number:032d}", **one} for number, one in enumerate(rows)]
     table = pa.Table.from_pylist(rows, schema=schema(RUNS)).select(COLUMNS)
     table = without_rungs(table) if rungs else table
-    return blocks_of(NOWHERE, with_predictions(table), select, metric)
+    # a store that is nowhere: whole streams need no curves
+    return blocks_of("store", with_predictions(table), select, metric)
 
 
 def scores(found):

@@ -8,14 +8,10 @@ import pytest
 from flows.nightly.night import NOTE, opened_night
 from flows.nightly.regression import earlier_ratios
 from flows.sweeping.file import read_sweep
-from flows.sweeping.planning import limits_of
-from flows.sweeping.steps import prepare_datasets, remember
-from koco_stream.runs.planner import plan
-from storage.collecting import collect
 from storage.results import read_runs
 from storage.store import open_store
-from tests.helpers.sweeps import checked, run_here
-from tests.helpers.swept import prepared, swept
+from tests.helpers.sweeps import written
+from tests.helpers.swept import prepared, sweep_on, swept
 
 SPEC = """
 [[dataset]]
@@ -31,14 +27,10 @@ def store(tmp_path_factory):
     """A store without sweeps, but with a night of `small`, as `koco nightly` leaves one."""
     folder, draw = tmp_path_factory.mktemp("nights"), np.random.default_rng(0)
     X = draw.standard_normal((60, 3))
-    store, spec = prepared(folder, "plain", X, X.sum(1) / 3), folder / "small.toml"
-    spec.write_text(f'name = "small"\n{SPEC.format(steps=[0.1, 0.2])}')
+    store = prepared(folder, "plain", X, X.sum(1) / 3)
+    spec = written(folder, f'name = "small"\n{SPEC.format(steps=[0.1, 0.2])}', "small.toml")
     night, _ = opened_night(store, read_sweep(spec))
-    sweep = checked(spec, night)
-    prepare_datasets(sweep)
-    run_here(night, plan(sweep.runs, sweep.sizes, limits_of(night, "local", 1)).cohorts, "small")
-    collect(night)
-    remember(str(night), sweep.sweep, sweep.runs)
+    sweep_on(night, spec)
     return store
 
 

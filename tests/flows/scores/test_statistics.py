@@ -17,7 +17,6 @@ AREAS = -np.array([areas for areas, _ in demsar.TABLE.values()])  # lower is bet
 scores = st.tuples(st.integers(2, 12), st.integers(2, 6)).flatmap(
     lambda shape: arrays(float, shape, elements=st.integers(0, 5).map(float))
 )
-few = st.lists(st.integers(-4, 4), min_size=1, max_size=9)
 shares = st.floats(0.0, 1.0)
 
 
@@ -102,7 +101,7 @@ def test_wins_losses_ties__count_every_block_once(table):
     assert found[0, 1, 0] == sum(a < b for a, b in zip(one, other, strict=True))
 
 
-@given(few)
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
 def test_wilcoxon__is_the_enumeration_of_all_signs(values):
     found = our.wilcoxon(np.array(values, float))
     assert found == pytest.approx(float(literal.wilcoxon(values)))
@@ -150,12 +149,9 @@ def test_groups__are_the_largest_sets_that_are_not_distinguishable(ranks, critic
     assert all([ranks[i] for i in one] == sorted(ranks[i] for i in one) for one in groups)
 
 
-def blocks(draw, n, r, k):
-    return [draw.random((r, k)) + np.arange(k) for _ in range(n)]
-
-
 def test_bootstrap__is_the_same_each_time_and_holds_the_mean():
-    repeats = blocks(np.random.default_rng(1), 7, 3, 4)
+    draw = np.random.default_rng(1)
+    repeats = [draw.random((3, 4)) + np.arange(4) for _ in range(7)]
     found = our.bootstrap(repeats, 0, False, 0.05)
     assert found == our.bootstrap(repeats, 0, False, 0.05)
     assert found[0] == (0.0, 0.0, 0.0)

@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from flows.sweeping.checks import CheckedSweep
-from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
 from koco_stream.errors import WrongInput
 from storage.results import read_runs
+from tests.helpers.sweeps import checked, written
 
 LEARNER = """
 class Mean:
@@ -56,16 +55,11 @@ name = "AdaGrad"
 def spec(tmp_path):
     """A sweep file with a foreign learner in a file beside it."""
     (tmp_path / "mine.py").write_text(LEARNER)
-    (tmp_path / "foreign.toml").write_text(SWEEP)
-    return tmp_path / "foreign.toml"
-
-
-def checked(spec):
-    return CheckedSweep(SweepRequest(str(spec), str(spec.parent / "store"), 0))
+    return written(tmp_path, SWEEP)
 
 
 def test_rows__stand_beside_ours_and_failures_are_theirs_alone(spec):
-    run_sweep(checked(spec))
+    run_sweep(checked(spec, spec.parent / "store"))
     rows = read_runs(spec.parent / "store").to_pylist()
     found = {(row["learner"], row["params"]): row for row in rows}
     assert len(found) == len(rows) == 5  # no seed changes anything
@@ -83,7 +77,7 @@ def test_rows__stand_beside_ours_and_failures_are_theirs_alone(spec):
     (slow,) = (row for row in rows if "slow" in row["params"])
     assert slow["status"] == "failed"
     assert "took longer than time_limit = 1.5 s" in slow["error"]
-    assert not checked(spec).missing
+    assert not checked(spec, spec.parent / "store").missing
 
 
 @pytest.mark.parametrize(
@@ -97,4 +91,4 @@ def test_rows__stand_beside_ours_and_failures_are_theirs_alone(spec):
 def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said):
     spec.write_text(SWEEP.replace(old, new))
     with pytest.raises(WrongInput, match=said):
-        checked(spec)
+        checked(spec, spec.parent / "store")

@@ -10,14 +10,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from flows.from_python import results
-from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
 from flows.tables.tables import summary_of
 from koco_stream.errors import WrongInput
 from koco_stream.streams.reader import StreamReader
-from tests.helpers.sweeps import stream_of
+from tests.helpers.sweeps import checked, stream_of, written
 
 SWEEP = """
 name = "measured"
@@ -40,16 +39,11 @@ name = "AdaGrad"
 """
 
 
-def written(folder, text=SWEEP):
-    (folder / "measured.toml").write_text(text)
-    return SweepRequest(str(folder / "measured.toml"), str(folder / "store"), 0)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder in which the sweep has run."""
     folder = tmp_path_factory.mktemp("measured")
-    run_sweep(CheckedSweep(written(folder)))
+    run_sweep(checked(written(folder, SWEEP, "measured.toml"), folder / "store"))
     return folder
 
 
@@ -106,7 +100,7 @@ def test_report__shows_windows_and_where_the_stream_changes(folder):
 
 
 def test_dry_run__says_what_is_kept(folder, tmp_path):
-    found = dry_run_of(written(tmp_path))
+    found = dry_run_of(SweepRequest(str(written(tmp_path, SWEEP)), str(tmp_path / "store")))
     for name in ("windows", "predictions"):
         files = (folder / "store" / "results" / name).iterdir()
         real = sum(path.stat().st_size for path in files)
@@ -122,17 +116,17 @@ def test_dry_run__says_what_is_kept(folder, tmp_path):
     ],
 )
 def test_wrong_key__is_refused_with_the_remedy(old, new, said, tmp_path):
-    request = written(tmp_path, SWEEP.replace(old, new))
+    spec = written(tmp_path, SWEEP.replace(old, new))
     with pytest.raises(WrongInput, match=said):
-        CheckedSweep(request)
+        checked(spec, tmp_path / "store")
 
 
 def test_metric_for_no_dataset__is_refused(folder, tmp_path):
     shutil.copytree(folder / "store", tmp_path / "store")
     text = SWEEP.replace('[[dataset]]\nname = "slice-like"\nn_rows = 1000\n', "")
-    CheckedSweep(written(tmp_path, text.replace(', "rmse"', "")))
-    request = written(tmp_path, text)
+    checked(written(tmp_path, text.replace(', "rmse"', "")), tmp_path / "store")
+    spec = written(tmp_path, text)
     with pytest.raises(
         WrongInput, match="the metric rmse is for regression, and the sweep has no such dataset"
     ):
-        CheckedSweep(request)
+        checked(spec, tmp_path / "store")

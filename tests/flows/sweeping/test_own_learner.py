@@ -6,9 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.file import read_sweep
-from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, run_sweep
 from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.source_files import source_files
@@ -16,7 +14,7 @@ from koco_stream.learners import learner_called, learner_named
 from koco_stream.learners.files import send
 from storage.results import read_runs
 from tests.helpers.project import ROOT
-from tests.helpers.sweeps import dense_rows
+from tests.helpers.sweeps import checked, dense_rows, written
 
 SWEEP = """
 name = "own"
@@ -36,14 +34,13 @@ def spec(tmp_path):
     """A sweep file, with a learner's file in a folder beside it."""
     (tmp_path / "sub").mkdir()
     shutil.copy(ROOT / "examples" / "nlms.py", tmp_path / "sub")
-    (tmp_path / "own.toml").write_text(SWEEP)
-    return tmp_path / "own.toml"
+    return written(tmp_path, SWEEP)
 
 
 def swept(spec):
     """The rows of the sweep's runs, computed in this process."""
     store = spec.parent / "store"
-    run_sweep(CheckedSweep(SweepRequest(str(spec), str(store), 0)))
+    run_sweep(checked(spec, store))
     return read_runs(store).to_pylist()
 
 
@@ -77,7 +74,7 @@ def test_changed_file__makes_new_runs_and_keeps_the_others(spec):
 @pytest.mark.parametrize("what", ["the file", "the store's copy"])
 def test_file_changed_while_the_sweep_runs__is_refused_by_name(spec, what, monkeypatch):
     store = spec.parent / "store"
-    checked = CheckedSweep(SweepRequest(str(spec), str(store), 0))
+    sweep = checked(spec, store)
     run = PLAIN["run"]
 
     def changed_before_the_cohorts_run(*words):
@@ -91,10 +88,10 @@ def test_file_changed_while_the_sweep_runs__is_refused_by_name(spec, what, monke
             note.write_text(note.read_text().replace("n2 == 0.0", "n2 <= 1.0"))
         run(*words)
 
-    (code,) = {run.learner.partition("@")[2] for run in checked.runs if "@" in run.learner}
+    (code,) = {run.learner.partition("@")[2] for run in sweep.runs if "@" in run.learner}
     steps = {**PLAIN, "run": changed_before_the_cohorts_run}
     with pytest.raises(LearnerChanged, match=r"nlms\.py:NLMS was changed while its sweep ran"):
-        run_sweep(checked, steps)
+        run_sweep(sweep, steps)
 
 
 def test_source__is_the_file_and_what_it_imports_beside_it(tmp_path):

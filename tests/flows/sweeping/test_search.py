@@ -14,7 +14,7 @@ from flows.sweeping.search import Drawn, Search, drawn, points, sobol
 from koco_stream import WrongInput
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.learner import foreign_learner
-from tests.helpers.sweeps import checked
+from tests.helpers.sweeps import checked, written
 
 METHODS = ("random", "sobol")
 SWEEP = """
@@ -42,12 +42,6 @@ step_size = { uniform = [0.1, 1.0] }
 [[learner]]
 name = "OGD"
 """
-
-
-def written(tmp_path, text, name="try.toml"):
-    path = tmp_path / name
-    path.write_text(text)
-    return path
 
 
 @st.composite

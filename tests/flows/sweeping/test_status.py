@@ -46,9 +46,15 @@ def dead_process():
 
 def test_status__tells_running_from_killed(tmp_path, koco):
     store, dead = open_store(tmp_path / "store"), dead_process()
-    old = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="seconds")
+    old, ahead = (
+        (datetime.now(UTC) + shift).isoformat(timespec="seconds")
+        for shift in (timedelta(hours=-1), timedelta(days=400))
+    )
     told = [
+        status_of("ahead", host="another machine", updated=ahead),  # its clock was
         status_of("alive"),
+        # after a restart of the machine or a container, ids are given again
+        status_of("another's", started=start_of(os.getpid()) - 1),
         status_of("dead", process=dead),
         status_of("done", state="done", process=dead, dashboard=None, seconds_left=None),
         status_of("elsewhere", host="another machine"),
@@ -59,7 +65,9 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         (store / "status" / f"{status.sweep}.json").write_text(json.dumps(asdict(status)))
     found = list(statuses(store))
     states = {
+        "ahead": "killed",
         "alive": "running",
+        "another's": "killed",
         "dead": "killed",
         "done": "done",
         "elsewhere": "running",
@@ -67,18 +75,18 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         "stopped": "stopped",
     }
     assert {status.sweep: status.state for status in found} == states
-    assert found[:2] == [
-        told[0],
-        replace(told[1], state="killed", dashboard=None, seconds_left=None),
-    ]
+    assert (found[1], found[3]) == (
+        told[1],
+        replace(told[3], state="killed", dashboard=None, seconds_left=None),
+    )
 
     rows = json.loads(koco("status", "--store", store, "--json").stdout)
-    assert [tuple(row) for row in rows] == [COLUMNS] * 6
+    assert [tuple(row) for row in rows] == [COLUMNS] * 8
     assert {row["sweep"]: row["state"] for row in rows} == states
     lines = koco("status", "--store", store).stdout.splitlines()
-    assert len(lines) == 7
+    assert len(lines) == 9
     assert lines[0].split()[:4] == ["sweep", "state", "runs", "done"]
-    assert lines[2].split()[:4] == ["dead", "killed", "10", "4"]
+    assert lines[4].split()[:4] == ["dead", "killed", "10", "4"]
     assert "there is no store" in koco("status", "--store", tmp_path / "none", status=2).stderr
 
 
@@ -158,26 +166,6 @@ NONE = r"no cluster is called .*; give local, or a scheduler's address such as t
 def test_cluster__that_others_can_reach_or_that_is_none_is_refused_with_the_reason(name, said):
     with pytest.raises(WrongInput, match=said):
         cluster_named(name, 3, 0)
-
-
-def test_status__of_a_process_whose_id_another_has_now__is_killed(tmp_path):
-    """After a restart of the machine or a container, ids are given again."""
-    store = open_store(tmp_path / "store")
-    mine = start_of(os.getpid())
-    for name, started in (("mine", mine), ("another's", mine - 1)):
-        status = replace(status_of(name), started=started)
-        (store / "status" / f"{name}.json").write_text(json.dumps(asdict(status)))
-    states = {status.sweep: status.state for status in statuses(store)}
-    assert states == {"mine": "running", "another's": "killed"}
-
-
-def test_status__by_a_clock_that_was_ahead__ends_with_its_machine(tmp_path):
-    """A machine that set its clock back, and died, does not stay running until that time."""
-    store = open_store(tmp_path / "store")
-    ahead = (datetime.now(UTC) + timedelta(days=400)).isoformat(timespec="seconds")
-    status = status_of("ahead", host="another machine", updated=ahead)
-    (store / "status" / "ahead.json").write_text(json.dumps(asdict(status)))
-    assert [status.state for status in statuses(store)] == ["killed"]
 
 
 @pytest.mark.parametrize(

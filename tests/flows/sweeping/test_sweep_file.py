@@ -14,7 +14,7 @@ from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.prepare import prepare_file
 from tests.helpers.project import SWEEPS
-from tests.helpers.sweeps import checked
+from tests.helpers.sweeps import checked, written
 
 GOOD = """
 name = "try"
@@ -34,12 +34,6 @@ alpha = { powers_of_two = [-1, 1] }
 name = "AdaGrad"
 step_size = 0.5
 """
-
-
-def written(tmp_path, text):
-    path = tmp_path / "try.toml"
-    path.write_text(text)
-    return path
 
 
 def test_expansion__counts_each_run_once(tmp_path, small_store):

@@ -19,7 +19,7 @@ from flows.sweeping.tpe import FIRST, stages, suggested
 from koco_stream import WrongInput
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
-from tests.helpers.sweeps import checked, tables
+from tests.helpers.sweeps import checked, tables, written
 
 pytest.importorskip("optuna", reason="needs optuna: pip install 'koco-stream[search]'")
 SWEEP = """
@@ -72,12 +72,6 @@ STREAMS = [
     Stream("a", "hash a", "shuffled", 1),
     Stream("b", "hash b"),
 ]
-
-
-def written(tmp_path, text=SWEEP):
-    path = tmp_path / "try.toml"
-    path.write_text(text)
-    return path
 
 
 def first_of(search, spaces=(OGD, OJA)):
@@ -201,7 +195,7 @@ class CutError(Exception):
 
 def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(tmp_path, small_store, koco):
     other = shutil.copytree(small_store, tmp_path / "other")
-    spec = written(tmp_path)
+    spec = written(tmp_path, SWEEP)
     koco("sweep", spec, "--store", other, status=0)
     wanted, cuts, computed = tables(other), 0, []
 
@@ -284,4 +278,4 @@ def test_wrong_search__is_refused_with_its_place(old, new, message, tmp_path, sm
 def test_search_without_optuna__names_the_extra(tmp_path, small_store, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
     with pytest.raises(WrongInput, match=r"line 5.*pip install 'koco-stream\[search\]'; or take"):
-        checked(written(tmp_path), small_store)
+        checked(written(tmp_path, SWEEP), small_store)

@@ -180,14 +180,6 @@ def test_csv__has_no_text_that_a_spreadsheet_takes_for_a_formula(koco, tmp_path)
     assert [row["dataset"] for row in plain] == list(FORMULAS)
 
 
-def test_terminal__gets_no_control_characters(koco, tmp_path):
-    rows = [{"dataset": "a", "learner": "b", "mean_loss": 1.0, "error": "\x1b[2J\x07 no\u202e"}]
-    put(tmp_path / "store", "theirs", None, rows)
-    shown = koco("results", "--store", tmp_path / "store", "--runs", status=0).stdout
-    assert "no" in shown
-    assert all(line.isprintable() for line in shown.splitlines())
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

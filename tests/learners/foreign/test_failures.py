@@ -30,10 +30,6 @@ def failure(kind, name, **arguments):
     return str(caught.value)
 
 
-def test_rows__are_learnt_in_order():
-    np.testing.assert_allclose(scores(f"{CLASSES}:Mean", {}, X, LABELS, CUTS), MEANS)
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "given", "said"),
     [

@@ -25,16 +25,9 @@ CLASSIFIERS = {
     "river.tree:HoeffdingTreeClassifier": {"grace_period": 20},
     "river.naive_bayes:GaussianNB": {},
     "river.forest:ARFClassifier": {"n_models": 2},
+    "river.linear_model:PAClassifier": {},  # which has no probabilities
 }
 SGD, MLP = "sklearn.linear_model:SGDClassifier", "sklearn.neural_network:MLPClassifier"
-SCIKIT_CASES = [  # a process with scikit-learn starts in a second: not all combinations
-    (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
-    (SGD, {"loss": "log_loss"}, "single", 1),
-    (SGD, {}, "dense", 7),
-    ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
-    # which draws, and not by the seed of the run
-    (MLP, {"hidden_layer_sizes": [3], "batch_size": 7, "random_state": 3}, "sparse", 7),
-]
 
 
 def made(target, arguments, **more):
@@ -51,37 +44,40 @@ def of_probability(p):
     return math.log(p / (1 - p))
 
 
-@pytest.mark.parametrize(("target", "form"), [*zip(CLASSIFIERS, [*INPUTS, "sparse"], strict=True)])
+def river_loop(model, X, labels, score, dense=True):
+    """What `score` gives before each row is learnt."""
+    found = []
+    for x, y in zip(as_dictionaries(X, dense), labels.tolist(), strict=True):
+        found.append(score(model, x))
+        model.learn_one(x, y)
+    return found
+
+
+def log_odds(model, x):
+    """Of a classifier without probabilities, its class."""
+    try:
+        found = model.predict_proba_one(x)
+    except NotImplementedError:
+        return 1.0 if model.predict_one(x) else -1.0
+    return of_probability(found.get(True, 0.0)) if found else 0.0
+
+
+@pytest.mark.parametrize(
+    ("target", "form"), [*zip(CLASSIFIERS, [*INPUTS, "sparse", "sparse"], strict=True)]
+)
 def test_river_s_classifiers__are_as_in_a_plain_loop(target, form):
     X = INPUTS[form]
     seeded = {"seed": 5} if "ARF" in target else {}
-    model, expected = made(target, CLASSIFIERS[target], **seeded), []
-    for x, y in zip(as_dictionaries(X, form != "sparse"), LABELS == 1.0, strict=True):
-        found = model.predict_proba_one(x)
-        expected.append(of_probability(found.get(True, 0.0)) if found else 0.0)
-        model.learn_one(x, bool(y))
+    model = made(target, CLASSIFIERS[target], **seeded)
+    expected = river_loop(model, X, LABELS == 1.0, log_odds, form != "sparse")
     assert scores(target, CLASSIFIERS[target], X, LABELS, seed=5).tolist() == expected
 
 
 def test_river_s_regressors__are_as_in_a_plain_loop():
     target, arguments = "river.linear_model:LinearRegression", {"intercept_lr": 0.1}
-    model, expected = made(target, arguments), []
-    for x, y in zip(as_dictionaries(DENSE, True), REAL.tolist(), strict=True):
-        expected.append(model.predict_one(x))
-        model.learn_one(x, y)
+    model = made(target, arguments)
+    expected = river_loop(model, DENSE, REAL, type(model).predict_one)
     assert scores(target, arguments, DENSE, REAL).tolist() == expected
-
-
-def test_river_s_classifier_without_probabilities__scores_its_classes():
-    target = "river.linear_model:PAClassifier"
-    model, expected = made(target, {}), []
-    for x, y in zip(as_dictionaries(SPARSE, False), LABELS == 1.0, strict=True):
-        try:
-            expected.append(of_probability(model.predict_proba_one(x)[True]))
-        except NotImplementedError:
-            expected.append(1.0 if model.predict_one(x) else -1.0)
-        model.learn_one(x, bool(y))
-    assert scores(target, {}, SPARSE, LABELS).tolist() == expected
 
 
 def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
@@ -104,7 +100,18 @@ def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
     return expected
 
 
-@pytest.mark.parametrize(("target", "arguments", "form", "batch"), SCIKIT_CASES, ids=str)
+@pytest.mark.parametrize(
+    ("target", "arguments", "form", "batch"),
+    [  # a process with scikit-learn starts in a second: not all combinations
+        (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
+        (SGD, {"loss": "log_loss"}, "single", 1),
+        (SGD, {}, "dense", 7),
+        ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
+        # which draws, and not by the seed of the run
+        (MLP, {"hidden_layer_sizes": [3], "batch_size": 7, "random_state": 3}, "sparse", 7),
+    ],
+    ids=str,
+)
 def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form, batch):
     X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
     expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1], batch)
@@ -172,10 +179,7 @@ def test_class__of_the_page_has_its_step_size(tmp_path, monkeypatch):
     [code] = re.findall(r'title="my_learners.py"\n(.*?)```', PAGE.read_text(), re.S)
     (tmp_path / "my_learners.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    model, expected = river_logistic(0.3), []
-    for x, y in zip(as_dictionaries(DENSE, True), LABELS == 1.0, strict=True):
-        expected.append(of_probability(model.predict_proba_one(x)[True]))
-        model.learn_one(x, bool(y))
+    expected = river_loop(river_logistic(0.3), DENSE, LABELS == 1.0, log_odds)
     found = scores("my_learners:Logistic", {"step_size": 0.3}, DENSE, LABELS)
     assert found.tolist() == expected
 

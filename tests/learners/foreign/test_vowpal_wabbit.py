@@ -1,8 +1,6 @@
 """Vowpal Wabbit row by row against its own program, which reads the same rows as text."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from scipy.sparse import csr_matrix
 from koco_stream import WrongInput
 from koco_stream.learners.foreign.learner import foreign_learner
 from koco_stream.losses import LOSSES, loss_value
-from tests.helpers.foreign import scores
+from tests.helpers.foreign import own_program, scores
 from tests.helpers.linear_streams import stream
 
 vw = pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: koco-stream[vw]")
@@ -29,24 +27,6 @@ def wide(X):
     """The rows with feature numbers that go beyond Vowpal Wabbit's 2^18 weights."""
     X = csr_matrix(X)
     return csr_matrix((X.data, X.indices * 9973 + 1, X.indptr), shape=(X.shape[0], 300_000))
-
-
-def as_lines(X, labels):
-    X = csr_matrix(X)
-    for t, label in enumerate(labels.tolist()):
-        these = slice(X.indptr[t], X.indptr[t + 1])
-        row = zip(X.indices[these].tolist(), X.data[these].tolist(), strict=True)
-        yield f"{label:.9g} |" + "".join(f" {j}:{v:.9g}" for j, v in row)
-
-
-def own_program(options, X, labels, folder):
-    """The mean loss that Vowpal Wabbit's own program reports, and the predictions it writes."""
-    text, written = folder / "rows.vw", folder / "predictions"
-    text.write_text("\n".join(as_lines(X, labels)) + "\n")
-    words = [sys.executable, "-m", "vowpalwabbit", "-d", text, "-p", written, *options.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found = re.search(r"average loss = (\S+)", done.stdout + done.stderr)
-    return float(found[1]), np.loadtxt(written)
 
 
 def mean_loss(options, predictions, labels):

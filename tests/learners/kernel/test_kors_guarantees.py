@@ -21,8 +21,6 @@ from koco_stream import KORS
 from tests.oracles.kernel import gram
 from tests.oracles.theorems import projection_error, theorem_2_beta, theorem_2_size
 
-pytestmark = pytest.mark.one_python
-
 T, DELTA = 20_000, 0.1
 CASES = (
     (0.5, "sphere", 2, 300.0),

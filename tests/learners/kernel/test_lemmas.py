@@ -10,8 +10,6 @@ from tests.oracles.kernel import gram, lemma_4
 from tests.oracles.kernel_learners import Kons, Kors, ProsNKons, features, uniform
 from tests.oracles.losses import slopes
 
-pytestmark = pytest.mark.one_python
-
 # The names of the kernels in `gram`, and what `features` needs of them.
 KERNELS = {
     "linear": ("linear", 1.0, 1),

@@ -40,10 +40,8 @@ from tests.oracles.kernel_learners import (
 )
 from tests.oracles.losses import curvatures
 
-pytestmark = [
-    pytest.mark.one_python,
-    pytest.mark.filterwarnings("ignore:a label"),  # labels beyond a small clip are among the cases
-]
+# labels beyond a small clip are among the cases
+pytestmark = pytest.mark.filterwarnings("ignore:a label")
 
 FAMILY = [
     *(("PROSNKONS", "none"), ("CONKONS", "both"), ("CONKONS", "weights"), ("BKONS", "none")),

@@ -20,10 +20,8 @@ from tests.helpers.kernel_streams import (
 from tests.oracles.kernel_learners import Kors, features
 from tests.oracles.ridge import Kawv, Pkawv
 
-pytestmark = [
-    pytest.mark.one_python,
-    pytest.mark.filterwarnings("ignore:a label"),  # labels beyond a small clip are among the cases
-]
+# labels beyond a small clip are among the cases
+pytestmark = pytest.mark.filterwarnings("ignore:a label")
 ridges = st.sampled_from([0.1, 1.0, 5.0])
 
 

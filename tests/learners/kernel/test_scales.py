@@ -11,13 +11,10 @@ from tests.oracles.kernel_learners import Ald, Kons, Kors, ProsNKons, features
 from tests.oracles.losses import curvatures
 from tests.oracles.ridge import Kawv, Pkawv
 
-pytestmark = [
-    pytest.mark.one_python,
-    pytest.mark.skipif(
-        np.finfo(np.longdouble).eps > 1e-18,
-        reason="this machine's long double has no more digits than a double",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    np.finfo(np.longdouble).eps > 1e-18,
+    reason="this machine's long double has no more digits than a double",
+)
 KERNELS = ("linear", "gaussian", "polynomial")
 SAMPLING = {"beta": 1.0, "epsilon": 0.5, "estimate": "icml", "seed": 3}
 SIGMA = curvatures["squared"](1.0)

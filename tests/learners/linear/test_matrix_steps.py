@@ -11,8 +11,6 @@ from koco_stream.learners.linear import eigen_sketch
 from tests.oracles.linear_learners import Reference, assert_agrees, options_of
 from tests.oracles.losses import curvatures, slopes
 
-pytestmark = pytest.mark.one_python
-
 
 def test_many_features__are_not_looked_at_one_by_one():
     """With many features, what of a row lies outside the sketch is a difference of two square

@@ -11,13 +11,10 @@ from koco_stream.learners import LEARNERS
 from tests.helpers.scaled_rows import assert_right_or_said
 from tests.oracles.linear_learners import Reference, options_of
 
-pytestmark = [
-    pytest.mark.one_python,
-    pytest.mark.skipif(
-        np.finfo(np.longdouble).eps > 1e-18,
-        reason="this machine's long double has no more digits than a double",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    np.finfo(np.longdouble).eps > 1e-18,
+    reason="this machine's long double has no more digits than a double",
+)
 CASES = {
     **{name: {} for name in ("AdaGrad", "NAG", "ONS", "FDSON", "RPSON", "OjaSON")},
     **{name: {} for name in ("RFDSON", "SAdaGrad", "AdaFD")},
