@@ -33,7 +33,8 @@ def server(request, tmp_path_factory):
             token = server.asking.get("/csrf-token", params={"client": "me"}).json()["token"]
             server.asking.headers = {"Prefect-Csrf-Client": "me", "Prefect-Csrf-Token": token}
             yield server
-            server.kill()
+            server.process.kill()
+            server.process.wait()
 
 
 def test_without_the_password__only_whether_the_server_is_well_is_answered(server):
