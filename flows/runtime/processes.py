@@ -45,13 +45,14 @@ def seconds_since_start() -> float:
 def start_of(pid: int) -> int | None:
     """When process `pid` was started, in the kernel's ticks since the machine's start.
 
-    None if there is no such process. With it, a process is told from a later one of the same id.
+    None if there is no such process, or if it has ended and waits to be reaped. With it, a process
+    is told from a later one of the same id.
     """
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return int(after_name[19])
+    return None if after_name[0] in "ZX" else int(after_name[19])
 
 
 def interrupt(*_: object) -> None:

@@ -44,6 +44,12 @@ def dead_process():
         return done.pid
 
 
+def test_process_that_waits_to_be_reaped__has_ended():
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert start_of(ended.pid) is None
+
+
 def test_status__tells_running_from_killed(tmp_path, koco):
     store, dead = open_store(tmp_path / "store"), dead_process()
     old, ahead = (
