@@ -96,6 +96,8 @@ def run_in_prefect(checked: CheckedSweep, start: Start | None = None) -> dict[st
     try:
         server = PrefectServer()
         server.start_for_one_flow()
+        if server.process is not None:
+            say("starting Prefect's server, which takes about ten seconds")
         # its import takes seconds, in which the server starts
         from prefect.runtime import flow_run
         from prefect.utilities.urls import url_for
