@@ -6,6 +6,7 @@ numbers that later nights must reproduce bit for bit.
 """
 
 import hashlib
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -44,68 +45,58 @@ NUMBERS: tuple[Column, ...] = (
     *(column for column in RUNS if column.name in (*IDENTITY, "dataset_hash", *OUTCOME)),
     Column(
         "digest",
-        pa.string(),
+        str,
         "hash of the outcome and of the curve: equal only if all of it is equal to the bit",
     ),
 )
 
 HISTORY: tuple[Column, ...] = (
-    Column("night", pa.string(), "the nightly run: when it was begun, in UTC"),
-    Column("ended", pa.timestamp("us", "UTC"), "when it was compared"),
+    Column("night", str, "the nightly run: when it was begun, in UTC"),
+    Column("ended", datetime, "when it was compared"),
     Column(
         "planned",
-        pa.timestamp("us", "UTC"),
+        datetime,
         "the time that its schedule had planned; null if it was started by hand",
     ),
-    Column("schedule", pa.string(), "the schedule's name; null if it was started by hand"),
-    Column("sweep", pa.string(), "the sweep's name"),
-    Column("dataset", pa.string(), "the dataset's name"),
-    Column("learner", pa.string(), "the learner's name"),
-    Column("runs", pa.int64(), "runs of this learner on this dataset", "runs"),
-    Column("digest", pa.string(), "hash of all their numbers"),
-    Column("mean_loss", pa.float64(), "mean over these runs; null if none ended well"),
-    Column("changed", pa.int64(), "runs whose numbers are not those of the accepted run", "runs"),
+    Column("schedule", str, "the schedule's name; null if it was started by hand"),
+    Column("sweep", str, "the sweep's name"),
+    Column("dataset", str, "the dataset's name"),
+    Column("learner", str, "the learner's name"),
+    Column("runs", int, "runs of this learner on this dataset", "runs"),
+    Column("digest", str, "hash of all their numbers"),
+    Column("mean_loss", float, "mean over these runs; null if none ended well"),
+    Column("changed", int, "runs whose numbers are not those of the accepted run", "runs"),
     Column(
-        "largest_change",
-        pa.float64(),
-        "largest relative change of their mean loss; null if there is none",
+        "largest_change", float, "largest relative change of their mean loss; null if there is none"
     ),
-    Column("numbers", pa.string(), "first, same, new, changed"),
+    Column("numbers", str, "first, same, new, changed"),
     Column(
         "probe",
-        pa.string(),
+        str,
         "the run that is timed beside the calibration loop, as canonical JSON; null if there is"
         " none",
     ),
-    Column("probe_rows", pa.int64(), "how many of its rounds are timed", "rounds"),
-    Column("ratio", pa.float64(), "seconds of its scan over seconds of the calibration loop"),
-    Column(
-        "expected", pa.float64(), "the median of that ratio in the nights since the accepted one"
-    ),
+    Column("probe_rows", int, "how many of its rounds are timed", "rounds"),
+    Column("ratio", float, "seconds of its scan over seconds of the calibration loop"),
+    Column("expected", float, "the median of that ratio in the nights since the accepted one"),
     Column(
         "speed",
-        pa.string(),
+        str,
         "first, same, slower, faster, unclear (the machine was busy); null if nothing could be"
         " timed",
     ),
-    Column("scan_seconds", pa.float64(), "the sweep's own scans", "s"),
+    Column("scan_seconds", float, "the sweep's own scans", "s"),
     Column(
-        "result",
-        pa.string(),
-        "of the whole night: first, same numbers, changed numbers, slower, faster",
+        "result", str, "of the whole night: first, same numbers, changed numbers, slower, faster"
     ),
-    Column(
-        "accepted",
-        pa.bool_(),
-        "whether this night was accepted: the next ones are compared with it",
-    ),
+    Column("accepted", bool, "whether this night was accepted: the next ones are compared with it"),
     Column(
         "code",
-        pa.string(),
+        str,
         "hash of koco_stream's sources, and the versions of what it stands on, as canonical JSON",
     ),
-    Column("calibration", pa.int64(), "version of the calibration loop"),
-    Column("host", pa.string(), "the machine and its processor"),
+    Column("calibration", int, "version of the calibration loop"),
+    Column("host", str, "the machine and its processor"),
 )
 
 

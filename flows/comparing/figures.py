@@ -11,31 +11,46 @@ from flows.comparing.blocks import Block, sign_of
 from flows.scores import statistics
 from flows.scores.constant import CONSTANT
 from flows.scores.means import rounded
+from koco_stream.runs.schemas import typed
 from koco_stream.types import Array
 
-SUMMARY = pa.schema(
-    [
-        *(("learner", pa.string()), ("mean_rank", pa.float64()), ("first", pa.int64())),
-        *((name, pa.int64()) for name in ("wins", "losses", "ties")),
-        *((name, pa.float64()) for name in ("difference", "low", "high", "p")),
-        *(("compared", pa.int64()), ("failed", pa.int64()), ("beats_constant", pa.string())),
-        ("microseconds", pa.float64()),
-    ]
+SUMMARY = typed(
+    learner=str,
+    mean_rank=float,
+    first=int,
+    wins=int,
+    losses=int,
+    ties=int,
+    difference=float,
+    low=float,
+    high=float,
+    p=float,
+    compared=int,
+    failed=int,
+    beats_constant=str,
+    microseconds=float,
 )
-PAIRS = pa.schema(
-    [
-        *(("learner", pa.string()), ("other", pa.string())),
-        *((name, pa.int64()) for name in ("wins", "losses", "ties")),
-        *((name, pa.float64()) for name in ("difference", "p_alone", "p")),
-        ("compared", pa.int64()),
-    ]
+PAIRS = typed(
+    learner=str,
+    other=str,
+    wins=int,
+    losses=int,
+    ties=int,
+    difference=float,
+    p_alone=float,
+    p=float,
+    compared=int,
 )
-BLOCKS = pa.schema(
-    [
-        *((name, pa.string()) for name in ("block", "metric", "learner", "params")),
-        *(("score", pa.float64()), ("rank", pa.float64()), ("repeats", pa.int64())),
-        *(("failed", pa.string()), ("microseconds", pa.float64())),
-    ]
+BLOCKS = typed(
+    block=str,
+    metric=str,
+    learner=str,
+    params=str,
+    score=float,
+    rank=float,
+    repeats=int,
+    failed=str,
+    microseconds=float,
 )
 
 

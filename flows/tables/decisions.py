@@ -10,36 +10,27 @@ import pyarrow as pa
 from flows.tables.tables import grouped, lists_of
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
+from koco_stream.runs.schemas import Column, schema
 
 STREAM = (
     *("dataset", "positive_class", "multiclass", "dataset_hash"),
     *("order", "window_rows", "sharding"),
 )
-DECISIONS = pa.schema(
-    [
-        pa.field("rung", pa.int64(), metadata={"meaning": "from 1"}),
-        pa.field(
-            "rounds",
-            pa.int64(),
-            metadata={"meaning": "rounds done when it was decided", "unit": "rounds"},
-        ),
-        pa.field("dataset", pa.string()),
-        pa.field("positive_class", pa.float64()),
-        pa.field("multiclass", pa.string()),
-        pa.field("order", pa.string()),
-        pa.field("learner", pa.string()),
-        pa.field(
-            "params", pa.string(), metadata={"meaning": "the configuration, as canonical JSON"}
-        ),
-        pa.field("n_runs", pa.int64(), metadata={"meaning": "orders and seeds", "unit": "runs"}),
-        pa.field(
-            "mean_loss",
-            pa.float64(),
-            metadata={"meaning": "mean over the runs; null if one of them is not ok"},
-        ),
-        pa.field("rank", pa.int64(), metadata={"meaning": "1 for the best"}),
-        pa.field("goes_on", pa.bool_()),
-    ]
+DECISIONS = schema(
+    (
+        Column("rung", int, "from 1"),
+        Column("rounds", int, "rounds done when it was decided", "rounds"),
+        Column("dataset", str, "the dataset's name"),
+        Column("positive_class", float, "as in `runs`"),
+        Column("multiclass", str, "as in `runs`"),
+        Column("order", str, "as in `runs`"),
+        Column("learner", str, "the learner's name"),
+        Column("params", str, "the configuration, as canonical JSON"),
+        Column("n_runs", int, "orders and seeds", "runs"),
+        Column("mean_loss", float, "mean over the runs; null if one of them is not ok"),
+        Column("rank", int, "1 for the best"),
+        Column("goes_on", bool, "whether it goes on to the next rung"),
+    )
 )
 
 

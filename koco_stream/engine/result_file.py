@@ -6,6 +6,7 @@ It has one row per run, with the run's loss curve nested in the row.
 import socket
 import sys
 from datetime import UTC, datetime
+from functools import cache, partial
 from typing import Any
 
 import numba
@@ -19,10 +20,10 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
 from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.metrics import METRICS
 from koco_stream.runs.row_checks import check_rows
-from koco_stream.runs.run import Cohort, RunState
+from koco_stream.runs.run import Cohort, Run, RunState
 from koco_stream.runs.schemas import (
+    PARAMETER_COLUMNS,
     PREDICTIONS,
     RUNS,
     WINDOWS,
@@ -37,14 +38,7 @@ from koco_stream.theory.trivial import trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
 
-# A parameter's values that fit a column of such a type, which may be true or false where there are
-# texts: a user's learner may mean another parameter by the name.
-FITS: dict[pa.DataType, Any] = {
-    pa.float64(): float,
-    pa.int64(): int,
-    pa.bool_(): bool,
-    pa.string(): str,
-}
+PARAMETERS = {column.name: column.kind for column in PARAMETER_COLUMNS}
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
@@ -146,67 +140,15 @@ def result_table(
 ) -> pa.Table:
     """The result table of a finished cohort, in the schema `schemas.result_schema`.
 
-    It is built column by column, because with short runs building it takes a good share of the
-    time. Mistakes are counted for classification only, also those of the trivial learner. A run
-    has a regret if it has the squared loss, completed the stream, and its comparator was found.
+    Mistakes are counted for classification only, also those of the trivial learner. A run has a
+    regret if it has the squared loss, completed the stream, and its comparator was found.
     """
     stream, n, points = cohort.stream, len(run_states), curve_points(reader.n_rows)
     classification = reader.manifest.task == "classification" or stream.positive_class is not None
-    runs = [run_state.run for run_state in run_states]
-    totals = np.array([run_state.totals for run_state in run_states]).reshape(n, 3)
-    rounds, seconds = totals[:, 0], np.array([run_state.seconds for run_state in run_states])
-    mean_loss, error_rate, speed = (
-        pa.array(np.divide(over, under, out=np.zeros(n), where=under > 0), mask=~(under > 0))
-        for over, under in ((totals[:, 1], rounds), (totals[:, 2], rounds), (rounds, seconds))
-    )
-    intercepts = [
-        run_state.run.adds_intercept if has_regret(run_state) else None for run_state in run_states
-    ]
-    comparators = {
-        intercept: None if intercept is None else comparator_of(reader, intercept)
-        for intercept in dict.fromkeys(intercepts)
-    }
-    compared = [comparators[intercept] for intercept in intercepts]
-    # A run that could not start says nothing of its stream, which may be what is damaged.
-    losses = [one.run.loss if one.states else None for one in run_states]
-    trivial = {loss: loss and trivial_result(reader, loss) for loss in dict.fromkeys(losses)}
-    constants = [trivial[loss] for loss in losses]
-    sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
-    # those of a failed run are null
-    measured = [one.measurement.values() if one.measurement else {} for one in run_states]
-    columns: dict[str, Any] = {
-        "run_id": [run.run_id for run in runs],
+    shared = {
         "sweep": sweep,
         "dataset": stream.dataset,
         **stream.identity(),
-        "learner": [shown_name(run.learner) for run in runs],
-        "learner_code": [Reference.of(run.learner).code or None for run in runs],
-        "numbers": [run.learner_class.numbers for run in runs],
-        "params": [canonical_json(run.params) for run in runs],
-        "numbers_version": [run.learner_class.numbers_version for run in runs],
-        "learner_seed": [run.learner_seed for run in runs],
-        "status": [run_state.status for run_state in run_states],
-        "doubtful_rounds": [doubtful_rounds(run_state.states) for run_state in run_states],
-        "error": [run_state.error for run_state in run_states],
-        "rounds": rounds.astype(np.int64),
-        "mean_loss": mean_loss,
-        "error_rate": error_rate if classification else None,
-        "constant_mean_loss": [c and c.mean_loss for c in constants],
-        "constant_error_rate": [c and c.error_rate if classification else None for c in constants],
-        **{name: [values.get(name) for values in measured] for name in METRICS},
-        "window": [one.run.measured.window for one in run_states],
-        "kept_predictions": [
-            kept_predictions(one) if one.run.measured.keep_predictions else None
-            for one in run_states
-        ],
-        "regret": [
-            None if c is None else float(loss) - c.loss
-            for c, loss in zip(compared, totals[:, 1], strict=True)
-        ],
-        "comparator_largest": [None if c is None else c.largest for c in compared],
-        "seconds": seconds,
-        "rounds_per_second": speed,
-        "dictionary_size": [size for size, _ in sizes],
         "cohort_size": n,
         "host": machine(),
         "version": (
@@ -215,28 +157,75 @@ def result_table(
         ),
         "finished_at": datetime.now(UTC),
     }
-    typed = [run.params if run.learner_class.numbers == "own" else {} for run in runs]
-    for column in RUNS:
-        if column.name not in columns:  # a parameter
-            kind, values = FITS[column.type], [params.get(column.name) for params in typed]
-            columns[column.name] = [
-                str(value).lower()
-                if isinstance(value, bool) and column.type == pa.string()
-                else value
-                if isinstance(value, kind)
-                else None
-                for value in values
-            ]
-    of_each = pa.Array | np.ndarray | list
-    columns = {
-        name: found if isinstance(found, of_each) else [found] * n
-        for name, found in columns.items()
-    }
-    arrays = [pa.array(columns[column.name], column.type) for column in RUNS]
+    # read once, because with short runs building the table takes a good share of the time
+    comparator, trivial = (
+        cache(partial(comparator_of, reader)),
+        cache(partial(trivial_result, reader)),
+    )
+    sizes = [dictionary_sizes(run_state, points) for run_state in run_states]
+    rows = []
+    for run_state, (size, _) in zip(run_states, sizes, strict=True):
+        row = shared | identity_columns(run_state.run) | measured_columns(run_state, classification)
+        row["dictionary_size"] = size
+        # A run that could not start says nothing of its stream, which may be what is damaged.
+        if run_state.states and run_state.run.loss and (constant := trivial(run_state.run.loss)):
+            row["constant_mean_loss"] = constant.mean_loss
+            row["constant_error_rate"] = constant.error_rate if classification else None
+        if has_regret(run_state) and (best := comparator(run_state.run.adds_intercept)):
+            row["regret"] = float(run_state.totals[1]) - best.loss
+            row["comparator_largest"] = best.largest
+        rows.append(row)
+    arrays = [pa.array([row.get(c.name) for row in rows], c.type) for c in RUNS]
     # runs that go on for more rounds have the points of longer curves as well
     own = np.isin(points_until(reader.n_rows, cohort.later), points)
     curves = nested_curves(run_states, points, own, sizes, classification)
     return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
+
+
+def identity_columns(run: Run) -> dict[str, Any]:
+    """What a run is, but for its stream, in the columns of `runs`."""
+    learner = run.learner_class
+    columns: dict[str, Any] = {
+        "run_id": run.run_id,
+        "learner": shown_name(run.learner),
+        "learner_code": Reference.of(run.learner).code or None,
+        "numbers": learner.numbers,
+        "params": canonical_json(run.params),
+        "numbers_version": learner.numbers_version,
+        "learner_seed": run.learner_seed,
+        "window": run.measured.window,
+    }
+    if learner.numbers != "own":
+        return columns
+    for name, value in run.params.items():
+        kind = PARAMETERS.get(name)
+        if kind is str and isinstance(value, bool):
+            columns[name] = str(value).lower()
+        elif kind and isinstance(value, kind):
+            # a user's learner may mean another parameter by the name
+            columns[name] = value
+    return columns
+
+
+def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any]:
+    """What a run came to, in the columns of `runs`."""
+    rounds, loss, mistakes = run_state.totals.tolist()
+    columns: dict[str, Any] = {
+        "status": run_state.status,
+        "error": run_state.error,
+        "doubtful_rounds": doubtful_rounds(run_state.states),
+        "rounds": int(rounds),
+        "seconds": run_state.seconds,
+    }
+    if rounds:
+        columns["mean_loss"] = loss / rounds
+        columns["error_rate"] = mistakes / rounds if classification else None
+    if run_state.seconds:
+        columns["rounds_per_second"] = rounds / run_state.seconds
+    if run_state.run.measured.keep_predictions:
+        columns["kept_predictions"] = kept_predictions(run_state)
+    # those of a failed run are null
+    return columns | (run_state.measurement.values() if run_state.measurement else {})
 
 
 def has_regret(run_state: RunState) -> bool:

@@ -5,6 +5,7 @@ The Arrow schemas, the checks and the documentation are generated from them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 
 import numpy as np
@@ -13,6 +14,14 @@ import pyarrow as pa
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 from koco_stream.types import Array
+
+ARROW_TYPES = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    datetime: pa.timestamp("us", "UTC"),
+}
 
 
 @dataclass(frozen=True)
@@ -24,181 +33,175 @@ class Column:
     """
 
     name: str
-    type: pa.DataType
+    kind: type
     meaning: str
     unit: str = ""
     measured: bool = False
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type."""
+        return ARROW_TYPES[self.kind]
 
 
 ASKED = tuple(METRICS.values())
 
 
-def _parameter_columns() -> list[Column]:
-    kinds = {float: pa.float64(), int: pa.int64(), bool: pa.bool_(), str: pa.string()}
-    parameters = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
-    return [
-        # A parameter that may be true, false or a word is stored as text.
-        Column(name, pa.string() if q.choices else kinds[q.kind], f"parameter: {q.meaning}")
-        for name, q in sorted(parameters.items())
-    ]
-
+_PARAMETERS = {q.name: q for learner in LEARNERS.values() for q in learner.parameters}
+PARAMETER_COLUMNS = [
+    # A parameter that may be true, false or a word is stored as text.
+    Column(name, str if q.choices else q.kind, f"parameter: {q.meaning}")
+    for name, q in sorted(_PARAMETERS.items())
+]
 
 RUNS: tuple[Column, ...] = (
-    Column("run_id", pa.string(), "content hash of everything that can change the run's numbers"),
-    Column("sweep", pa.string(), "the sweep that computed it first", measured=True),
-    Column("dataset", pa.string(), "the dataset's name"),
-    Column("dataset_hash", pa.string(), "the dataset's identity"),
+    Column("run_id", str, "content hash of everything that can change the run's numbers"),
+    Column("sweep", str, "the sweep that computed it first", measured=True),
+    Column("dataset", str, "the dataset's name"),
+    Column("dataset_hash", str, "the dataset's identity"),
     Column(
         "positive_class",
-        pa.float64(),
+        float,
         "the label read as +1, all others as -1; null if labels are read as they are",
     ),
     Column(
         "multiclass",
-        pa.string(),
+        str,
         "one-vs-rest: every class is learnt against the rest, and the largest score wins; null if"
         " two classes or real labels are learnt",
     ),
-    Column("order", pa.string(), "as-stored, shuffled or shuffled-in-windows"),
-    Column("order_seed", pa.int64(), "the shuffle's seed; null if as stored"),
+    Column("order", str, "as-stored, shuffled or shuffled-in-windows"),
+    Column("order_seed", int, "the shuffle's seed; null if as stored"),
     Column(
         "window_rows",
-        pa.int64(),
+        int,
         "rows in a window of the shuffle in windows; null for other orders",
         "rows",
     ),
     Column(
         "sharding",
-        pa.string(),
+        str,
         "hash of the shards' numbers of rows, which the shuffle in windows depends on; null for"
         " other orders",
     ),
     Column(
-        "max_rows",
-        pa.int64(),
-        "the stream ends after this many rows; null if all rows are read",
-        "rows",
+        "max_rows", int, "the stream ends after this many rows; null if all rows are read", "rows"
     ),
-    Column("learner", pa.string(), "the learner's name"),
+    Column("learner", str, "the learner's name"),
     Column(
         "learner_code",
-        pa.string(),
+        str,
         "hash of a learner's file, or distribution and version of a package's; null for the"
         " library's",
     ),
     Column(
         "numbers",
-        pa.string(),
+        str,
         "own: the same bit for bit in any cohort or process, and after any interruption; foreign: a"
         " learner that promises less",
     ),
-    Column("params", pa.string(), "the parameters that matter, as canonical JSON"),
-    *_parameter_columns(),
+    Column("params", str, "the parameters that matter, as canonical JSON"),
+    *PARAMETER_COLUMNS,
     Column(
         "numbers_version",
-        pa.int64(),
+        int,
         "version of the learner's numbers: raised when a change to its code changes them",
     ),
-    Column("learner_seed", pa.int64(), "seed of the learner's random numbers; null if it has none"),
-    Column("status", pa.string(), "ok, diverged or failed"),
+    Column("learner_seed", int, "seed of the learner's random numbers; null if it has none"),
+    Column("status", str, "ok, diverged or failed"),
     Column(
         "doubtful_rounds",
-        pa.int64(),
+        int,
         "rounds for six digits of whose predictions double precision cannot vouch, because steps"
         " were so large",
         "rounds",
     ),
-    Column("error", pa.string(), "why the run is not ok; null if it is"),
-    Column("rounds", pa.int64(), "rounds done", "rounds"),
+    Column("error", str, "why the run is not ok; null if it is"),
+    Column("rounds", int, "rounds done", "rounds"),
     Column(
         "mean_loss",
-        pa.float64(),
+        float,
         "progressive loss: the mean over the rounds done, and over the classes if all are learnt",
     ),
-    Column(
-        "error_rate", pa.float64(), "progressive error: mistakes over rounds; null for real targets"
-    ),
-    *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
-    Column("window", pa.int64(), "rounds of the windows in `windows`; null without any", "rounds"),
+    Column("error_rate", float, "progressive error: mistakes over rounds; null for real targets"),
+    *(Column(q.name, float, f"metric: {q.meaning}; null if not asked for") for q in ASKED),
+    Column("window", int, "rounds of the windows in `windows`; null without any", "rounds"),
     Column(
         "kept_predictions",
-        pa.int64(),
+        int,
         "rounds whose predictions are in `predictions`; null if they are not kept",
         "rounds",
     ),
     Column(
         "constant_mean_loss",
-        pa.float64(),
+        float,
         "mean_loss of the trivial learner Constant on the whole stream, with the same loss; null if"
         " the run could not start",
     ),
     Column(
         "constant_error_rate",
-        pa.float64(),
+        float,
         "error_rate of the trivial learner Constant on the whole stream, with the same loss; null"
         " for real targets",
     ),
     Column(
         "regret",
-        pa.float64(),
+        float,
         "cumulative squared loss above that of the best linear predictor in hindsight; null for"
         " other losses, and if finding that predictor takes too many passes",
     ),
     Column(
         "comparator_largest",
-        pa.float64(),
+        float,
         "that predictor's largest |prediction|: it does not respect the clip",
     ),
     Column(
         "dictionary_size",
-        pa.int64(),
+        int,
         "points in the dictionary at the end, of all classes; null if the learner has none",
         "points",
     ),
     Column(
         "seconds",
-        pa.float64(),
+        float,
         "time of the run's own computing, without compilation, reading and waiting; for a foreign"
         " learner, the time of its process for the rounds, with the conversion of rows",
         "s",
         measured=True,
     ),
-    Column("rounds_per_second", pa.float64(), "rounds over seconds", "1/s", measured=True),
-    Column("cohort_size", pa.int64(), "runs that shared the pass", "runs", measured=True),
-    Column("host", pa.string(), "the machine and its processor", measured=True),
-    Column("version", pa.string(), "koco_stream, numpy, numba and Python versions", measured=True),
-    Column("finished_at", pa.timestamp("us", "UTC"), "when the run's cohort ended", measured=True),
+    Column("rounds_per_second", float, "rounds over seconds", "1/s", measured=True),
+    Column("cohort_size", int, "runs that shared the pass", "runs", measured=True),
+    Column("host", str, "the machine and its processor", measured=True),
+    Column("version", str, "koco_stream, numpy, numba and Python versions", measured=True),
+    Column("finished_at", datetime, "when the run's cohort ended", measured=True),
 )
 
 WINDOWS: tuple[Column, ...] = (
-    Column("run_id", pa.string(), "the run"),
-    Column("first", pa.int64(), "the first round of the window, counted from 1", "rounds"),
-    Column("last", pa.int64(), "the last round of the window", "rounds"),
-    Column("mean_loss", pa.float64(), "mean loss of the rounds of the window"),
-    Column("error_rate", pa.float64(), "mistakes over rounds; null for real targets"),
-    *(Column(q.name, pa.float64(), f"metric: {q.meaning}; null if not asked for") for q in ASKED),
+    Column("run_id", str, "the run"),
+    Column("first", int, "the first round of the window, counted from 1", "rounds"),
+    Column("last", int, "the last round of the window", "rounds"),
+    Column("mean_loss", float, "mean loss of the rounds of the window"),
+    Column("error_rate", float, "mistakes over rounds; null for real targets"),
+    *(Column(q.name, float, f"metric: {q.meaning}; null if not asked for") for q in ASKED),
 )
 
 PREDICTIONS: tuple[Column, ...] = (
-    Column("run_id", pa.string(), "the run"),
-    Column("t", pa.int64(), "the round, from 1", "rounds"),
+    Column("run_id", str, "the run"),
+    Column("t", int, "the round, from 1", "rounds"),
     Column(
         "prediction",
-        pa.float64(),
+        float,
         "the prediction made before the label was seen; in a run over all classes, the class",
     ),
 )
 
 CURVES: tuple[Column, ...] = (
-    Column("run_id", pa.string(), "the run"),
-    Column("t", pa.int64(), "rounds done", "rounds"),
-    Column("cumulative_loss", pa.float64(), "sum of the losses of rounds 1 to t"),
-    Column("mistakes", pa.int64(), "mistakes in rounds 1 to t; null for real targets", "rounds"),
+    Column("run_id", str, "the run"),
+    Column("t", int, "rounds done", "rounds"),
+    Column("cumulative_loss", float, "sum of the losses of rounds 1 to t"),
+    Column("mistakes", int, "mistakes in rounds 1 to t; null for real targets", "rounds"),
     Column(
-        "dictionary_size",
-        pa.int64(),
-        "points in the dictionary; null if the learner has none",
-        "points",
+        "dictionary_size", int, "points in the dictionary; null if the learner has none", "points"
     ),
 )
 
@@ -217,6 +220,11 @@ def schema(columns: tuple[Column, ...]) -> pa.Schema:
             for c in columns
         ]
     )
+
+
+def typed(**columns: type) -> pa.Schema:
+    """An Arrow schema from Python's types."""
+    return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
 
 
 def result_schema() -> pa.Schema:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import koco_stream
 from flows.report.drawing import Claim, Drawing, Figure, Style, scatter
-from flows.report.papers.poster_published import ROUNDS, TABLES, Published
+from flows.report.papers.poster_published import ROUNDS, Published, published_tables
 from flows.report.rows import READ, computed_once, rows_of_stream, stream_of
 from flows.scores.means import deviations, exact_means, mean
 from flows.tables.tables import grouped
@@ -166,7 +166,7 @@ def rows_of(store: AnyPath, groups: dict[tuple[str, str], list[Ours]]) -> Iterat
 
     Of several configurations of a learner, as of the steps of a baseline, the best one counts.
     """
-    for (dataset, alpha), table in TABLES.items():
+    for (dataset, alpha), table in published_tables().items():
         for learner, published in table.items():
             own = learner in (*NEWTON, "Batch")
             source = MOTOR if own and dataset == "parkinsons" else dataset
