@@ -15,7 +15,7 @@ import pyarrow as pa
 from koco_stream.io.files import content_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import write_tables
-from koco_stream.runs.schemas import RUNS, Column, schema
+from koco_stream.runs.schemas import RUNS, Column, Columns, schema
 from storage.results import conformed, read_curves, read_runs, rows_in
 
 IDENTITY = (
@@ -41,7 +41,7 @@ OUTCOME = (
     "dictionary_size",
 )
 
-NUMBERS: tuple[Column, ...] = (
+NUMBERS: Columns = (
     *(column for column in RUNS if column.name in (*IDENTITY, "dataset_hash", *OUTCOME)),
     Column(
         "digest",
@@ -50,7 +50,7 @@ NUMBERS: tuple[Column, ...] = (
     ),
 )
 
-HISTORY: tuple[Column, ...] = (
+HISTORY: Columns = (
     Column("night", str, "the nightly run: when it was begun, in UTC"),
     Column("ended", datetime, "when it was compared"),
     Column(

@@ -19,7 +19,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import groups_of, named, read_table
 from koco_stream.runs.row_checks import check_rows
-from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Column, schema
+from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Columns, schema
 
 ATTEMPTS = 20
 FAILED = "failed"
@@ -181,9 +181,7 @@ def repeated(work: Callable[[], T]) -> T:
 # Functions that collecting uses too.
 
 
-def rows_in(
-    file: StorePath, columns: tuple[Column, ...], run_ids: Iterable[str] | None = None
-) -> pa.Table:
+def rows_in(file: StorePath, columns: Columns, run_ids: Iterable[str] | None = None) -> pa.Table:
     """The rows of a file with these columns; with `run_ids`, those of these runs.
 
     Raises `WrongInput` if it cannot be read.
@@ -192,7 +190,7 @@ def rows_in(
         return conformed(columns, read_table(file, [column.name for column in columns], run_ids))
 
 
-def conformed(columns: tuple[Column, ...], table: pa.Table) -> pa.Table:
+def conformed(columns: Columns, table: pa.Table) -> pa.Table:
     """Table with exactly these columns, in their types.
 
     Raises `pa.ArrowException` with the column if one is of another kind, or if a row lacks

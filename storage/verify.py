@@ -8,7 +8,7 @@ from koco_stream.engine.result_file import read_result
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.io.table_file import check
-from koco_stream.runs.schemas import CURVES, RUNS, Column
+from koco_stream.runs.schemas import CURVES, RUNS, Columns
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.dataset import prepared_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of
@@ -25,7 +25,7 @@ from storage.results import (
 from storage.sources.source import Piece, concatenated
 
 # of the tables whose rows are looked at, their columns
-TABLES: dict[str, tuple[Column, ...]] = {
+TABLES: dict[str, Columns] = {
     "curves": CURVES,
     "runs": RUNS,
     **dict.fromkeys(("windows", "predictions", "halving"), ()),

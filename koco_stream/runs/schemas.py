@@ -44,6 +44,7 @@ class Column:
         return ARROW_TYPES[self.kind]
 
 
+Columns = tuple[Column, ...]
 ASKED = tuple(METRICS.values())
 
 
@@ -54,7 +55,7 @@ PARAMETER_COLUMNS = [
     for name, q in sorted(_PARAMETERS.items())
 ]
 
-RUNS: tuple[Column, ...] = (
+RUNS: Columns = (
     Column("run_id", str, "content hash of everything that can change the run's numbers"),
     Column("sweep", str, "the sweep that computed it first", measured=True),
     Column("dataset", str, "the dataset's name"),
@@ -176,7 +177,7 @@ RUNS: tuple[Column, ...] = (
     Column("finished_at", datetime, "when the run's cohort ended", measured=True),
 )
 
-WINDOWS: tuple[Column, ...] = (
+WINDOWS: Columns = (
     Column("run_id", str, "the run"),
     Column("first", int, "the first round of the window, counted from 1", "rounds"),
     Column("last", int, "the last round of the window", "rounds"),
@@ -185,7 +186,7 @@ WINDOWS: tuple[Column, ...] = (
     *(Column(q.name, float, f"metric: {q.meaning}; null if not asked for") for q in ASKED),
 )
 
-PREDICTIONS: tuple[Column, ...] = (
+PREDICTIONS: Columns = (
     Column("run_id", str, "the run"),
     Column("t", int, "the round, from 1", "rounds"),
     Column(
@@ -195,7 +196,7 @@ PREDICTIONS: tuple[Column, ...] = (
     ),
 )
 
-CURVES: tuple[Column, ...] = (
+CURVES: Columns = (
     Column("run_id", str, "the run"),
     Column("t", int, "rounds done", "rounds"),
     Column("cumulative_loss", float, "sum of the losses of rounds 1 to t"),
@@ -206,7 +207,7 @@ CURVES: tuple[Column, ...] = (
 )
 
 
-def schema(columns: tuple[Column, ...]) -> pa.Schema:
+def schema(columns: Columns) -> pa.Schema:
     """The Arrow schema of a table, with the columns' meanings and units as metadata."""
     return pa.schema(
         [

@@ -59,6 +59,11 @@ def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
     return raw[first : first + rows * width].reshape(rows, width)
 
 
+def line_of(a: Array, first: int, shape: Any) -> Array:
+    """The line at a[first:], as a view."""
+    return a[first : first + len(shape)]
+
+
 def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int) -> float:
     """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]².
 
@@ -71,7 +76,7 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
         v = np.float64(val[i])
         sums[i % 2] = literal_fused(table[idx[i], :width], v, sums[i % 2])
         squares[i % 2] = literal_fused(v, v, squares[i % 2])
-    a[out : out + width] = sums[0] + sums[1]
+    line_of(a, out, shape)[:] = sums[0] + sums[1]
     return float(squares[0] + squares[1])
 
 
@@ -109,7 +114,7 @@ def _gathered(
         )
 
     begin = Line(e.b, [*e.zeros().registers, DOUBLE(0.0), *answers])
-    even, odd = e.two_sums(INT64(0), idx.size, (begin, begin), with_term)
+    even, odd = e.two_sums(idx.size, (begin, begin), with_term)
     sums = (even + odd).registers
     return Line(e.b, sums[:n]), sums[n:]
 
@@ -158,10 +163,9 @@ def literal_scatter(
 
     Coefficients that are all 0 change nothing, as in a round without a gradient.
     """
-    width = len(shape)
-    own = a[coefficient : coefficient + width]
+    own = line_of(a, coefficient, shape)
     for i in range(idx.size if own.any() else 0):
-        line = table[idx[i], :width]
+        line = line_of(table[idx[i]], 0, shape)
         line[:] = literal_fused(own, np.float64(val[i]), line)
 
 
@@ -169,7 +173,7 @@ def literal_scatter(
 def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> None:
     """The instructions of `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
-    with e.b.if_then(coefficients.unequal(0.0).any()), e.loop(INT64(0), idx.size) as i:
+    with e.b.if_then(coefficients.unequal(0.0).any()), e.loop(idx.size) as i:
         address = table.line(idx.number(i))
         e.store(coefficients.fused(val.number(i), e.load(address)), address)
 
@@ -213,7 +217,7 @@ def scatter_first(
     coefficients, at = e.load(a.at(coefficient)), cgutils.alloca_once_value(e.b, count)
     kind = table.data.type.pointee
     current = e.b.sitofp(epoch, kind)
-    with e.loop(INT64(0), idx.size) as i:
+    with e.loop(idx.size) as i:
         j = idx.number(i)
         address, last = table.line(j), table.at(table.last(j))
         e.b.store(e.b.trunc(j, INT32), used.at(e.b.load(at)))
@@ -250,9 +254,9 @@ def over_roots(
         several.store(Line(e.b, [val.numbers(first, n)]) / roots, out.at(first))
 
     many = e.b.and_(idx.size, INT64(-e.width))
-    with e.loop(INT64(0), many, e.width) as first:
+    with e.loop(many, e.width) as first:
         divide(first, e.width)
-    with e.loop(many, idx.size) as first:
+    with e.loop(idx.size, start=many) as first:
         divide(first, 1)
 
 
@@ -260,8 +264,8 @@ def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> N
     """The product a[out:] ← M v of the square matrix at a[matrix:] and the vector at a[vector:]."""
     width = len(shape)
     for i in range(width):
-        line = a[matrix + i * width : matrix + (i + 1) * width] * a[vector : vector + width]
-        a[out + i] = halved([line[k : k + 8] for k in range(0, width, 8)])
+        row = line_of(a, matrix + i * width, shape)
+        a[out + i] = halved(row * line_of(a, vector, shape))
 
 
 @instruction(types.void, literal_times)
@@ -278,7 +282,7 @@ def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> N
         address = e.b.bitcast(a.at(out, first), ir.VectorType(DOUBLE, n).as_pointer())
         e.b.store(_totals(e.b, rows), address).align = 8
 
-    with e.loop(INT64(0), INT64(e.width // 8 * 8), 8) as first:
+    with e.loop(INT64(e.width // 8 * 8), 8) as first:
         put(first, 8)
     if e.width % 8:
         put(INT64(e.width - 4), 4)
@@ -297,9 +301,7 @@ def _totals(b: Any, rows: list[Line]) -> Any:
 
 def literal_line_dot(a: Array, shape: Any, x: int, y: int) -> float:
     """The dot product Σ_i x_i y_i of the lines at a[x:] and a[y:]."""
-    width = len(shape)
-    line = a[x : x + width] * a[y : y + width]
-    return halved([line[k : k + 8] for k in range(0, width, 8)])
+    return halved(line_of(a, x, shape) * line_of(a, y, shape))
 
 
 @instruction(types.float64, literal_line_dot)
@@ -310,9 +312,7 @@ def line_dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
 
 def literal_line_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
     """The sum Σ_i x_i y_i z_i over the lines at a[x:], a[y:] and a[z:]."""
-    width = len(shape)
-    line = a[x : x + width] * a[y : y + width] * a[z : z + width]
-    return halved([line[k : k + 8] for k in range(0, width, 8)])
+    return halved(line_of(a, x, shape) * line_of(a, y, shape) * line_of(a, z, shape))
 
 
 @instruction(types.float64, literal_line_dot3)
@@ -325,10 +325,9 @@ def literal_sums_before(a: Array, shape: Any, x: int, y: int, out: int) -> None:
     """Exclusive prefix sums a[out + i] ← Σ_{j<i} x_j y_j. Each register sums pairs, then fours,
     then eights; then the totals of earlier registers are added.
     """
-    width = len(shape)
-    line = a[x : x + width] * a[y : y + width]
+    line = line_of(a, x, shape) * line_of(a, y, shape)
     carry = 0.0
-    for first in range(0, width, 8):
+    for first in range(0, line.size, 8):
         register = line[first : first + 8]
         for shift in (1, 2, 4)[: register.size.bit_length() - 1]:
             register = register + np.append(np.zeros(shift), register[:-shift])
@@ -344,10 +343,9 @@ def sums_before(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
 
 def literal_sums_after(a: Array, shape: Any, x: int, y: int, out: int) -> None:
     """Exclusive suffix sums a[out + i] ← Σ_{j>i} x_j y_j, like `sums_before` from the end."""
-    width = len(shape)
-    line = a[x : x + width] * a[y : y + width]
+    line = line_of(a, x, shape) * line_of(a, y, shape)
     carry = 0.0
-    for first in reversed(range(0, width, 8)):
+    for first in reversed(range(0, line.size, 8)):
         register = line[first : first + 8]
         for shift in (1, 2, 4)[: register.size.bit_length() - 1]:
             register = register + np.append(register[shift:], np.zeros(shift))
@@ -370,7 +368,7 @@ def literal_substitute(
     width = len(shape)
     r = np.zeros(width)
     for i in range(n):
-        line = a[matrix + i * width : matrix + (i + 1) * width]
+        line = line_of(a, matrix + i * width, shape)
         old = line.copy()
         line[:] = literal_fused(-a[earlier + i], r, a[own + i] * old)
         r = literal_fused(a[q + i], old, r)
@@ -382,7 +380,7 @@ def substitute(
 ) -> None:
     """The instructions of `literal_substitute`."""
     r = e.variable(e.zeros())
-    with e.loop(INT64(0), n) as i:
+    with e.loop(n) as i:
         own_i, earlier_i, q_i = a.number(own, i), a.number(earlier, i), a.number(q, i)
         address = a.at(matrix, e.line_at(i))
         old = e.load(address)
@@ -394,15 +392,15 @@ def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, righ
     """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:]."""
     width = len(shape)
     for i in range(n):
-        row = a[matrix + i * width : matrix + (i + 1) * width]
-        row[:] = literal_fused(a[left + i], a[right : right + width], row)
+        row = line_of(a, matrix + i * width, shape)
+        row[:] = literal_fused(a[left + i], line_of(a, right, shape), row)
 
 
 @instruction(types.void, literal_add_outer)
 def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, right: Any) -> None:
     """The instructions of `literal_add_outer`."""
     line = e.load(a.at(right))
-    with e.loop(INT64(0), n) as i:
+    with e.loop(n) as i:
         factor = a.number(left, i)
         address = a.at(matrix, e.line_at(i))
         e.store(line.fused(factor, e.load(address)), address)
@@ -418,9 +416,9 @@ def literal_combine(
     width = len(shape)
     sums = np.zeros((2, width))
     for k in range(n):
-        row = a[matrix + k * width : matrix + (k + 1) * width]
+        row = line_of(a, matrix + k * width, shape)
         sums[k % 2] = literal_fused(row, x.reshape(-1)[factors + k], sums[k % 2])
-    b[out : out + width] = sums[0] + sums[1]
+    line_of(b, out, shape)[:] = sums[0] + sums[1]
 
 
 @instruction(types.void, literal_combine)
@@ -432,16 +430,15 @@ def combine(
     def with_term(total: Line, k: Any) -> Line:
         return e.load(a.at(matrix, e.line_at(k))).fused(x.number(factors, k), total)
 
-    even, odd = e.two_sums(INT64(0), n, (e.zeros(), e.zeros()), with_term)
+    even, odd = e.two_sums(n, (e.zeros(), e.zeros()), with_term)
     e.store(even + odd, b.at(out))
 
 
 def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: float) -> None:
     """Rotate the lines f at a[first:] and g at a[second:] to c·f − s·g and s·f + c·g."""
-    width = len(shape)
-    f, g = a[first : first + width].copy(), a[second : second + width].copy()
-    a[first : first + width] = c * f - s * g
-    a[second : second + width] = s * f + c * g
+    f, g = line_of(a, first, shape).copy(), line_of(a, second, shape).copy()
+    line_of(a, first, shape)[:] = c * f - s * g
+    line_of(a, second, shape)[:] = s * f + c * g
 
 
 @instruction(types.void, literal_rotate)

@@ -51,9 +51,9 @@ def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) ->
             pair.store(Line(e.b, [new]), address)
 
     many = e.b.and_(idx.size, INT64(-AT_ONCE))
-    with e.loop(INT64(0), many, AT_ONCE) as first:
+    with e.loop(many, AT_ONCE) as first:
         change(first, AT_ONCE)
-    with e.loop(many, idx.size) as first:
+    with e.loop(idx.size, start=many) as first:
         change(first, 1)
 
 

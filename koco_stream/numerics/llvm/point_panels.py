@@ -76,7 +76,7 @@ def products(
     e: Lines, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any
 ) -> Any:
     """The instructions of `literal_products`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
 
         def term(i: Any) -> Line:
             line = _line_at(points, first, line_of.number(idx.number(i)))
@@ -108,14 +108,15 @@ def add_lines(
     e: Lines, table: Any, lines: Any, val: Any, begin: Any, end: Any, n: Any, sums: Any
 ) -> None:
     """The instructions of `literal_add_lines`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
 
         def with_term(total: Line, i: Any) -> Line:
             line = e.b.mul(lines.number(e.b.sub(i, begin)), table.shape[1])
             return e.load(table.at(line, first)).fused(val.number(i), total)
 
         addresses = sums.at(first), sums.at(sums.shape[1], first)
-        even, odd = e.two_sums(begin, end, (e.load(addresses[0]), e.load(addresses[1])), with_term)
+        started = e.load(addresses[0]), e.load(addresses[1])
+        even, odd = e.two_sums(end, started, with_term, begin)
         e.store(even, addresses[0])
         e.store(odd, addresses[1])
 
@@ -127,7 +128,7 @@ def literal_fetch(line_of: Array, idx: Array) -> None:
 @instruction(types.void, literal_fetch, 1)
 def fetch(e: Lines, line_of: Any, idx: Any) -> None:
     """The instructions of `literal_fetch`."""
-    with e.loop(INT64(0), idx.size) as i:
+    with e.loop(idx.size) as i:
         e.prefetch(line_of.at(idx.number(i)))
 
 
@@ -156,7 +157,7 @@ def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: An
     """The instructions of `literal_gaussian`."""
     negative, nothing = e.b.fneg(scale), e.zeros() + math.nan
     all_far = cgutils.alloca_once_value(e.b, INT64(-1))
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
         address = out.at(at, first)
         sums = e.load(norms.at(first)) + n2
         distances = sums - e.load(address) * 2.0
@@ -195,7 +196,7 @@ def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int)
 @instruction(types.void, literal_apply, BLOCK)
 def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
     """The instructions of `literal_apply`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
 
         def term(j: Any) -> Line:
             return e.load(_line_at(matrix, first, j)) * x.number(at, j)
@@ -223,9 +224,9 @@ def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -
 @instruction(types.void, literal_substitute, BLOCK)
 def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> None:
     """The instructions of `literal_substitute`."""
-    with e.loop(begin, n, BLOCK) as first:
+    with e.loop(n, BLOCK, begin) as first:
         x = e.variable(e.load(right.at(first)))
-        with e.loop(INT64(0), first) as j:
+        with e.loop(first) as j:
             x.set(e.load(_line_at(L, first, j)).fused(e.b.fneg(out.number(j)), x.get()))
         rest = x.get()
         for i in range(BLOCK):
@@ -260,15 +261,15 @@ def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
     def entry(first: Any, j: Any, row: int) -> Any:
         return e.b.load(e.b.gep(_line_at(L, first, j), [INT64(row)]))
 
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
         points = [e.b.add(first, INT64(row)) for row in range(BLOCK)]
-        with e.loop(INT64(0), first, CHUNK) as begin:
+        with e.loop(first, CHUNK) as begin:
             stop = _least(e, e.b.add(begin, INT64(CHUNK)), first)
             for half in (0, HALF):
                 for group in (0, HALF):
                     rows = range(group, group + HALF)
                     sums = {row: e.variable(e.load(half_line(points[row], half))) for row in rows}
-                    with e.loop(begin, stop) as j:
+                    with e.loop(stop, start=begin) as j:
                         x = e.load(half_line(j, half))
                         for row, total in sums.items():
                             total.set(x.fused(e.b.fneg(entry(first, j, row)), total.get()))
@@ -289,11 +290,6 @@ def _least(e: Lines, x: Any, y: Any) -> Any:
     return e.b.select(e.b.icmp_signed("<", x, y), x, y)
 
 
-def room_of(e: Lines, n: Any) -> Any:
-    """The instructions of `room_for`."""
-    return e.b.and_(e.b.add(n, INT64(BLOCK - 1)), INT64(-BLOCK))
-
-
 def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: int) -> None:
     """The rank-one update M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
     flat = v.reshape(-1)
@@ -306,9 +302,9 @@ def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: i
 @instruction(types.void, literal_subtract_outer, BLOCK)
 def subtract_outer(e: Lines, matrix: Any, n: Any, factor: Any, v: Any, at: Any) -> None:
     """The instructions of `literal_subtract_outer`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
         line = e.load(v.at(at, first))
-        with e.loop(INT64(0), n) as j:
+        with e.loop(n) as j:
             address = _line_at(matrix, first, j)
             e.store(e.load(address) - line * e.b.fmul(factor, v.number(at, j)), address)
 
@@ -321,14 +317,14 @@ def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
             x.reshape(-1)[at + first : at + first + BLOCK]
             * y.reshape(-1)[to + first : to + first + BLOCK]
         )
-    return halved([sums[:8], sums[8:]])
+    return halved(sums)
 
 
 @instruction(types.float64, literal_panel_dot, BLOCK)
 def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
     """The instructions of `literal_panel_dot`."""
     sums = e.variable(e.zeros())
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
         sums.set(sums.get() + e.load(x.at(at, first)) * e.load(y.at(to, first)))
     return sums.get().total()
 
@@ -342,7 +338,7 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
 @instruction(types.void, literal_add_scaled, BLOCK)
 def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
     """The instructions of `literal_add_scaled`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
         address = y.at(to, first)
         e.store(e.load(address) + e.load(x.at(at, first)) * factor, address)
 
@@ -370,7 +366,8 @@ def accumulate(
 
     end = e.b.select(e.b.icmp_signed("<", end, first), first, end)
     addresses = sums.at(to), sums.at(to, INT64(BLOCK))
-    even, odd = e.two_sums(first, end, (e.load(addresses[0]), e.load(addresses[1])), with_term)
+    started = e.load(addresses[0]), e.load(addresses[1])
+    even, odd = e.two_sums(end, started, with_term, first)
     e.store(even, addresses[0])
     e.store(odd, addresses[1])
 
@@ -389,11 +386,11 @@ def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
 @instruction(types.void, literal_waves, BLOCK)
 def waves(e: Lines, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> None:
     """The instructions of `literal_waves`."""
-    with e.loop(INT64(0), n, BLOCK) as first:
+    with e.loop(n, BLOCK) as first:
         cos_x, sin_x = emit_cos_sin(e.load(x.at(at, first)))
         e.store(cos_x, x.at(cosines, first))
         e.store(sin_x, x.at(sines, first))
-    end = room_of(e, n)
+    end = e.b.and_(e.b.add(n, INT64(BLOCK - 1)), INT64(-BLOCK))  # `room_for`
     for to in (cosines, sines):
-        with e.loop(n, end) as p:
+        with e.loop(end, start=n) as p:
             e.b.store(DOUBLE(0.0), x.at(to, p))

@@ -19,14 +19,16 @@ from numba.extending import intrinsic
 from koco_stream.types import Array
 
 INT16, INT32, INT64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+ZERO = ir.Constant(INT64, 0)
 DOUBLE = ir.DoubleType()
 CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
-def halved(registers: list[Array]) -> float:
+def halved(line: Array) -> float:
     """The sum of a line, in its fixed order: registers of equal size in order, then eights folded
     to fours, fours to twos, twos to one.
     """
+    registers = [line[k : k + 8] for k in range(0, line.size, 8)]
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
     if eights:
@@ -319,20 +321,24 @@ class Lines:
         return self.b.mul(i, INT64(self.width))
 
     @contextmanager
-    def loop(self, start: Any, end: Any, step: int = 1) -> Iterator[Any]:
+    def loop(self, end: Any, step: int = 1, start: Any = ZERO) -> Iterator[Any]:
         """A loop whose index goes from `start` to before `end` by `step`."""
         with cgutils.for_range_slice(self.b, start, end, INT64(step)) as (i, _):
             yield i
 
     def two_sums(
-        self, start: Any, end: Any, begin: tuple[Line, Line], with_term: Callable[[Line, Any], Line]
+        self,
+        end: Any,
+        begin: tuple[Line, Line],
+        with_term: Callable[[Line, Any], Line],
+        start: Any = ZERO,
     ) -> tuple[Line, Line]:
         """Two lines, from `begin` on, which in turn become with_term(line, i) for start ≤ i < end:
         the line with the term of i added.
         """
         even, odd = (self.variable(line) for line in begin)
         pairs = self.b.add(start, self.b.and_(self.b.sub(end, start), INT64(-2)))
-        with self.loop(start, pairs, 2) as i:
+        with self.loop(pairs, 2, start) as i:
             even.set(with_term(even.get(), i))
             odd.set(with_term(odd.get(), self.b.add(i, INT64(1))))
         with self.b.if_then(self.b.icmp_signed("<", pairs, end)):
@@ -345,7 +351,7 @@ class Lines:
         Both sums start at `begin`, zeros by default.
         """
         zeros = begin or self.zeros()
-        even, odd = self.two_sums(INT64(0), count, (zeros, zeros), lambda total, i: total + term(i))
+        even, odd = self.two_sums(count, (zeros, zeros), lambda total, i: total + term(i))
         return even + odd
 
     def variable(self, line: Line) -> Variable:

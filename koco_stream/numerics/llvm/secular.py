@@ -34,6 +34,11 @@ NEARLY = 1e-6  # a root is exact after the next step of interpolation, which cub
 ORIGIN, LEFT, RIGHT, TAU, LOW, HIGH, ROOT_LINES = range(7)
 
 
+def eight(a: Array, first: int) -> Array:
+    """The eight numbers at a[first:], as a view."""
+    return a[first : first + AT_ONCE]
+
+
 def _counted(e: Lines, first: Any) -> Line:
     """first, first + 1, … as doubles."""
     kind = ir.VectorType(DOUBLE, AT_ONCE)
@@ -45,17 +50,17 @@ def literal_squared(a: Array, W: int, z: int, out: int) -> float:
     """The squares a[out:] ← z_j² of a line, and their sum: eight sums, halved."""
     sums = np.zeros(AT_ONCE)
     for first in range(0, W, AT_ONCE):
-        line = a[z + first : z + first + AT_ONCE]
-        a[out + first : out + first + AT_ONCE] = line * line
+        line = eight(a, z + first)
+        eight(a, out + first)[:] = line * line
         sums = sums + line * line
-    return halved([sums])
+    return halved(sums)
 
 
 @instruction(types.float64, literal_squared, AT_ONCE)
 def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
     """The instructions of `literal_squared`."""
     sums = e.variable(e.zeros())
-    with e.loop(INT64(0), W, AT_ONCE) as first:
+    with e.loop(W, AT_ONCE) as first:
         line = e.load(a.at(z, first))
         e.store(line * line, a.at(out, first))
         sums.set(sums.get() + line * line)
@@ -70,9 +75,9 @@ def literal_secular_start(
 
     `d` (above 0), `squares`, for z_j², and `roots` are offsets in `a`, whose lines have W numbers.
     """
-    number, pole = first + np.arange(AT_ONCE), a[d + first : d + first + AT_ONCE]
-    own, other = (a[squares + k : squares + k + AT_ONCE] for k in (first, first - 1))
-    next_pole, is_first = a[d + first - 1 : d + first - 1 + AT_ONCE], number == 0
+    number, pole = first + np.arange(AT_ONCE), eight(a, d + first)
+    own, other = (eight(a, squares + k) for k in (first, first - 1))
+    next_pole, is_first = eight(a, d + first - 1), number == 0
     with np.errstate(all="ignore"):
         gap, other = np.where(is_first, total, next_pole - pole), np.where(is_first, 0.0, other)
         middle, rest = gap * 0.5, np.ones(AT_ONCE)
@@ -96,7 +101,7 @@ def literal_secular_start(
         HIGH: np.where(to_left, most, 0.0),
     }
     for k, line in values.items():
-        a[roots + k * W + first : roots + k * W + first + AT_ONCE] = line
+        eight(a, roots + k * W + first)[:] = line
 
 
 @instruction(types.void, literal_secular_start, AT_ONCE)
@@ -110,7 +115,7 @@ def secular_start(
     is_first = number.equal(zero)
     gap, other = (zero + total).where(is_first, next_pole - pole), zero.where(is_first, other)
     middle, total_rest = gap * 0.5, e.variable(zero + 1.0)
-    with e.loop(INT64(0), n) as j:
+    with e.loop(n) as j:
         term = (zero + a.number(squares, j)) / (zero + a.number(d, j) - pole - middle)
         at = e.b.sitofp(j, DOUBLE)
         beside = number.equal(zero + at), number.equal(zero + e.b.fadd(at, DOUBLE(1.0)))
@@ -145,7 +150,7 @@ def literal_secular_step(
     one where f is NaN never is.
     """
     origin, left, right, tau, low, high = (
-        a[roots + k * W + first : roots + k * W + first + AT_ONCE] for k in range(ROOT_LINES)
+        eight(a, roots + k * W + first) for k in range(ROOT_LINES)
     )
     number, f = first + np.arange(AT_ONCE), np.ones(AT_ONCE)
     size, slope, bend = np.ones(AT_ONCE), np.zeros(AT_ONCE), np.zeros(AT_ONCE)
@@ -184,7 +189,7 @@ def secular_step(
     origin, left, right, tau, low, high = (e.load(pointer) for pointer in at)
     zero = e.zeros()
     sums = [e.variable(zero + begin) for begin in (1.0, 1.0, 0.0, 0.0)]
-    with e.loop(INT64(0), n) as j:
+    with e.loop(n) as j:
         f, size, slope, bend = (total.get() for total in sums)
         inverse = (zero + a.number(d, j) - origin - tau).inverted()
         term = inverse * a.number(squares, j)
@@ -225,19 +230,19 @@ def literal_secular_columns(
 
     Adds line i's squares to sums[i].
     """
-    own, weights = a[d + first : d + first + AT_ONCE], a[z + first : z + first + AT_ONCE]
+    own, weights = eight(a, d + first), eight(a, z + first)
     number, product = first + np.arange(AT_ONCE), np.ones(AT_ONCE)
     with np.errstate(all="ignore"):
         for i in range(n):
             apart = own - a[roots + ORIGIN * W + i] - a[roots + TAU * W + i]
-            a[out + i * W + first : out + i * W + first + AT_ONCE] = apart
+            eight(a, out + i * W + first)[:] = apart
             product = product * np.where(number == i, 0.0 - apart, apart / (own - a[d + i]))
         size = np.sqrt(np.abs(product))
         estimate = np.where(weights < 0.0, 0.0 - size, size)
         for i in range(n):
-            line = a[out + i * W + first : out + i * W + first + AT_ONCE]
+            line = eight(a, out + i * W + first)
             line[:] = np.where(weights == 0.0, 0.0, estimate / line)
-            a[sums + i] += halved([line * line])
+            a[sums + i] += halved(line * line)
 
 
 @instruction(types.void, literal_secular_columns, AT_ONCE)
@@ -249,7 +254,7 @@ def secular_columns(
     number, zero = _counted(e, first), e.zeros()
     product = e.variable(zero + 1.0)
     tau = e.b.mul(W, INT64(TAU))
-    with e.loop(INT64(0), n) as i:
+    with e.loop(n) as i:
         apart = own - a.number(roots, i) - a.number(roots, tau, i)
         e.store(apart, a.at(out, e.b.mul(i, W), first))
         is_own = number.equal(zero + e.b.sitofp(i, DOUBLE))
@@ -257,7 +262,7 @@ def secular_columns(
         product.set(product.get() * ratio)
     size = product.get().absolute().roots()
     estimate, untouched = (zero - size).where(weights.less(zero), size), weights.equal(zero)
-    with e.loop(INT64(0), n) as i:
+    with e.loop(n) as i:
         address = a.at(out, e.b.mul(i, W), first)
         line = zero.where(untouched, estimate / e.load(address))
         e.store(line, address)
@@ -308,10 +313,10 @@ def literal_turned(
     for i in range(-(-n // LINES_AT_ONCE) * LINES_AT_ONCE):
         total = np.zeros(AT_ONCE)
         for j in range(n):
-            line = a[lines + j * W + first : lines + j * W + first + AT_ONCE]
+            line = eight(a, lines + j * W + first)
             total = literal_fused(line, a[vectors + i * W + j], total)
         with np.errstate(all="ignore"):  # behind the n-th, scales may be infinite
-            a[out + i * W + first : out + i * W + first + AT_ONCE] = total * a[scales + i]
+            eight(a, out + i * W + first)[:] = total * a[scales + i]
 
 
 @instruction(types.void, literal_turned, AT_ONCE)
@@ -319,11 +324,11 @@ def turned(
     e: Lines, a: Any, W: Any, n: Any, vectors: Any, scales: Any, lines: Any, out: Any, first: Any
 ) -> None:
     """The instructions of `literal_turned`, for four lines i beside each other."""
-    with e.loop(INT64(0), n, LINES_AT_ONCE) as i:
+    with e.loop(n, LINES_AT_ONCE) as i:
         numbers = [e.b.add(i, INT64(k)) for k in range(LINES_AT_ONCE)]
         offsets = [e.b.mul(number, W) for number in numbers]
         totals = [e.variable(e.zeros()) for _ in numbers]
-        with e.loop(INT64(0), n) as j:
+        with e.loop(n) as j:
             line = e.load(a.at(lines, e.b.mul(j, W), first))
             for total, offset in zip(totals, offsets, strict=True):
                 total.set(line.fused(a.number(vectors, offset, j), total.get()))
