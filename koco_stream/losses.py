@@ -146,7 +146,7 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
 
 # Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 500 as measured
 # (docs/reliability.md): within 10⁻⁶ of the clip for steps up to this many clips.
-MOST_CLIPS = 3e8
+MOST_CLIPS = 2e8
 
 
 UNCERTAIN = 1e-15  # by so much of the longest step rounding may move a prediction

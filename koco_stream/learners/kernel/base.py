@@ -23,6 +23,8 @@ SPARE = 1.35  # the memory is planned for this multiple of the expected points
 NO_LIMIT = 1 << 40
 # Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
 LEAST = 1e-15
+# Where a row's own curvature shrinks its step to less, α may be rounding beside k(x, x).
+LEAST_SHRINK = 1e-6
 EVERY_ROW = 1.0  # the least probability of a learner that takes all rows
 
 
@@ -166,11 +168,14 @@ def blur_of(a: Array, u: int, omega: int, lost: int, n: int, alpha: float) -> fl
 
 
 @inlined
-def note_step(s: Any, slope: float, square: float, alpha: float) -> None:
-    """Keep the length |ℓ'|√(φᵀφ)/α of a step, as it is where nothing is known, if no step was
-    longer.
+def note_step(
+    s: Any, slope: float, shrink: float, along: float, square: float, alpha: float
+) -> None:
+    """Keep the length |c|√(φᵀφ)/α of a step c A⁻¹φ, as it is where nothing is known, if no step was
+    longer: c is ℓ'·`shrink`, which the row's own curvature leaves, and `along`, to the clip.
     """
-    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(square) / alpha)
+    c = abs(slope) * max(shrink, LEAST_SHRINK) + abs(along)
+    s.longest_step[()] = max(s.longest_step[()], c * math.sqrt(square) / alpha)
 
 
 def capacity(n: int) -> int:

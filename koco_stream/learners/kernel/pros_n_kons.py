@@ -70,7 +70,9 @@ from koco_stream.types import Array
 PHI, U, OMEGA, LOST, SCRATCH = range(5)
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
-MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
+# As `losses.MOST_CLIPS`, in explicit coordinates, of rows that KORS samples and of those that are
+# far from the span of the others.
+MOST_CLIPS, MOST_CLIPS_OF_FAR = 1e9, 5e9
 
 
 class Params(NamedTuple):
@@ -180,12 +182,13 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
         if params.threshold == 0.0 and kors.is_rounding(params.kors, s.kors, k_tt):
             blur = math.inf
-        count_doubt(s, n2_phi, z, params.clip, blur, MOST_CLIPS)
+        most = MOST_CLIPS_OF_FAR if params.threshold > 0.0 else MOST_CLIPS
+        count_doubt(s, n2_phi, z, params.clip, blur, most)
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
-        note_step(s, slope, n2_phi, params.alpha)
         c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
         shrink = 1.0 / (1.0 + c2 * xAx)
+        note_step(s, slope, shrink, along, n2_phi, params.alpha)
         if not (joins and params.restart):  # a restart would discard the update
             subtract_outer(s.inverse, n, c2 * shrink, u, 0)
             add_scaled(along - slope * shrink, u, 0, omega, 0, n)
