@@ -11,7 +11,7 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
-from koco_stream.losses import MOST_CLIPS, in_doubt
+from koco_stream.losses import MOST_CLIPS, UNCERTAIN, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot
 from koco_stream.types import Array
@@ -146,13 +146,21 @@ def append_row(L: Array, n: int, row: Array, factor: float, pivot: float) -> Non
 
 @inlined
 def count_doubt(
-    s: Any, square: float, z: float, clip: float, blur: float = 0.0, most: float = MOST_CLIPS
+    s: Any,
+    square: float,
+    z: float,
+    clip: float,
+    gap: float = math.inf,
+    blur: float = 0.0,
+    most: float = MOST_CLIPS,
 ) -> None:
     """Count a round for whose prediction double precision cannot vouch (`in_doubt`, from `most`
-    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`.
+    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`. So is a round in
+    which a hinge has a slope (`gap`, see `hinge_gap`) that rounding may have made.
     """
     reach = max(s.longest_step[()] * math.sqrt(square), blur)
-    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, most * clip)
+    doubtful = in_doubt(reach, abs(z) - clip, most * clip)
+    s.doubtful_rounds[()] += doubtful or gap <= UNCERTAIN * reach
 
 
 @inlined

@@ -42,7 +42,7 @@ from koco_stream.learners.kernel.base import (
 from koco_stream.learners.kernel.kors import estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -271,8 +271,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     if not q > LEAST * k_tt:
         s.doubtful_rounds[()] += 1
         return y_hat
-    count_doubt(s, k_tt, y_breve, params.clip)
     slope = loss_slope(params.loss, y_hat, y)
+    count_doubt(s, k_tt, y_breve, params.clip, hinge_gap(params.loss, slope, y_hat, y))
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 
