@@ -98,26 +98,19 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
 
 
 @pytest.mark.filterwarnings("ignore:double precision")
-@pytest.mark.parametrize("name", ["KONS", "KAWV"])
-def test_rounds__are_doubtful_by_the_step_that_is_taken_and_not_by_its_gradient(name):
-    labels = np.array([1.0, -1.0, 1.0])
+@pytest.mark.parametrize("name", ["KONS", "KAWV", "KORS"])
+def test_rounds__are_doubtful_by_what_the_row_moves_and_not_by_its_length(name):
     for X, doubtful in ((1e5 * np.eye(3), False), (1e5 * np.ones((3, 1)), True)):
         model = LEARNERS[name](kernel="linear")
-        model.progressive(X, labels)
+        model.progressive(X, np.array([1.0, -1.0, 1.0]))
         assert (model._state.doubtful_rounds > 0) == doubtful
 
 
 @pytest.mark.filterwarnings("ignore:double precision")
-def test_kors__doubts_an_estimate_that_rounding_moves_and_not_one_of_a_new_row():
-    model = LEARNERS["KORS"](kernel="linear")
-    model.fit(1e5 * np.ones((2, 1)))
-    assert model._state.doubtful_rounds == 1
-
-
-@pytest.mark.filterwarnings("ignore:double precision")
-def test_hinge__whose_margin_is_1_but_for_rounding_is_doubtful():
-    X = np.random.default_rng(0).standard_normal((4, 4))
-    y = np.array([1.0, 1.0, 1.0, -1.0] * 6)
-    model = LEARNERS["KONS"](1e-4, curvature=0.3, kernel="polynomial", loss="hinge")
-    model.progressive(np.tile(X, (6, 1)), y)
-    assert model._state.doubtful_rounds > 0
+@pytest.mark.parametrize(("loss", "doubtful"), [("hinge", True), ("squared_hinge", False)])
+def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(loss, doubtful):
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((4, 4))[draw.integers(0, 4, 200)]  # projected to the margin 1 before
+    model = LEARNERS["KONS"](1e-5, curvature=0.3, kernel="polynomial", loss=loss)
+    model.progressive(X, draw.choice([-1.0, 1.0], 200))
+    assert (model._state.doubtful_rounds > 0) == doubtful
