@@ -99,11 +99,11 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
 
 @pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("name", ["KONS", "KAWV", "KORS"])
-def test_rounds__are_doubtful_by_what_the_row_moves_and_not_by_its_length(name):
-    for X, doubtful in ((1e5 * np.eye(3), False), (1e5 * np.ones((3, 1)), True)):
-        model = LEARNERS[name](kernel="linear")
-        model.progressive(X, np.array([1.0, -1.0, 1.0]))
-        assert (model._state.doubtful_rounds > 0) == doubtful
+@pytest.mark.parametrize(("rows", "doubtful"), [(np.eye(3), False), (np.ones((3, 1)), True)])
+def test_rounds__are_doubtful_by_what_a_row_moves_and_not_by_its_length(name, rows, doubtful):
+    model = LEARNERS[name](kernel="linear")
+    model.progressive(1e5 * rows, np.array([1.0, -1.0, 1.0]))
+    assert (model._state.doubtful_rounds > 0) == doubtful
 
 
 @pytest.mark.filterwarnings("ignore:double precision")
