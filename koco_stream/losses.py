@@ -144,7 +144,7 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
     return -2.0 * y * short if loss == SQUARED_HINGE else -y
 
 
-# Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 50 as measured
+# Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 70 as measured
 # (docs/reliability.md): within 10⁻⁶ of the clip for steps up to this many clips.
 MOST_CLIPS = 2e8
 
