@@ -144,12 +144,18 @@ def loss_slope(loss: int, y_hat: float, y: float) -> float:
     return -2.0 * y * short if loss == SQUARED_HINGE else -y
 
 
-# Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 500 as measured
+# Rounding moves a prediction by about 10⁻¹⁶ of the largest step, times 1 to 70 as measured
 # (docs/reliability.md): within 10⁻⁶ of the clip for steps up to this many clips.
-MOST_CLIPS = 3e8
+MOST_CLIPS = 2e8
 
 
 UNCERTAIN = 1e-15  # by so much of the longest step rounding may move a prediction
+
+
+@jit
+def hinge_gap(loss: int, slope: float, y_hat: float, y: float) -> float:
+    """How far a margin is below 1, where a hinge's `slope` begins; infinite for other losses."""
+    return 1.0 - y * y_hat if loss == HINGE and slope != 0.0 else math.inf
 
 
 @jit

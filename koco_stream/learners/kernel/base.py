@@ -11,7 +11,7 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
-from koco_stream.losses import MOST_CLIPS, in_doubt
+from koco_stream.losses import MOST_CLIPS, UNCERTAIN, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot
 from koco_stream.types import Array
@@ -23,6 +23,8 @@ SPARE = 1.35  # the memory is planned for this multiple of the expected points
 NO_LIMIT = 1 << 40
 # Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
 LEAST = 1e-15
+# Where a row's own curvature shrinks its step to less, α may be rounding beside k(x, x).
+LEAST_SHRINK = 1e-6
 EVERY_ROW = 1.0  # the least probability of a learner that takes all rows
 
 
@@ -144,13 +146,21 @@ def append_row(L: Array, n: int, row: Array, factor: float, pivot: float) -> Non
 
 @inlined
 def count_doubt(
-    s: Any, square: float, z: float, clip: float, blur: float = 0.0, most: float = MOST_CLIPS
+    s: Any,
+    square: float,
+    z: float,
+    clip: float,
+    gap: float = math.inf,
+    blur: float = 0.0,
+    most: float = MOST_CLIPS,
 ) -> None:
     """Count a round for whose prediction double precision cannot vouch (`in_doubt`, from `most`
-    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`.
+    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`. So is a round in
+    which a hinge has a slope (`gap`, see `hinge_gap`) that rounding may have made.
     """
     reach = max(s.longest_step[()] * math.sqrt(square), blur)
-    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, most * clip)
+    doubtful = in_doubt(reach, abs(z) - clip, most * clip)
+    s.doubtful_rounds[()] += doubtful or gap <= UNCERTAIN * reach
 
 
 @inlined
@@ -166,11 +176,14 @@ def blur_of(a: Array, u: int, omega: int, lost: int, n: int, alpha: float) -> fl
 
 
 @inlined
-def note_step(s: Any, slope: float, square: float, alpha: float) -> None:
-    """Keep the length |ℓ'|√(φᵀφ)/α of a step, as it is where nothing is known, if no step was
-    longer.
+def note_step(
+    s: Any, slope: float, shrink: float, along: float, square: float, alpha: float
+) -> None:
+    """Keep the length |c|√(φᵀφ)/α of a step c A⁻¹φ, as it is where nothing is known, if no step was
+    longer: c is ℓ'·`shrink`, which the row's own curvature leaves, and `along`, to the clip.
     """
-    s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(square) / alpha)
+    c = abs(slope) * max(shrink, LEAST_SHRINK) + abs(along)
+    s.longest_step[()] = max(s.longest_step[()], c * math.sqrt(square) / alpha)
 
 
 def capacity(n: int) -> int:

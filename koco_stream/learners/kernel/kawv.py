@@ -27,6 +27,8 @@ from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import panel_dot
 from koco_stream.types import Array
 
+MOST_CLIPS = 2e9  # as `losses.MOST_CLIPS`; what is learnt does not depend on predictions
+
 
 @inlined
 def inspect(params: Params, s: State, tile: Array, r: int, k_tt: float) -> tuple[float, float]:
@@ -59,8 +61,8 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     if not q > LEAST * k_tt:
         s.doubtful_rounds[()] += 1
         return held(y_hat + 0.0 * q, params.clip)
-    count_doubt(s, k_tt, y_hat, params.clip)
-    note_step(s, y, k_tt, params.alpha)
+    count_doubt(s, k_tt, y_hat, params.clip, most=MOST_CLIPS)
+    note_step(s, y - f, params.alpha / (params.alpha + q), 0.0, k_tt, params.alpha)
     s.included[()] = True
     n = int(s.sketch.n[()])
     pivot = add_sample(params, s.sketch, t, 1.0, s.a[V], q)

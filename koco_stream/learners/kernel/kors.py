@@ -31,6 +31,7 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel.base import (
+    LEAST_SHRINK,
     NO_LIMIT,
     DictionaryLearner,
     append_row,
@@ -167,7 +168,7 @@ def is_rounding(params: Params, s: State, k_tt: float) -> bool:
     the rounding of k(x, x), the row, which has not yet joined, would be refused or taken.
     """
     n, v, coin = int(s.points.n[()]), s.a[V], uniform(s.seed[()], s.t[()])
-    q = k_tt - panel_dot(v, 0, v, 0, n)
+    q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
     low, high = max(q - ROUNDING * k_tt, 0.0), max(q + ROUNDING * k_tt, 0.0)
     share = coin / (params.beta * params.factor)
     between = low / (params.ridge + low) <= share < high / (params.ridge + high)
@@ -205,8 +206,12 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns 0, or NaN if a kernel value overflowed.
     """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
-    s.doubtful_rounds[()] += k_tt > MOST_CLIPS * params.ridge
-    if offer(params, s, k_tt):
+    joins = offer(params, s, k_tt)
+    p = s.inclusion_probability[()]
+    # The estimate is 1 − γ/(γ + q), in which the rounding of q, a share of k(x, x), fades.
+    rest = 1.0 - p / (params.beta * params.factor) if p < 1.0 else 0.0
+    s.doubtful_rounds[()] += k_tt * max(rest * rest, LEAST_SHRINK) > MOST_CLIPS * params.ridge
+    if joins:
         join(params, s, idx, val, k_tt, n2)
     return 0.0 * float(s.inclusion_probability[()])
 

@@ -42,7 +42,7 @@ from koco_stream.learners.kernel.base import (
 from koco_stream.learners.kernel.kors import estimate_factor
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
-from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, loss_slope
+from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -271,15 +271,17 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     if not q > LEAST * k_tt:
         s.doubtful_rounds[()] += 1
         return y_hat
-    count_doubt(s, k_tt, y_breve, params.clip)
     slope = loss_slope(params.loss, y_hat, y)
-    note_step(s, slope, k_tt, params.alpha)
+    count_doubt(s, k_tt, y_breve, params.clip, hinge_gap(params.loss, slope, y_hat, y))
     eta = curvature_at(params.curvature, params.decreasing, t)
     g = math.sqrt(eta) * slope
 
     # Lines 8 to 11. K3: c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ), with h/(φᵀÃ⁻¹φ) = (y̆ − ỹ)α/q.
     joins = params.exact or sampled(params, s, tile, r, t, g, k_tt)
     s.included[()] = joins
+    along = (y_breve - y_hat) * params.alpha / q
+    shrink = params.alpha / (params.alpha + g * g * q) if joins else 1.0
+    note_step(s, slope, shrink, along, k_tt, params.alpha)
     n = int(s.sketch.n[()])
     if joins and g * g > 0.0:  # a zero gradient adds nothing and no point
         pivot = add_sample(params, s.sketch, t, g, s.a[V], q)
@@ -287,7 +289,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
         s.a[B, n] = (g * others - slope / g) / pivot - (y_breve - y_hat) * pivot / (q * g)
         s.dictionary_size[()] = n + 1
     else:
-        s.c[t - 1] = -slope - (y_breve - y_hat) * params.alpha / q
+        s.c[t - 1] = -slope - along
         add_scaled(s.c[t - 1], s.a[V], 0, s.a[S], 0, n)
     return y_hat
 

@@ -194,8 +194,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
     blur = 0.2 * blur_of(s.a, U, OMEGA, LOST, row.n, params.alpha)
     blur = math.inf if by_rounding else blur
-    count_doubt(s, k_tt, y_hat, params.clip, blur, MOST_CLIPS)
-    note_step(s, y, k_tt, params.alpha)
+    count_doubt(s, k_tt, y_hat, params.clip, blur=blur, most=MOST_CLIPS)
+    note_step(s, y - row.f, 1.0 / (1.0 + row.spread), 0.0, k_tt, params.alpha)
     subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
     past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)

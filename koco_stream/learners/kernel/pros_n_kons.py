@@ -54,7 +54,7 @@ from koco_stream.learners.spec import (
     newton_params,
     real,
 )
-from koco_stream.losses import curvature_at, loss_slope
+from koco_stream.losses import curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import (
     BLOCK,
@@ -177,15 +177,16 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
-        blur = blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
+        blur = 2.0 * blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
         if params.threshold == 0.0 and kors.is_rounding(params.kors, s.kors, k_tt):
             blur = math.inf
-        count_doubt(s, n2_phi, z, params.clip, blur, MOST_CLIPS)
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
-        note_step(s, slope, n2_phi, params.alpha)
+        gap = hinge_gap(params.loss, slope, y_hat, y)
+        count_doubt(s, n2_phi, z, params.clip, gap, blur, MOST_CLIPS)
         c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
         shrink = 1.0 / (1.0 + c2 * xAx)
+        note_step(s, slope, shrink, along, n2_phi, params.alpha)
         if not (joins and params.restart):  # a restart would discard the update
             subtract_outer(s.inverse, n, c2 * shrink, u, 0)
             add_scaled(along - slope * shrink, u, 0, omega, 0, n)
