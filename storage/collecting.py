@@ -16,7 +16,6 @@ from koco_stream.runs.schemas import RUNS, schema
 from storage.results import (
     KEYS,
     WithCurves,
-    conformed,
     curves_of,
     curves_once,
     file_name,
@@ -130,14 +129,15 @@ def _collect(store: AnyPath, everything: bool) -> int:
     for file in result_files(store):
         with suppress(FileNotFoundError):  # another process has collected it
             # without the curves, which are most of it
-            new.append((file, conformed(RUNS, read_result(file))))
+            new.append((file, read_result(file).drop_columns(["curve"])))
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [rows_in(file, KEYS) for file in files]
     ids = [ids_of(table) for table in there]
     known = set().union(*ids)
     failed = set().union(*(ids_of(only_failed(table)) for table in there))
-    again = failed & set().union(*(ids_of(without_failed(runs)) for _, runs in new))
+    keys = (runs.select(["run_id", "status"]) for _, runs in new)
+    again = failed & set().union(*(ids_of(without_failed(table)) for table in keys))
     fresh = [(file, without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
     absorbed = [files[number] for number in _files_to_merge(ids, again, everything)]

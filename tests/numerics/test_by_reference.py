@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from koco_stream.numerics.by_reference import Reference, by_reference
+from koco_stream.numerics.by_reference import by_reference
+from koco_stream.numerics.reference_type import Reference
 from koco_stream.numerics.compiler import jit
 
 
