@@ -105,7 +105,7 @@ def status(store: str, as_json: bool) -> None:
     The state is running, done, stopped (by Ctrl-C), ended by an error, or killed. A sweep that was
     stopped, ended by an error or killed continues with the same koco sweep command.
     """
-    from flows.sweeping.progress import COLUMNS, statuses
+    from flows.sweeping.status import COLUMNS, statuses
     from storage.store import existing_store
 
     short = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from flows.housekeeping.listing import files_of
 from flows.runtime.processes import locked
-from flows.sweeping.progress import CLAIM, refuse_running
+from flows.sweeping.status import CLAIM, refuse_running
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.tables.tables import rows_of
 from koco_stream.errors import WrongInput

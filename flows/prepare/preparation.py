@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.prepare.downloads import fetch_edition, record_edition
-from flows.runtime.console import BytesProgress, say
+from flows.runtime.bytes_progress import BytesProgress
+from flows.runtime.console import say
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue.entries import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.planning import cost_factors, limits_of
 from flows.sweeping.request import SweepRequest
 from koco_stream.learners import shown_name
@@ -22,9 +22,9 @@ PREDICTION_BYTES = 10  # of a prediction on disk: its 8 do not compress, and the
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     """Summary of a sweep's plan: runs, passes over the data, expected seconds, memory and disk.
 
-    Raises `WrongInput` as `CheckedSweep` does.
+    Raises `WrongInput` as `read_checked` does.
     """
-    checked = CheckedSweep(request)
+    checked = read_checked(request)
     done, stages = checked.expected_stages()
     missing = [run for runs in stages for run in runs]
     # of a search that learns from results, only the next batch can be planned

@@ -86,7 +86,7 @@ class Later:
 
 
 class Compiled:
-    """A function of numba's, made by `make` when it, or a compiled function that names it, is called.
+    """A function of numba's, made by `make` when it, or a compiled caller of it, is called.
 
     `py_func` is the Python function, and `targetoptions` what numba reads before it compiles.
     """

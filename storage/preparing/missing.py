@@ -6,7 +6,6 @@ from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
@@ -28,9 +27,9 @@ class Columns:
         """The columns of these rows; features that a row lacks are 0 there."""
         if self.layout == "dense":
             return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
-        whole = scipy.sparse.csr_array(
-            (rows.values, rows.indices, rows.indptr), (rows.n_rows, self.d)
-        )
+        from scipy.sparse import csr_array  # slow
+
+        whole = csr_array((rows.values, rows.indices, rows.indptr), (rows.n_rows, self.d))
         return whole[:, self.features].toarray()
 
 

@@ -10,8 +10,8 @@ import pytest
 from numba.core import config
 
 from koco_stream.numerics.by_reference import by_reference
-from koco_stream.numerics.reference_type import Reference
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.reference_type import Reference
 
 
 class Inner(NamedTuple):

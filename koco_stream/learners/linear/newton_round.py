@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import in_doubt, loss_slope
 from koco_stream.numerics.compiler import Later, inlined, intrinsic, jit, jit_with

@@ -23,7 +23,6 @@ import numpy as np
 from llvmlite import ir
 
 from koco_stream.numerics.llvm.registers import (
-    cgutils,
     CACHE_LINE,
     DOUBLE,
     INT32,
@@ -31,6 +30,7 @@ from koco_stream.numerics.llvm.registers import (
     Line,
     Lines,
     called,
+    cgutils,
     halved,
     instruction,
     literal_fused,

@@ -21,13 +21,13 @@ from koco_stream.numerics.llvm.elementary import (
     literal_exp,
 )
 from koco_stream.numerics.llvm.registers import (
-    cgutils,
     DOUBLE,
     INT32,
     INT64,
     Line,
     Lines,
     Memory,
+    cgutils,
     halved,
     instruction,
     literal_fused,
