@@ -55,7 +55,7 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: b
     run that diverged does not count as failed; its row says in which round it diverged.
     """
     if dry_run:
-        from flows.sweeping.dry_run import dry_run_of
+        from flows.sweeping.planning import dry_run_of
 
         planned = dry_run_of(request)
         click.echo(

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from koco_stream.io.paths import StorePath
+from storage.collecting import result_bytes
 from storage.nights import night_names, night_path
-from storage.removing import result_bytes
 from storage.results import among, read_runs
 
 COLUMNS = ("sweep", "kind", "runs", "done", "diverged", "failed", "bytes", "ended")

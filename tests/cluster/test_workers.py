@@ -12,8 +12,8 @@ import pytest
 import scipy
 from distributed import Client, LocalCluster
 
+from cluster.clusters import environment_kept
 from cluster.executors import ALONE, DaskExecutor, run_on_dask
-from cluster.local import environment_kept
 from cluster.settings import SETTINGS
 from cluster.workers import preflight
 from flows.sweeping.launch import launch

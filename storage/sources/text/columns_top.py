@@ -12,7 +12,7 @@ from storage.sources.features import Choice, chosen_columns
 from storage.sources.numbers import at, is_infinite, is_missing, is_number, is_numeric
 from storage.sources.problems import Problems
 from storage.sources.source import Reading, refuse_first
-from storage.sources.text.columns_lines import fields_of
+from storage.sources.text.columns import fields_of
 from storage.sources.text.source import TextFile, lines_of
 from storage.sources.text.top import begin_of, separator_of, top_of
 

@@ -17,7 +17,7 @@ from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.shard_cache import copies_of
-from storage.removing import result_bytes
+from storage.collecting import result_bytes
 from storage.results import (
     read_curves,
     read_predictions,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
 from flows.sweeping.grids import values_of
+from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.halving import measured
+from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, Space, points
 from flows.sweeping.steps import PLAIN, Stage, run_cohorts, run_sweep
