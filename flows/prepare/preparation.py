@@ -152,7 +152,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     for row, address in zip(files, edition.addresses, strict=False):
         row |= {
             "address": address.url,
-            "path_inside": "/".join(address.path_inside) or None,
+            "path_inside": address.path_inside or None,
             "sha256": address.sha256,
             "recorded_sha256": recorded.get(address.url),
         }
