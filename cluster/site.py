@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
-from dask.utils import parse_bytes
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from koco_stream.errors import WrongInput, nearest
@@ -90,6 +89,8 @@ class Site(Strict):
     @property
     def worker_bytes(self) -> int:
         """Memory of one worker in bytes."""
+        from dask.utils import parse_bytes  # slow
+
         return int(parse_bytes(self.memory))
 
     @property

@@ -66,11 +66,15 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: b
             )
         )
         return
-    from flows.sweeping.launch import launch
-    from flows.sweeping.steps import failed_lines
+    from flows.sweeping.file import read_sweep
 
     starting = seconds_since_start()
-    summary = launch(request, prefect)
+    given = read_sweep(request.sweep_file)  # a mistake in it is told before more is imported
+    from flows.sweeping.launch import launch
+
+    summary = launch(request, prefect, given)
+    from flows.sweeping.steps import failed_lines
+
     seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
     if not summary["computed"]:
         click.echo("nothing to compute: all runs are in the store", err=True)

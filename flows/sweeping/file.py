@@ -160,11 +160,6 @@ class Sweep:
     search: Search | None = None
     spaces: tuple[Space, ...] = ()
 
-    @property
-    def staged(self) -> bool:
-        """Whether later runs follow from results of earlier ones."""
-        return self.halving is not None or bool(self.spaces)
-
 
 def read_sweep(path: str | Path) -> Sweep:
     """Read, check and expand a sweep file.

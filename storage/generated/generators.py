@@ -15,7 +15,6 @@ from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.generated.blocks import BLOCK_ROWS, Blocks
 from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
 from storage.generated.streams import dense_stream, sparse_text
-from storage.preparing.prepare import Preparing, prepare_source
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import Piece, Source, dense_piece
 
@@ -285,6 +284,8 @@ def prepare_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> 
     manifest = existing_synthetic(store, generator, given)
     if manifest is not None:
         return manifest
+    from storage.preparing.prepare import Preparing, prepare_source  # slow
+
     # "none" if the generator scales its rows itself
     scale = "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
     how = Preparing(task=ABOUT[generator][0], scale=scale)

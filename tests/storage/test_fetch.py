@@ -333,7 +333,7 @@ def small(site, tmp_path, monkeypatch):
         entry = Entry("small", "binary", "a server of this machine", (edition,))
         monkeypatch.setitem(entries.CATALOGUE, "small", entry)
 
-    at(Address(site.at("small")), Address(site.at("small.zip"), ("test.txt",), skip_lines=1))
+    at(Address(site.at("small")), Address(site.at("small.zip"), "test.txt", skip_lines=1))
     return at
 
 
@@ -385,7 +385,7 @@ def test_file_that_came_and_is_wrong__is_not_recorded(
     site, small, prepare, tmp_path, content, published, told
 ):
     site.files["small"] = content
-    packed = Address(site.at("small.zip"), ("test.txt",), skip_lines=1)
+    packed = Address(site.at("small.zip"), "test.txt", skip_lines=1)
     small(Address(site.at("small"), sha256=published), packed)
     refused(prepare, told)
     assert not (tmp_path / "store").exists()
