@@ -29,8 +29,8 @@ from storage.store import check_store
 class CheckedSweep:
     """A sweep that can be run: the request, its file, its datasets and its runs.
 
-    It does not change: `prepared` gives another one. It is not a dataclass on purpose, because
-    Prefect traverses every list and dataclass that is passed to a task.
+    It does not change. It is not a dataclass on purpose, because Prefect traverses every list and
+    dataclass that is passed to a task.
 
     Parameters
     ----------
@@ -47,12 +47,6 @@ class CheckedSweep:
     ) -> None:
         self.request, self.sweep, self.manifests = request, sweep, manifests
         self.runs = all_runs(sweep, manifests)
-
-    def prepared(self, manifests: dict[str, Manifest | None]) -> "CheckedSweep":
-        """The sweep on these datasets."""
-        if manifests == self.manifests:
-            return self
-        return CheckedSweep(self.request, self.sweep, manifests)
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
         """Those of `runs` that the store lacks, with failed ones if they are to be repeated."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 
@@ -121,13 +121,11 @@ class StatusFile(Watcher):
 
     def end(self, tally: Tally, error: BaseException | None) -> None:
         """Write how it has ended: done, stopped (by Ctrl-C or SIGTERM), or by an error."""
-        if error is None:
-            self._write(tally, "done")
-            return
-        state = "ended by an error" if isinstance(error, Exception) else "stopped"
+        said = str(error) if isinstance(error, Exception) else None
+        state = "stopped" if said is None else "ended by an error"
         # on a full disk, the error that ended the sweep is raised, not that of the status
-        with suppress(OSError):
-            self._write(tally, state, str(error) if isinstance(error, Exception) else None)
+        with nullcontext() if error is None else suppress(OSError):
+            self._write(tally, "done" if error is None else state, said)
 
     def _write(self, tally: Tally, state: str, error: str | None = None) -> None:
         running, me = state == "running", os.getpid()

@@ -39,7 +39,7 @@ from koco_stream.io.paths import store_path
 from koco_stream.learners.files import send
 from koco_stream.runs.planner import plan
 from koco_stream.runs.run import Cohort, Run, without_repeats
-from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.collecting import collect, remove_left
 from storage.generated.generators import prepare_synthetic
 from storage.results import finished_runs, table_files
@@ -71,14 +71,15 @@ def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
     """
     store = checked.request.store
     collect_results(store)
-    return checked.prepared(
-        {
-            use.name: load_manifest(store, use.name)
-            if use.given is None
-            else prepare_synthetic(store, use.generator, use.given)
-            for use in checked.sweep.datasets
-        }
-    )
+    manifests: dict[str, Manifest | None] = {
+        use.name: load_manifest(store, use.name)
+        if use.given is None
+        else prepare_synthetic(store, use.generator, use.given)
+        for use in checked.sweep.datasets
+    }
+    if manifests == checked.manifests:
+        return checked
+    return CheckedSweep(checked.request, checked.sweep, manifests)
 
 
 def plan_runs(checked: CheckedSweep, stage: Stage, engine: Engine) -> Stage:

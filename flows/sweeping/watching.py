@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
@@ -49,7 +47,7 @@ class Tally:
 
     def __init__(self, sweep: str, watchers: Sequence[Watcher] = ()) -> None:
         self.sweep, self.watchers = sweep, watchers
-        self.over, self.begun_watchers = threading.Event(), ExitStack()
+        self.over = threading.Event()
         self.beating = threading.Thread(target=self._beat, daemon=True)
         self.dashboard: str | None = None  # the address of Dask's pages
         self.runs = self.done = self.diverged = self.failed = 0
@@ -73,22 +71,17 @@ class Tally:
         (self.task,) = self.live.tasks
 
     def __enter__(self) -> Self:
-        with ExitStack() as begun:
-            for watcher in self.watchers:
-                watcher.begin(self)
-                begun.push(partial(self._end, watcher))
-            self.begun_watchers = begun.pop_all()
+        for watcher in self.watchers:
+            watcher.begin(self)
         self.beating.start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self.over.set()
         self.beating.join()
         self.measure()
-        self.begun_watchers.__exit__(*error)
-
-    def _end(self, watcher: Watcher, kind: Any, error: BaseException | None, trace: Any) -> None:
-        watcher.end(self, error)
+        for watcher in reversed(self.watchers):
+            watcher.end(self, error)
 
     def _beat(self) -> None:
         """Tell the watchers, even while a long cohort sends no receipt."""
