@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -95,16 +95,19 @@ class Compiled:
         self, function: Callable[..., Any], make: Callable[[], Any], **options: Any
     ) -> None:
         self.py_func, self._make, self.targetoptions = function, make, options
+        self._made: Any = None
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         self.__module__ = function.__module__
 
-    @cached_property
+    @property
     def made(self) -> Any:
-        """numba's function. Threads make it one after the other."""
-        from numba.core.compiler_lock import global_compiler_lock
+        """numba's function. It is made under numba's lock, which a thread that compiles holds."""
+        if self._made is None:
+            from numba.core.compiler_lock import global_compiler_lock
 
-        with global_compiler_lock:
-            return vars(self).get("made") or self._make()
+            with global_compiler_lock:
+                self._made = self._made or self._make()
+        return self._made
 
     @property
     def _numba_type_(self) -> Any:
