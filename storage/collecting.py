@@ -146,15 +146,19 @@ def _collect(store: AnyPath, everything: bool) -> int:
     absorbed = [files[number] for number in _files_to_merge(ids, again, everything)]
     if done or absorbed:
         _replace(store, fresh, absorbed, done)
-    known |= done
+    _remove_left_curves(store, known | done)
+    for file, _ in new:
+        file.remove()
+    return len(done)
+
+
+def _remove_left_curves(store: AnyPath, known: Set[str]) -> None:
+    """Remove the files of curves that an interruption left, whose runs are all `known`."""
     whole = {file.name for file in table_files(store, "runs")}
     for file in table_files(store, "curves"):
         with suppress(FileNotFoundError):
             if file.name not in whole and ids_of(rows_in(file, KEYS[:1])) <= known:
                 file.remove()
-    for file, _ in new:
-        file.remove()
-    return len(done)
 
 
 def _replace(
@@ -284,10 +288,7 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
         (results / "curves" / file.name).remove()
     files = table_files(store, "runs")
     known = set().union(*(ids_of(rows_in(file, KEYS[:1])) for file in files))
-    names = {file.name for file in files}
-    for file in table_files(store, "curves"):  # left by an interruption
-        if file.name not in names and ids_of(rows_in(file, KEYS[:1])) <= known | run_ids:
-            file.remove()
+    _remove_left_curves(store, known | run_ids)
 
 
 def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:
