@@ -21,8 +21,8 @@ from storage.catalogue.fetch import (
     fetch,
     record,
     recorded,
+    unpack,
 )
-from storage.catalogue.unpack import unpack
 
 
 def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[str, Path]]:

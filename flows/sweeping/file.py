@@ -11,14 +11,16 @@ import numpy as np
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
-from flows.sweeping.grids import Grids, combinations, values_of
 from flows.sweeping.halving import Halving
 from flows.sweeping.learner_tables import (
+    Grids,
     LearnerTable,
     LearnerUse,
     check_search,
+    combinations,
     configurations,
     learner_use,
+    values_of,
 )
 from flows.sweeping.search import Configuration, Search, Space, is_drawn
 from flows.sweeping.toml_file import Name, TomlFile

@@ -24,8 +24,7 @@ from koco_stream.io.files import NO_ROOM, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
-from storage.preparing.facts import with_facts
-from storage.preparing.missing import without_missing
+from storage.preparing.facts import with_facts, without_missing
 from storage.preparing.shards import (
     BLOCK,
     Written,

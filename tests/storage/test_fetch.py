@@ -20,8 +20,7 @@ from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.catalogue import entries
 from storage.catalogue.entries import Address, Edition, Entry
-from storage.catalogue.fetch import TRIES, Gone, WrongChecksum, fetch, record, recorded
-from storage.catalogue.unpack import unpack
+from storage.catalogue.fetch import TRIES, Gone, WrongChecksum, fetch, record, recorded, unpack
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 

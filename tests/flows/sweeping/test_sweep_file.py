@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from flows.sweeping.file import read_sweep
-from flows.sweeping.grids import values_of
+from flows.sweeping.learner_tables import values_of
 from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from koco_stream import WrongInput
