@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -19,12 +18,11 @@ from cluster.jobs import job_cluster, job_script
 from cluster.kubernetes import manifest, pod_cluster
 from cluster.machine import worker_bytes
 from cluster.settings import ONE_THREAD, QUIET, REPORTING, SETTINGS
-from cluster.site import JobSite, KubernetesSite, may_be_site, read_site, shipped
+from cluster.site import ADDRESS, LOCAL, JobSite, KubernetesSite, check_where, read_site
 from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 
-LOCAL = "local"
 UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
 # starts a cluster, or connects to it, as a context manager that gives a Dask client
 Cluster = Callable[[], AbstractContextManager[Client]]
@@ -48,13 +46,9 @@ def cluster_named(
     if certificates:
         from cluster.certificates import ROLES, security_of
     folder = Path(certificates).expanduser().absolute() if certificates else None
-    found = re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
+    check_where(name)
+    found = ADDRESS.fullmatch(name)
     if not found:
-        if "://" in name or not may_be_site(name):
-            raise WrongInput(
-                f"no cluster is called {name!r}; give local, or a scheduler's address such as"
-                f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
-            )
         # a site needs all certificates, because its scheduler runs in this process
         site, security = read_site(name), security_of(folder, ROLES) if folder else None
         if isinstance(site, JobSite):

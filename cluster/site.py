@@ -14,6 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from koco_stream.errors import WrongInput, nearest
 
 HERE = Path(__file__).parent / "sites"
+LOCAL = "local"
+ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)")  # of a scheduler
 
 
 def clock_seconds(text: str) -> int:
@@ -169,6 +171,16 @@ def shipped() -> dict[str, Path]:
 def may_be_site(name: str) -> bool:
     """Whether a name is that of a shipped site, or looks like a path."""
     return name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
+
+
+def check_where(name: str) -> None:
+    """Raise `WrongInput` unless `--cluster` names this machine, an address, or maybe a site."""
+    if name == LOCAL or ADDRESS.fullmatch(name) or ("://" not in name and may_be_site(name)):
+        return
+    raise WrongInput(
+        f"no cluster is called {name!r}; give local, or a scheduler's address such as"
+        f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
+    )
 
 
 def read_site(name: str) -> AnySite:

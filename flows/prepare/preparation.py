@@ -177,7 +177,8 @@ def _prepare(
     with BytesProgress("reading") as progress:
         if workers < 2 or text_bytes < LARGE:
             return prepare_file(store, name, paths, progress=progress.step, **options)
-        from cluster.clusters import LOCAL, cluster_named
+        from cluster.clusters import cluster_named
+        from cluster.site import LOCAL
         from flows.runtime.engine import engine
 
         with engine(cluster_named(LOCAL, workers, 0), []) as started:

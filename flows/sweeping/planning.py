@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cluster.clusters import LOCAL, capacity, site_named
+from cluster.clusters import capacity, site_named
 from cluster.machine import worker_bytes
+from cluster.site import LOCAL
 from cluster.workers import LostCluster, wait_for
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.request import SweepRequest
