@@ -1,26 +1,28 @@
 """Resolution of `--cluster`: `local`, the address of a running scheduler, or a site file."""
 
 import logging
-import re
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
+import dask
 import yaml
-from distributed import Client, Security
+from distributed import Client, LocalCluster, Security
 
 from cluster.jobs import job_cluster, job_script
 from cluster.kubernetes import manifest, pod_cluster
-from cluster.local import local_cluster
-from cluster.site import JobSite, KubernetesSite, may_be_site, read_site, shipped
+from cluster.machine import worker_bytes
+from cluster.settings import ONE_THREAD, QUIET, REPORTING, SETTINGS
+from cluster.site import ADDRESS, LOCAL, JobSite, KubernetesSite, check_where, read_site
 from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput
+from koco_stream.io.cache import private_folder
 
-LOCAL = "local"
 UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
 # starts a cluster, or connects to it, as a context manager that gives a Dask client
 Cluster = Callable[[], AbstractContextManager[Client]]
@@ -44,13 +46,9 @@ def cluster_named(
     if certificates:
         from cluster.certificates import ROLES, security_of
     folder = Path(certificates).expanduser().absolute() if certificates else None
-    found = re.fullmatch(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)", name)
+    check_where(name)
+    found = ADDRESS.fullmatch(name)
     if not found:
-        if "://" in name or not may_be_site(name):
-            raise WrongInput(
-                f"no cluster is called {name!r}; give local, or a scheduler's address such as"
-                f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
-            )
         # a site needs all certificates, because its scheduler runs in this process
         site, security = read_site(name), security_of(folder, ROLES) if folder else None
         if isinstance(site, JobSite):
@@ -145,3 +143,73 @@ def capacity(client: Client) -> tuple[int, int]:
     return sum(w["nthreads"] for w in workers), min(
         (w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in workers
     )
+
+
+STARTS = 3
+AGAIN_WITHIN = 10.0  # seconds until a worker that has died is there again
+
+
+@contextmanager
+def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
+    """Start a cluster on this machine, give a client of it, and close it at the end.
+
+    Parameters
+    ----------
+    workers : int
+        Number of worker processes, of one thread each.
+    mapped_bytes : int
+        Size of the mapped copies of datasets. Dask counts mapped pages as a worker's memory,
+        although all workers share them and the system can drop them. They are therefore allowed
+        on top of a worker's memory limit.
+    """
+    settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
+    with (
+        environment_kept(),
+        dask.config.set(settings),
+        started(workers, worker_bytes(workers) + mapped_bytes) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        try:
+            yield client
+        finally:
+            # Dask fails to close a worker that it is just starting again
+            with suppress(TimeoutError):
+                client.wait_for_workers(workers, AGAIN_WITHIN)
+
+
+@contextmanager
+def environment_kept() -> Iterator[None]:
+    """Restore this process's environment variables at the end.
+
+    Dask sets the variables meant for its workers in this process too, and leaves them there.
+    """
+    names = (*ONE_THREAD, *QUIET)
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
+
+
+def started(workers: int, limit: int, starts: int = STARTS) -> LocalCluster:
+    """Start a cluster with `workers` workers, each with a memory limit of `limit` bytes.
+
+    A worker that dies while it starts makes the start fail; it is tried up to `starts` times.
+    """
+    try:
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=limit,
+            silence_logs=40,
+            preload=[REPORTING],
+        )
+    except RuntimeError:
+        if starts == 1:
+            raise
+    return started(workers, limit, starts - 1)

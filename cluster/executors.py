@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 from distributed import CancelledError, Client, Future
 from distributed.comm import CommClosedError
@@ -32,14 +33,14 @@ from koco_stream.runs.run import Cohort
 
 OnReceipt = Callable[[Receipt], None]
 Ended = Receipt | BaseException
+Work = tuple[str, Cohort]  # with the prefix of its key
 POLL_SECONDS = 1.0  # interval between checks of the scheduler and its workers
-SUSPECT = "suspect-"  # prefix of the keys of single runs that lost their workers before
+# Prefixes of keys: a cohort whose worker died is tried again alone, and then each of its runs is.
+FIRST, ALONE, SINGLE = "cohort-", "alone-", "single-"
 LOST = (
     "its worker died each time, the last times without other runs; it may need more memory than a"
     " worker has"
 )
-
-
 SEE_LOG = "its log says why; a worker needs koco_stream, of the same version as here"
 
 
@@ -98,37 +99,32 @@ def run_on_dask(
     """Run cohorts as Dask futures, at most two per worker thread at a time.
 
     A preempted worker saves the state of its cohort, and another resumes it
-    (`koco_stream.engine.preemption`). The cohort of a lost worker is run by another one. A cohort
-    that lost more workers than the scheduler allows (two: `cluster.settings`) is split in half. A
-    single run that still loses its workers is repeated when no other cohort is running; if that
-    fails too, its row has the status failed.
+    (`koco_stream.engine.preemption`). A cohort whose worker died, twice if the scheduler tries it
+    again itself (`cluster.settings`), is tried again alone, when no other cohort is running: once
+    as a whole, and once run by run. A run that its worker does not survive then has failed.
 
     Raises `LostCluster` if the scheduler is gone, or there was no worker for `patience` seconds,
     and else as `run_serially` does.
     """
-    DaskExecutor(client, store, sweep, cohorts, on_receipt, block_rows, patience).run()
+    DaskExecutor(client, store, sweep, on_receipt, block_rows, patience).run(cohorts)
 
 
+@dataclass
 class DaskExecutor:
     """State of a sweep on a Dask cluster: the cohorts that wait, and those submitted.
 
     See `run_on_dask`.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        store: str,
-        sweep: str,
-        cohorts: Sequence[Cohort],
-        on_receipt: OnReceipt,
-        block_rows: int | None,
-        patience: float,
-    ) -> None:
-        self.client, self.on_receipt, self.patience = client, on_receipt, patience
-        self.store, self.sweep, self.block_rows = store, sweep, block_rows
-        self.waiting = deque(cohorts)
-        self.suspects: deque[Cohort] = deque()
+    client: Client
+    store: str
+    sweep: str
+    on_receipt: OnReceipt
+    block_rows: int | None = None
+    patience: float = WITHOUT_WORKERS
+
+    def __post_init__(self) -> None:
+        self.waiting, self.alone = deque[Work](), deque[Work]()
         self.under_way: dict[str, tuple[Cohort, Future]] = {}
         self.ended: queue.SimpleQueue[tuple[str, Ended]] = queue.SimpleQueue()
         self.refused = Refused()
@@ -138,12 +134,13 @@ class DaskExecutor:
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
-    def run(self) -> None:
+    def run(self, cohorts: Sequence[Cohort]) -> None:
         """Run all cohorts; raises as `run_on_dask` does."""
+        self.waiting += [(FIRST, cohort) for cohort in cohorts]
         with asking_scheduler():
             self.gone = ever_joined(self.client) - set(self.client.nthreads())
         try:
-            while self.waiting or self.under_way or self.suspects:
+            while self.waiting or self.under_way or self.alone:
                 self._poll()
                 self._submit()
                 with suppress(queue.Empty):
@@ -165,7 +162,7 @@ class DaskExecutor:
         if self.client.status != "running":
             raise LostCluster("the scheduler is gone")
         check_hope(self.client)
-        say_left(self.client, len(self.waiting) + len(self.under_way) + len(self.suspects))
+        say_left(self.client, len(self.waiting) + len(self.under_way) + len(self.alone))
         with asking_scheduler():
             workers = self.client.nthreads()
             self._inspect(set(workers))
@@ -198,21 +195,17 @@ class DaskExecutor:
             _say("are gone before they could be checked", reasons)
 
     def _submit(self) -> None:
-        """Keep two cohorts per thread submitted.
-
-        Suspect runs follow one at a time when no other cohort is running.
-        """
+        """Keep two cohorts per thread submitted; what is tried alone follows, one at a time."""
         while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
-            cohort = self.waiting.popleft()
-            if cohort.stream.dataset_hash not in self.refused:
-                self._send(cohort, f"cohort-{cohort.cohort_id}")
-        if self.suspects and not self.under_way:
-            cohort = self.suspects.popleft()
-            self._send(cohort, f"{SUSPECT}{cohort.cohort_id}")
+            self._send(*self.waiting.popleft())
+        if self.alone and not self.under_way:
+            self._send(*self.alone.popleft())
 
-    def _send(self, cohort: Cohort, key: str) -> None:
+    def _send(self, kind: str, cohort: Cohort) -> None:
         """Submit a cohort, each time under a new key because Dask keeps the old key's result."""
-        key = f"{key.partition('.')[0]}.{next(self.submissions)}"
+        if cohort.stream.dataset_hash in self.refused:
+            return
+        key = f"{kind}{cohort.cohort_id}.{next(self.submissions)}"
         work = (self.store, self.sweep, cohort, self.block_rows, versions())
         future = self.client.submit(run_cohort, *work, key=key, pure=False)
         self.under_way[key] = cohort, future
@@ -232,23 +225,21 @@ class DaskExecutor:
     def _receive(self, key: str, ended: Ended) -> None:
         """Handle a future's result: a receipt, a lost worker, or a dataset that cannot be read.
 
-        A cohort that lost too many workers is split in half; a single run is tried once more with
-        no other cohort running, and then fails.
-
         Raises any other error, which ends the sweep.
         """
         cohort, future = self.under_way.pop(key)
         future.release()
+        kind = f"{key.partition('-')[0]}-"
         match ended:
             case Receipt():
                 self.on_receipt(ended)
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
-                self._send(cohort, key)
-            case KilledWorker() if len(cohort.runs) > 1:
-                self.waiting += cohort.halves
-            case KilledWorker() if not key.startswith(SUSPECT):
-                self.suspects.append(cohort)
+                self._send(kind, cohort)
+            case KilledWorker() if kind == FIRST:
+                self.alone.append((ALONE, cohort))
+            case KilledWorker() if kind == ALONE:
+                self.alone += [(SINGLE, one) for one in cohort.singles]
             case KilledWorker():
                 work = (self.store, self.sweep, cohort, LOST)
                 self.on_receipt(self.client.submit(fail_cohort, *work, pure=False).result())
@@ -257,9 +248,8 @@ class DaskExecutor:
             case WrongInput() if cohort.cohort_id not in self.tried_again:
                 # a new worker may see another store; it is retired before the second try
                 self.tried_again.add(cohort.cohort_id)
-                with asking_scheduler():
-                    self._inspect(set(self.client.nthreads()))
-                self._send(cohort, key)
+                self.polled = 0.0
+                self.waiting.appendleft((kind, cohort))
             case WrongInput():
                 self.refused.setdefault(cohort.stream.dataset_hash, ended)
             case CancelledError() | CommClosedError():

@@ -2,8 +2,6 @@
 
 import os
 
-import psutil
-
 
 def cores() -> int:
     """Number of cores that this process may use."""
@@ -15,4 +13,6 @@ def worker_bytes(workers: int) -> int:
 
     Together they get four fifths of the available memory.
     """
+    import psutil  # slow
+
     return int(0.8 * psutil.virtual_memory().available / max(workers, 1))

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
-from dask.utils import parse_bytes
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from koco_stream.errors import WrongInput, nearest
 
 HERE = Path(__file__).parent / "sites"
+LOCAL = "local"
+ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)")  # of a scheduler
 
 
 def clock_seconds(text: str) -> int:
@@ -90,6 +91,8 @@ class Site(Strict):
     @property
     def worker_bytes(self) -> int:
         """Memory of one worker in bytes."""
+        from dask.utils import parse_bytes  # slow
+
         return int(parse_bytes(self.memory))
 
     @property
@@ -168,6 +171,16 @@ def shipped() -> dict[str, Path]:
 def may_be_site(name: str) -> bool:
     """Whether a name is that of a shipped site, or looks like a path."""
     return name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
+
+
+def check_where(name: str) -> None:
+    """Raise `WrongInput` unless `--cluster` names this machine, an address, or maybe a site."""
+    if name == LOCAL or ADDRESS.fullmatch(name) or ("://" not in name and may_be_site(name)):
+        return
+    raise WrongInput(
+        f"no cluster is called {name!r}; give local, or a scheduler's address such as"
+        f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
+    )
 
 
 def read_site(name: str) -> AnySite:

@@ -72,6 +72,21 @@ def koco() -> None:
     recently used are removed first. By default they may take half of the disk space that would be
     free without them.
     """
+    import pyarrow
+
+    sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+    pyarrow.scalar(0)  # Arrow looks for pandas once
+    sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
+
+
+class _NoPandas:
+    """Keeps Arrow from importing pandas, which takes half a second: no command has a frame."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Refuse to find pandas."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
 
 
 COMMANDS = {

@@ -1,22 +1,24 @@
-"""Collection of result files into a few Parquet files of the tables `runs` and `curves`."""
+"""Collection of result files into a few Parquet files of the tables, and removal from a store."""
 
 from collections import Counter
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
 
-from koco_stream.engine.checkpoint import checkpoints_folder
+from koco_stream.engine.checkpoint import checkpoints, checkpoints_folder
 from koco_stream.engine.result_file import read_result, result_files_folder
-from koco_stream.errors import Damaged
-from koco_stream.io.files import remove_unfinished
+from koco_stream.errors import Damaged, WrongInput
+from koco_stream.io.files import remove_unfinished, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.table_file import read_table, write_tables
+from koco_stream.io.table_file import check, groups_of, opened, read_table, write_tables
 from koco_stream.runs.schemas import RUNS, schema
+from koco_stream.streams.manifest import dataset_path, datasets_path
 from storage.results import (
     KEYS,
+    OF_COHORTS,
     WithCurves,
-    conformed,
     curves_of,
     curves_once,
     file_name,
@@ -31,7 +33,7 @@ from storage.results import (
     without,
     without_failed,
 )
-from storage.store import LOCK
+from storage.store import LOCK, staging_folder
 
 MANY_FILES = 32  # files of a table; with more, small ones are merged when results are collected
 FULL_FILE = 1_000_000  # runs in a file; files are merged up to this size
@@ -130,28 +132,33 @@ def _collect(store: AnyPath, everything: bool) -> int:
     for file in result_files(store):
         with suppress(FileNotFoundError):  # another process has collected it
             # without the curves, which are most of it
-            new.append((file, conformed(RUNS, read_result(file))))
+            new.append((file, read_result(file).drop_columns(["curve"])))
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [rows_in(file, KEYS) for file in files]
     ids = [ids_of(table) for table in there]
     known = set().union(*ids)
     failed = set().union(*(ids_of(only_failed(table)) for table in there))
-    again = failed & set().union(*(ids_of(without_failed(runs)) for _, runs in new))
+    keys = (runs.select(["run_id", "status"]) for _, runs in new)
+    again = failed & set().union(*(ids_of(without_failed(table)) for table in keys))
     fresh = [(file, without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
     absorbed = [files[number] for number in _files_to_merge(ids, again, everything)]
     if done or absorbed:
         _replace(store, fresh, absorbed, done)
-    known |= done
+    _remove_left_curves(store, known | done)
+    for file, _ in new:
+        file.remove()
+    return len(done)
+
+
+def _remove_left_curves(store: AnyPath, known: Set[str]) -> None:
+    """Remove the files of curves that an interruption left, whose runs are all `known`."""
     whole = {file.name for file in table_files(store, "runs")}
     for file in table_files(store, "curves"):
         with suppress(FileNotFoundError):
             if file.name not in whole and ids_of(rows_in(file, KEYS[:1])) <= known:
                 file.remove()
-    for file, _ in new:
-        file.remove()
-    return len(done)
 
 
 def _replace(
@@ -204,3 +211,95 @@ def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> l
 
 def _curves_in(file: StorePath) -> pa.Table:
     return curves_of(read_table(file, ["run_id", "curve"]))
+
+
+def remove_dataset(store: AnyPath, name: str) -> None:
+    """Remove a prepared dataset. Raises `WrongInput` if the store has it from another store."""
+    root, folder = store_path(store), dataset_path(store, name)
+    if datasets_path(root) != root / "datasets":
+        raise WrongInput(f"{root} uses the datasets of {datasets_path(root)}; remove {name} there")
+    with (root / LOCK).locked():
+        if folder.is_local:
+            with staging_folder(root.path) as staging:
+                folder.path.rename(staging / "removed")
+                sync(folder.path.parent)
+        else:
+            (folder / "manifest.json").remove()
+            folder.remove_tree()
+
+
+def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
+    """Remove the rows of runs from all tables, and the checkpoints of cohorts of only these runs.
+
+    No sweep may be running on the store: it would compute them again. Raises `WrongInput` for a
+    file of runs whose curves are missing.
+    """
+    collect(store)
+    with (store_path(store) / LOCK).locked():
+        repeated(partial(_remove_runs, store, run_ids))
+        for table in OF_COHORTS:
+            for file in table_files(store, table):
+                _remove_from_cohort(file, run_ids)
+    for one in checkpoints(store):
+        if run_ids >= set(one.runs):
+            one.path.remove()
+
+
+def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:
+    """Yield each file of results, with about how many bytes of it belong to each of its runs.
+
+    The runs of a file have equal shares, except in the tables of windows and predictions.
+    """
+    curves = store_path(store) / "results" / "curves"
+    for file in table_files(store, "runs"):
+        ids = ids_of(rows_in(file, KEYS[:1]))
+        for each in (file, curves / file.name):
+            yield each, _shared(sum(each.sizes()), ids)
+    for file in result_files(store):
+        yield file, _shared(sum(file.sizes()), ids_of(read_result(file)))
+    for name in OF_COHORTS:
+        for file in table_files(store, name):
+            sizes: dict[str, float] = {}
+            for group in groups_of(file):
+                sizes[group.first] = sizes.get(group.first, 0.0) + group.n_bytes
+            yield file, sizes
+
+
+def _shared(n_bytes: int, run_ids: Set[str]) -> dict[str, float]:
+    return {run_id: n_bytes / len(run_ids) for run_id in run_ids}
+
+
+def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
+    """Remove runs from the tables `runs` and `curves`. The caller holds the store's lock."""
+    results = store_path(store) / "results"
+    for file in table_files(store, "runs"):
+        whole = rows_in(file, RUNS)
+        if run_ids.isdisjoint(ids_of(whole)):
+            continue
+        runs, curves = with_curves(store, file, whole)
+        if runs.num_rows < whole.num_rows:
+            raise WrongInput(f"{file}: the curves of its runs are missing; see koco verify")
+        kept = without(runs, run_ids)
+        if kept.num_rows:
+            name = file_name(kept)
+            write_tables([without(curves(), run_ids)], results / "curves" / name)
+            write_tables([kept], results / "runs" / name)
+        file.remove()
+        (results / "curves" / file.name).remove()
+    files = table_files(store, "runs")
+    known = set().union(*(ids_of(rows_in(file, KEYS[:1])) for file in files))
+    _remove_left_curves(store, known | run_ids)
+
+
+def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:
+    """Remove runs from a file that has row groups for each run; the others are copied."""
+    groups = groups_of(file)
+    kept = [number for number, group in enumerate(groups) if group.first not in run_ids]
+    if not kept:
+        file.remove()
+    elif len(kept) < len(groups):
+        with file.local() as path:  # an object cannot be read and replaced at once
+            check(store_path(path))
+            opened(
+                store_path(path), lambda rows, _: write_tables(map(rows.read_row_group, kept), file)
+            )

@@ -228,7 +228,8 @@ def among(table: pa.Table, run_ids: Set[str]) -> pa.ChunkedArray:
 
 def without(table: pa.Table, run_ids: Set[str]) -> pa.Table:
     """Rows that do not belong to these runs."""
-    return table.filter(pc.invert(among(table, run_ids)))
+    mine = ids_of(table) & run_ids  # few, where `run_ids` may be all of a store
+    return table.filter(pc.invert(among(table, mine))) if mine else table
 
 
 def first_of_each(table: pa.Table) -> pa.Table:
@@ -270,8 +271,9 @@ def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
     Each run's curve belongs to the row that `first_of_each` selects.
     """
     yield schema(CURVES).empty_table()
-    ended = [(ids_of(without_failed(runs)), curves) for runs, curves in tables]
-    failed = [(ids_of(only_failed(runs)), curves) for runs, curves in tables]
+    each = [(runs.select(["run_id", "status"]), curves) for runs, curves in tables]
+    ended = [(ids_of(without_failed(runs)), curves) for runs, curves in each]
+    failed = [(ids_of(only_failed(runs)), curves) for runs, curves in each]
     seen: set[str] = set()
     for ids, curves in (*ended, *failed):
         if ids - seen:

@@ -54,8 +54,7 @@ def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
     a key from the folder can connect. The key of the authority is not kept: to change anything,
     create a new folder.
     """
-    from cluster.certificates import make_certificates
-    from cluster.commands import start_commands
+    from cluster.certificates import make_certificates, start_commands
 
     folder = folder.expanduser().absolute()
     until = make_certificates(folder, hosts, days)

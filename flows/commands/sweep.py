@@ -55,7 +55,7 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: b
     run that diverged does not count as failed; its row says in which round it diverged.
     """
     if dry_run:
-        from flows.sweeping.dry_run import dry_run_of
+        from flows.sweeping.planning import dry_run_of
 
         planned = dry_run_of(request)
         click.echo(
@@ -66,11 +66,15 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: b
             )
         )
         return
-    from flows.sweeping.launch import launch
-    from flows.sweeping.steps import failed_lines
+    from flows.sweeping.file import read_sweep
 
     starting = seconds_since_start()
-    summary = launch(request, prefect)
+    given = read_sweep(request.sweep_file)  # a mistake in it is told before more is imported
+    from flows.sweeping.launch import launch
+
+    summary = launch(request, prefect, given)
+    from flows.sweeping.steps import failed_lines
+
     seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
     if not summary["computed"]:
         click.echo("nothing to compute: all runs are in the store", err=True)
@@ -105,7 +109,7 @@ def status(store: str, as_json: bool) -> None:
     The state is running, done, stopped (by Ctrl-C), ended by an error, or killed. A sweep that was
     stopped, ended by an error or killed continues with the same koco sweep command.
     """
-    from flows.sweeping.progress import COLUMNS, statuses
+    from flows.sweeping.status import COLUMNS, statuses
     from storage.store import existing_store
 
     short = (

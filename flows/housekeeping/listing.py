@@ -4,12 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pyarrow.compute as pc
+
 from flows.tables.sweep_runs import sweep_names, sweep_note
-from flows.tables.tables import rows_of
 from koco_stream.io.paths import StorePath
+from storage.collecting import result_bytes
 from storage.nights import night_names, night_path
-from storage.removing import result_bytes
-from storage.results import read_runs
+from storage.results import among, read_runs
 
 COLUMNS = ("sweep", "kind", "runs", "done", "diverged", "failed", "bytes", "ended")
 SWEEP, NIGHT = "sweep", "nightly run"
@@ -28,27 +29,25 @@ def sweep_rows(store: StorePath) -> Iterator[dict[str, Any]]:
 
 
 def _rows(store: StorePath, names: Iterable[str], kind: str) -> Iterator[dict[str, Any]]:
-    runs = rows_of(read_runs(store, ["run_id", "status", "finished_at"]))
-    done = {row["run_id"]: row for row in runs}
+    runs = read_runs(store, ["run_id", "status", "finished_at"])
     sizes = defaultdict[str, float](float)
     for _, of_file in result_bytes(store):
         for run_id, n_bytes in of_file.items():
             sizes[run_id] += n_bytes
     for name in names:
         run_ids = sweep_note(store, name)["run_ids"]
-        mine = [done[run_id] for run_id in run_ids if run_id in done]
-        statuses = Counter(row["status"] for row in mine)
-        ends = [row["finished_at"] for row in mine if row["finished_at"] is not None]
+        mine = runs.filter(among(runs, set(run_ids)))
+        statuses = Counter(mine.column("status").to_pylist())
         yield {
             "sweep": name,
             "kind": kind,
             "runs": len(run_ids),
-            "done": len(mine),
+            "done": mine.num_rows,
             "diverged": statuses["diverged"],
             "failed": statuses["failed"],
             "bytes": round(sum(sizes[run_id] for run_id in run_ids if run_id in sizes))
             + sum(size for file in files_of(store, name) for size in file.sizes()),
-            "ended": max(ends, default=None),
+            "ended": pc.max(mine.column("finished_at")).as_py(),
         }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from flows.housekeeping.listing import files_of
 from flows.runtime.processes import locked
-from flows.sweeping.progress import CLAIM, refuse_running
+from flows.sweeping.status import CLAIM, refuse_running
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.tables.tables import rows_of
 from koco_stream.errors import WrongInput
@@ -18,9 +18,9 @@ from koco_stream.io.files import json_text
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.shard_cache import copies_of, remove_copies
+from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
 from storage.notes import read_note
-from storage.removing import remove_dataset, remove_runs, result_bytes
 from storage.results import read_runs
 from storage.store import existing_store
 

@@ -14,7 +14,7 @@ from prefect import flow, task
 from prefect.context import FlowRunContext
 from prefect.states import Cancelled, Completed, Failed, State
 
-from cluster.clusters import LOCAL
+from cluster.site import LOCAL
 from flows.nightly.night import Night, end_night, history_rows, lines_of, opened_night
 from flows.nightly.regression import FAILING, changes, result_of
 from flows.nightly.speeds import measure_speeds

@@ -6,7 +6,8 @@ The checksums of downloaded files are recorded in the store.
 from functools import partial
 from pathlib import Path
 
-from flows.runtime.console import BytesProgress, say
+from flows.runtime.bytes_progress import BytesProgress
+from flows.runtime.console import say
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
@@ -20,8 +21,8 @@ from storage.catalogue.fetch import (
     fetch,
     record,
     recorded,
+    unpack,
 )
-from storage.catalogue.unpack import unpack
 
 
 def fetch_edition(store: str, entry: Entry) -> tuple[Edition, list[Path], dict[str, Path]]:

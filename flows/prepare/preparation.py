@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.prepare.downloads import fetch_edition, record_edition
-from flows.runtime.console import BytesProgress, say
+from flows.runtime.bytes_progress import BytesProgress
+from flows.runtime.console import say
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from storage.catalogue.entries import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
@@ -151,7 +152,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     for row, address in zip(files, edition.addresses, strict=False):
         row |= {
             "address": address.url,
-            "path_inside": "/".join(address.path_inside) or None,
+            "path_inside": address.path_inside or None,
             "sha256": address.sha256,
             "recorded_sha256": recorded.get(address.url),
         }
@@ -176,7 +177,8 @@ def _prepare(
     with BytesProgress("reading") as progress:
         if workers < 2 or text_bytes < LARGE:
             return prepare_file(store, name, paths, progress=progress.step, **options)
-        from cluster.clusters import LOCAL, cluster_named
+        from cluster.clusters import cluster_named
+        from cluster.site import LOCAL
         from flows.runtime.engine import engine
 
         with engine(cluster_named(LOCAL, workers, 0), []) as started:

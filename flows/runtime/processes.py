@@ -1,5 +1,7 @@
 """Signals, processes that end with others, and locks on a store."""
 
+from __future__ import annotations
+
 import atexit
 import fcntl
 import os
@@ -10,11 +12,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.runtime.console import say
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash
-from koco_stream.io.paths import AnyPath, store_path
+
+if TYPE_CHECKING:
+    from koco_stream.io.paths import AnyPath
 
 SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
 WATCH_SECONDS = 0.2
@@ -103,6 +108,8 @@ def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
     is None. The lock file is in the store's folder. For an object store it is in the cache folder,
     so the lock then holds for this machine only.
     """
+    from koco_stream.io.paths import store_path  # slow: it imports Arrow
+
     root = store_path(store)
     file = (
         root.path / f"{name}.lock"

@@ -7,9 +7,9 @@ from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
-from cluster.clusters import LOCAL, cluster_named
+from cluster.clusters import cluster_named
 from cluster.machine import cores
-from cluster.site import Clock, clock_seconds
+from cluster.site import LOCAL, Clock, clock_seconds
 from flows.nightly.times import planned_times
 from flows.sweeping.file import read_sweep
 from flows.sweeping.toml_file import Name, TomlFile

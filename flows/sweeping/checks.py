@@ -14,7 +14,7 @@ from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Cohort, Kept, Run, without_repeats
+from koco_stream.runs.run import Kept, Run, without_repeats
 from koco_stream.runs.rungs import Rungs
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
@@ -27,41 +27,35 @@ from storage.store import check_store
 
 
 class CheckedSweep:
-    """A sweep that has been checked and can be run: the request, its datasets and its runs.
+    """A sweep that can be run: the request, its file, its datasets and its runs.
 
-    The steps of a sweep share and update it. It is not a dataclass on purpose, because Prefect
-    traverses every list and dataclass that is passed to a task. `sweep` is given if its file was
-    read before. `missing` are the runs to compute, and `cohorts` these runs once they are planned.
-    Raises `WrongInput` if the sweep file, a dataset or the store cannot be used.
+    It does not change. It is not a dataclass on purpose, because Prefect traverses every list and
+    dataclass that is passed to a task.
+
+    Parameters
+    ----------
+    request : SweepRequest
+        Where it is run.
+    sweep : Sweep
+        What its file says.
+    manifests : dict of str to Manifest or None
+        Its datasets by name; None if one is not generated yet.
     """
 
-    def __init__(self, request: SweepRequest, sweep: Sweep | None = None) -> None:
-        self.request = request
-        self.sweep = sweep or read_sweep(request.sweep_file)
-        check_store(request.store)
-        store = store_path(request.store)
-        self.manifests: dict[str, Manifest | None] = {}  # by name; None if not generated yet
-        for use in self.sweep.datasets:
-            try:
-                self.manifests[use.name] = manifest = (
-                    load_manifest(store, use.name)
-                    if use.given is None
-                    else existing_synthetic(store, use.generator, use.given)
-                )
-            except WrongInput as error:
-                raise WrongInput(
-                    f"{self.sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
-                ) from None
-            if manifest and use.orders[0][0] == SHUFFLED:
-                check_room(manifest)
-        self.runs = all_runs(self.sweep, self.manifests)
-        self.missing = self.not_in_store(self.runs)
-        self.cohorts: Sequence[Cohort] = ()
+    def __init__(
+        self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest | None]
+    ) -> None:
+        self.request, self.sweep, self.manifests = request, sweep, manifests
+        self.runs = all_runs(sweep, manifests)
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
         """Those of `runs` that the store lacks, with failed ones if they are to be repeated."""
         finished = finished_runs(self.request.store, self.request.retry_failed)
         return [run for run in runs if run.run_id not in finished]
+
+    def next_to_compute(self) -> list[Run]:
+        """The runs of the first stage that has any which the store lacks."""
+        return next(filter(None, map(self.not_in_store, self.stages([]))), [])
 
     @property
     def value_types(self) -> dict[str, str]:
@@ -141,17 +135,44 @@ class CheckedSweep:
         return done, missing
 
 
+def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
+    """Read a sweep's file, unless it was read before, and check it against the store.
+
+    Raises `WrongInput` if the file, a dataset or the store cannot be used.
+    """
+    sweep = sweep or read_sweep(request.sweep_file)
+    check_store(request.store)
+    store = store_path(request.store)
+    request = replace(request, store=str(store))
+    manifests: dict[str, Manifest | None] = {}
+    for use in sweep.datasets:
+        try:
+            manifests[use.name] = manifest = (
+                load_manifest(store, use.name)
+                if use.given is None
+                else existing_synthetic(store, use.generator, use.given)
+            )
+        except WrongInput as error:
+            raise WrongInput(
+                f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
+            ) from None
+        if manifest and use.orders[0][0] == SHUFFLED:
+            check_room(manifest)
+    return CheckedSweep(request, sweep, manifests)
+
+
 def checked_sweep(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
     """A sweep that will be run. A damaged result file is removed: its runs are computed again."""
+    checked = read_checked(request, sweep)
     try:
-        return CheckedSweep(request, sweep)
+        checked.not_in_store([])
     except Damaged:
         removed = remove_damaged(request.store)
         if not removed:
             raise
         for file in removed:
             say(f"{file} was damaged and has been removed; its runs are computed again")
-    return CheckedSweep(request, sweep)
+    return checked
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest | None]) -> list[Run]:

@@ -11,14 +11,16 @@ import numpy as np
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
-from flows.sweeping.grids import Grids, combinations, values_of
 from flows.sweeping.halving import Halving
 from flows.sweeping.learner_tables import (
+    Grids,
     LearnerTable,
     LearnerUse,
     check_search,
+    combinations,
     configurations,
     learner_use,
+    values_of,
 )
 from flows.sweeping.search import Configuration, Search, Space, is_drawn
 from flows.sweeping.toml_file import Name, TomlFile
@@ -159,11 +161,6 @@ class Sweep:
     measured: Measured = NOTHING_MORE
     search: Search | None = None
     spaces: tuple[Space, ...] = ()
-
-    @property
-    def staged(self) -> bool:
-        """Whether later runs follow from results of earlier ones."""
-        return self.halving is not None or bool(self.spaces)
 
 
 def read_sweep(path: str | Path) -> Sweep:

@@ -17,6 +17,7 @@ from flows.runtime.engine import Start
 from flows.sweeping.checks import CheckedSweep, checked_sweep
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import PLAIN, run_sweep
+from flows.sweeping.watching import Tally, Watcher
 
 TASKS = {
     name: task(step, name=name, task_run_name=name, cache_policy=NO_CACHE)
@@ -45,7 +46,7 @@ def sweep_flow(
     Raises
     ------
     WrongInput
-        As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets
+        As `read_checked` does; for workers that cannot be used; and at the end for datasets
         that were found damaged.
     """
     request = SweepRequest(
@@ -75,10 +76,21 @@ def run_in_flow(
         return run
 
     of_tasks = {name: steps(step) for name, step in TASKS.items()}
-    summary = run_sweep(checked, of_tasks, start, progress.show)
+    summary = run_sweep(checked, of_tasks, start, [ShareShown(progress.show)])
     if summary["computed"]:
         results_artifact(checked.request.store, name, summary["report"])
     return summary
+
+
+class ShareShown(Watcher):
+    """Calls `show` with the share of the runs that are done, after each cohort."""
+
+    def __init__(self, show: Callable[[float], None]) -> None:
+        self.show = show
+
+    def received(self, tally: Tally) -> None:
+        """Show the share."""
+        self.show(tally.done / tally.runs)
 
 
 def flow_of(known: Flow[..., Any], work: Callable[[], Any]) -> Flow[..., Any]:

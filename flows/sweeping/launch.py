@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from flows.runtime.console import say
-from flows.runtime.engine import Start
 from flows.sweeping.checks import CheckedSweep, checked_sweep
 from flows.sweeping.file import Sweep
-from flows.sweeping.progress import refuse_running
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.steps import run_sweep
-from koco_stream.engine.warm_up import needed
-from koco_stream.io.paths import store_path
 
 if TYPE_CHECKING:
     from prefect.states import State
+
+    from flows.runtime.engine import Start
 
 # How long Prefect may let a sweep wait: seconds for an answer, and requests made again.
 PATIENCE = {"PREFECT_API_REQUEST_TIMEOUT": "5", "PREFECT_CLIENT_MAX_RETRIES": "0"}
@@ -34,21 +30,24 @@ def launch(
     If something is computed, it is a flow run on Prefect's server: that of PREFECT_API_URL or of
     `koco serve`; if there is none, and with `prefect` true, one that runs as long as the sweep.
     With `prefect` false it is none. `sweep` is given if its file was read before. Returns the
-    summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `CheckedSweep` does, for a
+    summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `read_checked` does, for a
     cluster that cannot be used, and if another process runs the sweep.
     """
     begun = time.monotonic()
     checked = checked_sweep(request, sweep)
+    # imported after what refuses a sweep, because it takes a second
+    from flows.runtime.engine import Start
+    from flows.sweeping.status import refuse_running
+    from flows.sweeping.steps import run_sweep
+    from koco_stream.engine.warm_up import needed
+
     refuse_running(request.store, checked.sweep.name)
-    missing = checked.missing
-    if checked.sweep.staged:
-        missing = next(filter(None, map(checked.not_in_store, checked.stages([]))), [])
+    missing = checked.next_to_compute()
     if checked.sweep.spaces:
         say(f"the search learns from results: about {checked.expected_runs:,} runs, in batches")
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
     checks = missing or request.cluster != "local"
     cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
-    checked.request = replace(request, store=str(store_path(request.store)))
     with ExitStack() as stack:
         start = None
         if missing:
@@ -61,8 +60,7 @@ def launch(
                     say("compiling the learners, once for this version; this can take a minute")
                 stack.callback(start.close)
         in_prefect = bool(missing and prefect)
-        # free the lists, which can be large; the steps make them again
-        missing = checked.missing = []
+        del missing  # frees memory
         checking = time.monotonic() - begun
         run = run_in_prefect if in_prefect else run_sweep
         summary = run(checked, start=start)
@@ -88,6 +86,7 @@ def run_in_prefect(checked: CheckedSweep, start: Start | None = None) -> dict[st
     does not begin the flow run, the sweep runs without it.
     """
     from flows.runtime.prefect_server import PrefectServer, configure_prefect
+    from flows.sweeping.steps import run_sweep
 
     configure_prefect()
     os.environ.update({**PATIENCE, **os.environ})

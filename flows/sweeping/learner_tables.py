@@ -1,13 +1,14 @@
 """The [[learner]] tables of a sweep file, and what its [search] table makes of them."""
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from flows.sweeping.grids import Grids, combinations, values_of
 from flows.sweeping.search import (
     KINDS,
     Configuration,
@@ -22,6 +23,8 @@ from flows.sweeping.toml_file import TomlFile
 from koco_stream.errors import WrongInput
 from koco_stream.extras import remedy
 from koco_stream.learners import learner_called, learner_named
+
+Grids = dict[str, list[Any]]  # values of each parameter
 
 
 class LearnerTable(BaseModel):
@@ -116,3 +119,45 @@ def configurations(
                 pass  # a learner may refuse a choice that is not drawn yet
             for point in known:
                 yield from space.configurations(point)
+
+
+BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
+
+
+def values_of(value: Any) -> list[Any]:
+    """Values of a parameter in a sweep file, as a list.
+
+    `value` is a single value, a list, `{ powers_of_two = [first, last] }` or `{ powers_of_ten =
+    [first, last] }`. Raises `WrongInput` for an empty grid or other tables.
+    """
+    if isinstance(value, list) and not value:
+        raise WrongInput(
+            "the grid is empty, so there is nothing to run; give at least one value, or leave the"
+            " key out"
+        )
+    if not isinstance(value, dict):
+        return value if isinstance(value, list) else [value]
+    if len(value) != 1 or next(iter(value)) not in BASES:
+        raise WrongInput(
+            "give a list, { powers_of_two = [first, last] } or { powers_of_ten = [first, last] };"
+            " a parameter of a learner may be drawn: { uniform = [a, b] }, { log_uniform ="
+            " [a, b] }, { integer = [a, b] } or { choice = [...] }"
+        )
+    ((name, ends),) = value.items()
+    if not (
+        isinstance(ends, list)
+        and len(ends) == 2
+        and all(type(end) is int and abs(end) <= 300 for end in ends)
+        and ends[0] <= ends[1]
+    ):
+        raise WrongInput(
+            f"{name} needs two whole numbers in order, [first exponent, last exponent], not"
+            f" {ends!r}"
+        )
+    return [BASES[name] ** k for k in range(ends[0], ends[1] + 1)]
+
+
+def combinations(grids: Grids) -> Iterator[dict[str, Any]]:
+    """Yield all combinations of the grids' values."""
+    for values in itertools.product(*grids.values()):
+        yield dict(zip(grids, values, strict=True))

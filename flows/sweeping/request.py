@@ -44,6 +44,9 @@ class SweepRequest:
         `mapped_bytes` is the size of the datasets' copies that workers map. Raises `WrongInput` as
         `cluster_named` does.
         """
+        from cluster.site import check_where
+
+        check_where(self.cluster)
         from cluster.clusters import cluster_named  # slow: it imports Dask
 
         return cluster_named(

@@ -1,7 +1,7 @@
-"""The steps of a sweep: prepare → plan → run → collect → report.
+"""A sweep: read the file, list the runs, subtract those in the store, plan, run, collect, report.
 
-The Prefect flow makes each a task. Without runs to compute they are called directly. Dask and
-Prefect, whose import takes seconds, are imported where they are needed.
+`run_sweep` is this sentence, and its steps are plain functions, which the Prefect flow makes tasks.
+Dask and Prefect, whose import takes seconds, are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 
 import koco_stream
 from flows.runtime.console import say
-from flows.sweeping.checks import CheckedSweep, all_runs
+from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.file import Sweep
-from flows.sweeping.progress import SweepProgress
+from flows.sweeping.progress import ProgressLine
+from flows.sweeping.status import StatusFile
+from flows.sweeping.watching import Tally, Watcher
 from flows.tables.decisions import write_decisions
 from flows.tables.sweep_runs import runs_of, sweep_note
-from flows.tables.tables import rows_of
 from flows.tables.text import printable
 from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished
 from koco_stream.engine.cohort import Receipt
@@ -37,11 +38,11 @@ from koco_stream.io.fingerprint import source_hash
 from koco_stream.io.paths import store_path
 from koco_stream.learners.files import send
 from koco_stream.runs.planner import plan
-from koco_stream.runs.run import Run, without_repeats
-from koco_stream.streams.manifest import load_manifest
+from koco_stream.runs.run import Cohort, Run, without_repeats
+from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.collecting import collect, remove_left
 from storage.generated.generators import prepare_synthetic
-from storage.results import finished_runs, read_runs, table_files
+from storage.results import finished_runs, table_files
 from storage.store import open_store
 
 if TYPE_CHECKING:
@@ -53,22 +54,35 @@ MANY_RUNS = 20_000  # a report of more runs is written by a process of its own
 MANY_FILES = 500  # number of new result files after which they are collected into tables
 
 
-def prepare_datasets(checked: CheckedSweep) -> None:
-    """Prepare the sweep's generated datasets, and collect results that a killed sweep left."""
+class Stage:
+    """The runs of a stage that the store lacks, and the cohorts that they are planned in.
+
+    It is not a dataclass on purpose: see `CheckedSweep`.
+    """
+
+    def __init__(self, missing: Sequence[Run], cohorts: Sequence[Cohort] = ()) -> None:
+        self.missing, self.cohorts = missing, cohorts
+
+
+def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
+    """Prepare the sweep's generated datasets, and collect results that a killed sweep left.
+
+    Returns the sweep on its datasets.
+    """
     store = checked.request.store
-    prepared = {
+    collect_results(store)
+    manifests: dict[str, Manifest | None] = {
         use.name: load_manifest(store, use.name)
         if use.given is None
         else prepare_synthetic(store, use.generator, use.given)
         for use in checked.sweep.datasets
     }
-    if prepared != checked.manifests:
-        checked.manifests = dict(prepared)
-        checked.runs = all_runs(checked.sweep, checked.manifests)
-    collect_results(store)
+    if manifests == checked.manifests:
+        return checked
+    return CheckedSweep(checked.request, checked.sweep, manifests)
 
 
-def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
+def plan_runs(checked: CheckedSweep, stage: Stage, engine: Engine) -> Stage:
     """Group the missing runs into cohorts. Cohorts with a checkpoint keep their runs.
 
     Raises `WrongInput` if a run needs more memory than the cluster's workers have.
@@ -78,8 +92,8 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 
     request = checked.request
-    sizes = with_growths(request.store, checked.sizes, checked.missing)
-    warnings = large_dictionaries(checked.missing, sizes)
+    sizes = with_growths(request.store, checked.sizes, stage.missing)
+    warnings = large_dictionaries(stage.missing, sizes)
     for warning in warnings[:MOST_WARNINGS]:
         say(f"  warning: {warning}")
     if len(warnings) > MOST_WARNINGS:
@@ -88,17 +102,17 @@ def plan_runs(checked: CheckedSweep, engine: Engine) -> None:
     factors = cost_factors(request.store, sizes, engine.timings)
     try:
         limits = limits_of(request.store, request.cluster, request.workers, engine.client)
-        rungs = checked.rungs(checked.missing, kept_states(request.store))
-        planned = plan(checked.missing, sizes, limits, unfinished(request.store), factors, rungs)
+        rungs = checked.rungs(stage.missing, kept_states(request.store))
+        planned = plan(stage.missing, sizes, limits, unfinished(request.store), factors, rungs)
     except MemoryError as error:
         if engine.client is None:
             raise
         raise WrongInput(f"{error}\n{memory_table(engine.client)}") from None
-    checked.cohorts = planned.cohorts
+    return Stage(stage.missing, planned.cohorts)
 
 
-def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) -> None:
-    """Run the cohorts on Dask or in this process, and count their receipts."""
+def run_cohorts(checked: CheckedSweep, stage: Stage, engine: Engine, tally: Tally) -> None:
+    """Run the cohorts on Dask or in this process; `tally` counts their receipts."""
     from cluster.clusters import patience_of
     from cluster.executors import run_on_dask, run_serially
     from cluster.reporting import reports_to
@@ -108,15 +122,15 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
     threading.Thread(target=_import_report, daemon=True).start()
 
     def receive(receipt: Receipt) -> None:
-        progress.receive(receipt)
-        if progress.cohorts % MANY_FILES == 0:
+        tally.receive(receipt)
+        if tally.cohorts % MANY_FILES == 0:
             collect(request.store)
 
-    for file in filter(None, {run.file for run in checked.missing}):
+    for file in filter(None, {run.file for run in stage.missing}):
         send(request.store, file.code)
-    work = (request.store, name, checked.cohorts, receive)
-    progress.plan(checked.cohorts, checked.sizes)
-    with reports_to(engine.client, progress.hear):
+    work = (request.store, name, stage.cohorts, receive)
+    tally.plan(stage.cohorts, checked.sizes)
+    with reports_to(engine.client, tally.hear):
         if engine.client is None:
             run_serially(*work)
         else:
@@ -207,62 +221,60 @@ def run_sweep(
     checked: CheckedSweep,
     steps: Steps = PLAIN,
     start: Start | None = None,
-    show: Callable[[float], None] = lambda share: None,
+    watchers: Sequence[Watcher] = (),
 ) -> dict[str, Any]:
     """Run a checked sweep; returns the summary described at `flows.sweeping.flow.sweep_flow`.
 
-    Its `steps` are plain functions or Prefect tasks. `start` is the cluster, if it is already
-    starting. `show` is called with the share of the runs that are done, after each cohort.
+    A stage has all runs; with halving there is one for each rung, and a search that learns from
+    results has one for each batch. `steps` are plain functions or Prefect tasks. `start` is the
+    cluster, if it is already starting. The `watchers` hear how far the sweep is.
     """
     store, name = checked.request.store, checked.sweep.name
     seconds: dict[str, float] = defaultdict(float)
     decisions: list[dict[str, object]] = []
     runs: list[Run] = []
-    earlier: set[str] = set()  # runs of the rungs before, whose states are kept for one more
-    computed, engine = 0, None
+    passed: set[str] = set()  # runs of the rungs before, whose states are kept for one more
+    computed = 0
     open_store(store)
     with timed(seconds, "prepare"):
-        steps["prepare"](checked)
+        checked = steps["prepare"](checked)
     with ExitStack() as stack:
-        progress = stack.enter_context(SweepProgress(store, name, show))
-        for stage in checked.stages(decisions):
-            runs = without_repeats([*runs, *stage]) if runs else stage
+        watching = (StatusFile(store), ProgressLine(), *watchers)
+        tally = stack.enter_context(Tally(name, watching))
+        engine = None
+        for listed in checked.stages(decisions):
+            runs = without_repeats([*runs, *listed]) if runs else listed
             with timed(seconds, "plan"):
-                checked.missing = checked.not_in_store(stage)
+                stage = Stage(checked.not_in_store(listed))
                 remember(store, checked.sweep, runs)
-            progress.more(len(stage), len(stage) - len(checked.missing))
-            if checked.missing:
-                if engine is None:
-                    engine = stack.enter_context(started(checked, start, seconds))
-                    progress.computing(dashboard_of(engine))
+            tally.more(len(listed), len(listed) - len(stage.missing))
+            if stage.missing:
+                engine = engine or stack.enter_context(started(checked, tally, start, seconds))
                 with timed(seconds, "plan"):
-                    steps["plan"](checked, engine)
+                    planned = steps["plan"](checked, stage, engine)
                 with timed(seconds, "computing"):
-                    steps["run"](checked, engine, progress)
-                computed += len(checked.missing)
-                checked.cohorts, checked.missing = (), []  # frees memory
+                    steps["run"](checked, planned, engine, tally)
+                computed += len(stage.missing)
+                del planned  # frees memory
             with timed(seconds, "collect"):
                 steps["collect"](store)
-                remove_kept(store, earlier)
+                remove_kept(store, passed)
             if checked.sweep.halving:
-                earlier |= {run.run_id for run in stage}
-    remove_kept(store, earlier)
+                passed |= {run.run_id for run in listed}
+    remove_kept(store, passed)
     write_decisions(store, name, decisions)
-    count = len(runs)
-    # free the list of runs, which can take as much memory as the report
-    runs = stage = checked.runs = []
     with timed(seconds, "report"):
         report = report_of(store, name, steps["report"])
     return {
         "sweep": name,
-        "runs": count,
+        "runs": len(runs),
         "computed": computed,
-        "rounds": progress.rounds,
+        "rounds": tally.rounds,
         **outcome(store, name),
         "report": report,
         "seconds": {
             **{phase: round(value, 2) for phase, value in seconds.items()},
-            "scans": round(progress.scan_seconds, 2),
+            "scans": round(tally.scan_seconds, 2),
         },
     }
 
@@ -276,7 +288,7 @@ def dashboard_of(engine: Engine) -> str | None:
 
 @contextmanager
 def started(
-    checked: CheckedSweep, start: Start | None, seconds: dict[str, float]
+    checked: CheckedSweep, tally: Tally, start: Start | None, seconds: dict[str, float]
 ) -> Iterator[Engine]:
     """Start what runs the cohorts: workers that were checked, and compiled learners.
 
@@ -296,18 +308,14 @@ def started(
             with timed(seconds, "preflight"):
                 for line in preflight(ready.client, checked.request.store, shared):
                     say(f"  {line}")
+        tally.computing(dashboard_of(ready))
         yield ready
 
 
 def outcome(store: str, name: str) -> dict[str, Any]:
     """Number of a sweep's runs by status, and the first failed runs with their errors."""
-    # Counted in Python: Arrow's filter imports pandas, if that is installed, which takes 0.3 s.
-    mine = set(sweep_note(store, name)["run_ids"])
-    rows = rows_of(read_runs(store, ("run_id", "status")))
-    statuses = dict(Counter(row["status"] for row in rows if row["run_id"] in mine))
-    if "failed" not in statuses:
-        return {"statuses": statuses, "failed": []}
     runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
+    statuses = dict(Counter(runs.column("status").to_pylist()))
     failed = runs.filter(pc.equal(runs.column("status"), "failed")).slice(0, SHOWN)
     return {"statuses": statuses, "failed": failed.drop_columns(["run_id", "status"]).to_pylist()}
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
+from cluster.site import first_error
 from koco_stream.errors import WrongInput
 
 LARGEST = 2**63 - 1
@@ -68,8 +69,6 @@ class TomlFile:
         try:
             return model.model_validate(self.content)
         except ValidationError as error:
-            from cluster.site import first_error  # slow: it imports Dask
-
             keys, wrong = first_error(error, model, self.tables, self.examples)
         raise WrongInput(f"{self.at(*keys)}: {wrong}")
 

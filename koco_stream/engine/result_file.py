@@ -7,9 +7,9 @@ import socket
 import sys
 from datetime import UTC, datetime
 from functools import cache, partial
+from importlib.metadata import version
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ from koco_stream.theory.trivial import trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
 
+NUMBA = version("numba")
 PARAMETERS = {column.name: column.kind for column in PARAMETER_COLUMNS}
 
 
@@ -118,8 +119,7 @@ def read_result(file: StorePath) -> pa.Table:
     exist.
     """
     with named(file):
-        table = read_table(file, result_schema().names)
-        table.cast(result_schema())
+        table = read_table(file, result_schema().names).cast(result_schema())
         check_rows(table)
         if table.column("curve").null_count:
             raise pa.ArrowInvalid("a row has no curve")
@@ -152,7 +152,7 @@ def result_table(
         "cohort_size": n,
         "host": machine(),
         "version": (
-            f"koco_stream {__version__}, numpy {np.__version__}, numba {numba.__version__},"
+            f"koco_stream {__version__}, numpy {np.__version__}, numba {NUMBA},"
             f" python {sys.version.split()[0]}"
         ),
         "finished_at": datetime.now(UTC),

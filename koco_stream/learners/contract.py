@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner
@@ -55,17 +54,18 @@ def check_contract(learner: type[Learner], given: dict[str, Any] | None = None) 
             check(trial)
         except Broken as broken:
             found = str(broken)
-        except NumbaError as error:
-            found = compiler_text(error)
         except Exception as error:
-            found = f"it raised {type(error).__name__}: {error}"
+            compiling = type(error).__module__.startswith("numba.")
+            found = (
+                compiler_text(error) if compiling else f"it raised {type(error).__name__}: {error}"
+            )
         outcomes.append(Outcome(str(check.__doc__), found))
         if found and check in CHECKS[:2]:
             break
     return outcomes
 
 
-def compiler_text(error: NumbaError) -> str:
+def compiler_text(error: Exception) -> str:
     """The compiler's error in words, where its cause is a common one."""
     text = str(error)
     makers = ("zeros", "empty", "ones", "full", "array", "zeros_like", "empty_like", "copy")

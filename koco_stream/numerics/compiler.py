@@ -6,32 +6,34 @@ folder (see `koco_stream.io.cache`), in a subfolder named by a hash of the funct
 that it imports, and of the versions of numba and Python. Outdated code is therefore never reused
 after a change to a helper function, which numba's own cache would not detect, and no other change
 compiles anything anew.
+
+numba is imported when something is compiled: it takes half a second, which a refused command saves.
 """
 
 import hashlib
+import os
 import re
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
 from typing import Any
-
-import llvmlite
-import numba
-from numba.core import config
 
 from koco_stream.io.cache import private_folder
 from koco_stream.io.fingerprint import PACKAGE, source_hash
 from koco_stream.io.source_files import hash_of, source_files
 
+UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 # An import of a module of ours, but for what reads and writes files: nothing is compiled there.
 IMPORT = re.compile(r"^ *from (koco_stream(?!\.io\b)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def versioned(text: str) -> str:
     """A hash (16 hexadecimal digits) of a text and of the compiler's versions."""
-    text = f"{sys.version}|{numba.__version__}|{llvmlite.__version__}|{text}"
+    text = f"{sys.version}|{version('numba')}|{version('llvmlite')}|{text}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -73,6 +75,73 @@ def closure_hash(modules: frozenset[str]) -> str:
     return versioned("".join(f"{module}\0{texts[module]}\0" for module in sorted(texts)))
 
 
+class Later:
+    """A module that is imported when something of it is first used."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
+
+
+class Compiled:
+    """A function of numba's, made by `make` when it, or a compiled caller of it, is called.
+
+    `py_func` is the Python function, and `targetoptions` what numba reads before it compiles.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], make: Callable[[], Any], **options: Any
+    ) -> None:
+        self.py_func, self._make, self.targetoptions = function, make, options
+        self._made: Any = None
+        self.__doc__, self.__name__ = function.__doc__, function.__name__
+        self.__module__ = function.__module__
+
+    @property
+    def made(self) -> Any:
+        """numba's function. It is made under numba's lock, which a thread that compiles holds."""
+        if self._made is None:
+            from numba.core.compiler_lock import global_compiler_lock
+
+            with global_compiler_lock:
+                self._made = self._made or self._make()
+        return self._made
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The function's type: numba asks for it where compiled code names it."""
+        from numba.core.registry import cpu_target
+
+        made = self.made
+        cpu_target.typing_context.refresh()
+        return cpu_target.typing_context.resolve_value_type(made)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call numba's function."""
+        return self.made(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python's own, which a function has not
+            raise AttributeError(name)
+        return getattr(self.made, name)
+
+
+def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
+    """A function whose instructions `typed` gives, as numba's `intrinsic` has it.
+
+    `literal` is called in its place without the compiler.
+    """
+
+    def make() -> Any:
+        from numba.extending import intrinsic
+
+        return intrinsic(typed)
+
+    return literal if UNCOMPILED else Compiled(typed, make)
+
+
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline `function` into its compiled callers, before their types are inferred.
 
@@ -90,8 +159,16 @@ def jit(
     It is cached by its source and by that of the functions that are `bound` to its names. With
     `NUMBA_DISABLE_JIT=1` it stays a Python function.
     """
-    if config.DISABLE_JIT:
+    if UNCOMPILED:
         return function
+    return Compiled(function, lambda: _dispatcher(function, inline, bound), inline=inline)
+
+
+def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...]) -> Any:
+    """numba's function that `jit` gives."""
+    import numba
+    from numba.core import config
+
     # Compiled without numba's runtime: the code allocates nothing, and does not count references
     # to its array arguments; and without an entry for C, which nothing calls.
     options = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}

@@ -259,14 +259,13 @@ class Cohort:
         return self.kept[0].rounds if self.kept else 0
 
     @property
-    def halves(self) -> "tuple[Cohort, Cohort]":
-        """Its runs in two cohorts, each with the states from which its own runs go on."""
-        middle, seconds = len(self.runs) // 2, self.seconds / 2
-        first, second = (
-            replace(self, runs=self.runs[part], kept=self.kept[part], seconds=seconds)
-            for part in (slice(middle), slice(middle, None))
-        )
-        return first, second
+    def singles(self) -> "list[Cohort]":
+        """Each of its runs as a cohort, with the state from which it goes on."""
+        seconds = self.seconds / len(self.runs)
+        return [
+            replace(self, runs=(run,), kept=self.kept[k : k + 1], seconds=seconds)
+            for k, run in enumerate(self.runs)
+        ]
 
     @property
     def resumable(self) -> bool:

@@ -228,6 +228,7 @@ def typed(**columns: type) -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in columns.items()])
 
 
+@cache
 def result_schema() -> pa.Schema:
     """The Arrow schema of a result file: one row per run, with the run's curve nested in it."""
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))

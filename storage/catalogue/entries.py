@@ -22,8 +22,8 @@ class Address:
     ----------
     url : str
         URL of the file, or of the archive that holds it.
-    path_inside : tuple of str
-        Path of the file in the archive; with nested archives, the inner archives first.
+    path_inside : str
+        Path of the file in the archive, a zip file; empty if it is not in one.
     sha256 : str, optional
         Hash of the file as published, where known.
     skip_lines : int
@@ -33,7 +33,7 @@ class Address:
     """
 
     url: str
-    path_inside: tuple[str, ...] = ()
+    path_inside: str = ""
     sha256: str | None = None
     skip_lines: int = 0
     suffix: str | None = None
@@ -42,12 +42,12 @@ class Address:
         """Name on disk of an edition's `file`, with the suffix of its compression."""
         if self.suffix is not None:
             return file + self.suffix
-        published = Path((self.url, *self.path_inside)[-1]).suffix
+        published = Path(self.path_inside or self.url).suffix
         return file + published if published in OPENERS else file
 
     def text(self) -> str:
         """The URL, with the path of the file if it is in an archive, for messages."""
-        inside = f" (in it {', in that '.join(self.path_inside)})" if self.path_inside else ""
+        inside = f" (in it {self.path_inside})" if self.path_inside else ""
         if not self.skip_lines:
             return self.url + inside
         lines = "line" if self.skip_lines == 1 else f"{self.skip_lines} lines"

@@ -1,9 +1,11 @@
-"""Statistics of the source that a scale needs, computed by ranges of rows and combined."""
+"""What is computed of all rows: statistics that a scale needs, and what is filled in for missing
+values.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 
@@ -11,10 +13,10 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.preparing.chunks import Chunks, Cover, rows_of
+from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.shards import BLOCK
-from storage.preparing.transform import BY_FEATURE, Transformation, square_norms
-from storage.sources.source import ParallelMap
+from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
+from storage.sources.source import ParallelMap, Piece, Source
 
 
 def with_facts(
@@ -110,3 +112,145 @@ def block_energies(transformation: Transformation, exponent: int, cover: Cover) 
     norms = square_norms(replace(rows, values=np.ldexp(rows.values, -exponent)))
     sums: list[float] = np.add.reduceat(norms, np.arange(0, rows.n_rows, BLOCK)).tolist()
     return sums
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns `features` (k,) of rows with d features, as a matrix (n, k)."""
+
+    features: Array
+    d: int
+    layout: str
+
+    def __call__(self, rows: Piece) -> Array:
+        """The columns of these rows; features that a row lacks are 0 there."""
+        if self.layout == "dense":
+            return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
+        from scipy.sparse import csr_array  # slow
+
+        whole = csr_array((rows.values, rows.indices, rows.indptr), (rows.n_rows, self.d))
+        return whole[:, self.features].toarray()
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What is filled in: `values` (k,) for the k features of `columns` that have missing values."""
+
+    columns: Columns
+    values: Array
+
+    def __call__(self, rows: Piece) -> Piece:
+        """Rows with their missing values filled in."""
+        of_feature = np.zeros(self.columns.d)
+        of_feature[self.columns.features] = self.values
+        dense = self.columns.layout == "dense"
+        known = np.tile(of_feature, rows.n_rows) if dense else of_feature[rows.indices]
+        values = np.where(np.isnan(rows.values), known, rows.values)
+        return without_zeros(replace(rows, values=values))
+
+
+def without_missing(
+    source: Source,
+    chunks: Chunks,
+    ranges: Sequence[tuple[int, int]],
+    parallel_map: ParallelMap,
+    scratch: Path,
+) -> tuple[Source, Chunks]:
+    """The source and its chunks after what it asks for is done with missing values.
+
+    Statistics are those of the known values in the rows of `ranges` (first, end), each of which
+    begins at a multiple of `BLOCK`. Raises `WrongInput` if every row is left out, or if a column
+    with missing values has no value in these rows.
+    """
+    if source.missing is None:
+        return source, chunks
+    if source.missing == "drop":
+        n_dropped = sum(chunk.n_dropped for chunk in chunks.chunks)
+        if not chunks.n_rows:
+            raise WrongInput(
+                f"{source.paths[0]}: each of the {n_dropped:,} rows has a missing value; leave"
+                " out the columns with many missing values (--drop), or fill them in with"
+                " --missing mean"
+            )
+        said = f"rows with missing values left out: {n_dropped:,}"
+        return replace(source, done=(*source.done, said)), chunks
+    if source.n_features is None:
+        raise TypeError("a source with missing values knows its features")
+    d = source.n_features
+    counts = parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks])
+    n_missing = sum(counts, np.zeros(d, np.int64))
+    features = np.flatnonzero(n_missing)
+    if not features.size:
+        return replace(source, done=(*source.done, "no value is missing")), chunks
+    names = [source.feature_names[j] if source.feature_names else f"{j + 1}" for j in features]
+    columns = Columns(features, d, source.layout)
+    covers = [chunks.cover(*rows) for rows in ranges]
+    values = _statistics(source, columns, names, covers, parallel_map)
+    by_feature = ", ".join(
+        f"{name} ({n:,} by {value!r})"
+        for name, n, value in zip(names, n_missing[features], values.tolist(), strict=True)
+    )
+    done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
+    filling = Filling(columns, values)
+    tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
+    filled = []
+    for old, new in zip(chunks.chunks, parallel_map(partial(_fill, filling), tasks), strict=True):
+        Path(old.path).unlink()
+        filled.append(new)
+    return replace(source, done=tuple(done)), Chunks(filled)
+
+
+def _statistics(
+    source: Source,
+    columns: Columns,
+    names: Sequence[str],
+    covers: Sequence[Cover],
+    parallel_map: ParallelMap,
+) -> Array:
+    """The means of the columns, whose rows are read twice: for their size, and for their sums.
+
+    Values are divided by a power of 2, so that no sum overflows. Each range of rows begins at a
+    multiple of `BLOCK`, so that blocks are summed, and their sums added, in the same order for any
+    division.
+    """
+    found = parallel_map(partial(_known_in, columns), covers)
+    counts, largest = zip(*found, strict=True)
+    known, exponent = sum(counts), np.frexp(reduce(np.maximum, largest))[1]
+    for name, n_known in zip(names, known, strict=True):
+        if not n_known:
+            n_rows = sum(rows_of(cover).n_rows for cover in covers)
+            raise WrongInput(
+                f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
+                f" which missing values are filled in; leave it out with --drop {name}"
+            )
+    total = np.zeros(known.size)
+    for sums in parallel_map(partial(_block_sums, columns, exponent), covers):
+        total = reduce(np.add, sums, total)
+    return np.ldexp(total / known, exponent)
+
+
+def _known_in(columns: Columns, cover: Cover) -> tuple[Array, Array]:
+    """Number of known values of each column in some rows, and the largest of their sizes."""
+    sizes = np.abs(columns(rows_of(cover)))
+    known = ~np.isnan(sizes)
+    return known.sum(axis=0), np.where(known, sizes, 0.0).max(axis=0, initial=0.0)
+
+
+def _block_sums(columns: Columns, exponent: Array, cover: Cover) -> Array:
+    """Sums of the known values of each column in each block of rows, divided by 2^exponent."""
+    values = np.ldexp(columns(rows_of(cover)), -exponent)
+    return np.add.reduceat(
+        np.where(np.isnan(values), 0.0, values), np.arange(0, len(values), BLOCK)
+    )
+
+
+def _missing_in(d: int, path: str) -> Array:
+    """Number of missing values of each of the d features in a chunk."""
+    rows = read_rows(path)
+    missing = np.flatnonzero(np.isnan(rows.values))
+    return np.bincount(rows.indices[missing] if rows.indices.size else missing % d, minlength=d)
+
+
+def _fill(filling: Filling, task: tuple[Chunk, Path]) -> Chunk:
+    chunk, path = task
+    return store_rows(filling(read_rows(chunk.path)), path, chunk.n_bytes)

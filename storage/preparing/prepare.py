@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, pairwise, tee
 from pathlib import Path
@@ -20,13 +20,11 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import NO_ROOM
-from koco_stream.io.paths import AnyPath, store_path
-from koco_stream.streams.manifest import Manifest
+from koco_stream.io.files import NO_ROOM, sync
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.streams.manifest import Manifest, dataset_path
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
-from storage.preparing.facts import with_facts
-from storage.preparing.missing import without_missing
-from storage.preparing.publish import publish
+from storage.preparing.facts import with_facts, without_missing
 from storage.preparing.shards import (
     BLOCK,
     Written,
@@ -40,7 +38,7 @@ from storage.preparing.shards import (
 from storage.preparing.transform import Shape, Transformation, check_choices
 from storage.sources.reading import source_of
 from storage.sources.source import ParallelMap, Reading, Source
-from storage.store import check_store, staging_folder
+from storage.store import LOCK, check_store, open_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
@@ -339,3 +337,53 @@ def written_shards(
             Path(chunks.chunks[gone].path).unlink()
             gone += 1
         yield written
+
+
+def publish(
+    root: StorePath, written: Path, manifest: Manifest, parallel_map: ParallelMap
+) -> Manifest:
+    """Publish the files in the folder `written` as a dataset of the store at `root`.
+
+    They are added first; writing the manifest then makes them visible atomically. Files of an
+    earlier version are deleted last. Returns the manifest with the final paths.
+    """
+    open_store(root)
+    folder = dataset_path(root, manifest.name)
+    with (root / LOCK).locked():
+        target = put_files(written, folder, manifest, parallel_map)
+        shards = [replace(shard, path=f"{target}/{shard.path}") for shard in manifest.shards]
+        manifest = replace(manifest, shards=shards)
+        (folder / "manifest.json").write_text(manifest.to_json())
+        for name in folder.names():
+            if name not in (target, "manifest.json"):
+                # those of an earlier version, or files of a terminated process
+                left = folder / name
+                left.remove() if left.is_file() else left.remove_tree()
+    return manifest
+
+
+def put_files(
+    written: Path, folder: StorePath, manifest: Manifest, parallel_map: ParallelMap
+) -> str:
+    """Add the files in `written` to the dataset's `folder`; returns the name of their subfolder.
+
+    Existing files are not replaced, because the current manifest may refer to them: identical
+    files are reused, and different ones go to a new subfolder.
+    """
+    name, number = manifest.dataset_hash[:16], 1
+    target = folder / name
+    names = sorted(shard.path for shard in manifest.shards)
+    while there := target.names():
+        if there == names and all(
+            (target / shard.path).sha256() == shard.sha256 for shard in manifest.shards
+        ):
+            return target.name
+        number += 1
+        target = folder / f"{name}-{number}"
+    if target.is_local:
+        target.path.parent.mkdir(parents=True, exist_ok=True)
+        written.replace(target.path)
+        sync(target.path.parent)
+    else:
+        list(parallel_map(lambda name: (target / name).put(written / name), names))
+    return target.name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import OPENERS
-from storage.sources.documents.source import documents_source
+from storage.sources.documents import documents_source
 from storage.sources.numbers import at
 from storage.sources.parquet.source import parquet_source
 from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from cluster.local import local_cluster
+from cluster.clusters import local_cluster
 from storage.preparing.parallel import map_on_dask
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import ParallelMap

@@ -12,8 +12,8 @@ import pytest
 import scipy
 from distributed import Client, LocalCluster
 
-from cluster.executors import DaskExecutor, run_on_dask
-from cluster.local import environment_kept
+from cluster.clusters import environment_kept
+from cluster.executors import ALONE, DaskExecutor, run_on_dask
 from cluster.settings import SETTINGS
 from cluster.workers import preflight
 from flows.sweeping.launch import launch
@@ -160,14 +160,14 @@ def test_run_that_lost_its_workers__waits_until_it_is_alone(small_store):
     future = SimpleNamespace(add_done_callback=lambda note: None)
     client = SimpleNamespace(submit=lambda *words, key, **more: sent.append(key) or future)
     cohort = cohort_on(small_store, [("ONS", {}, None)])
-    executor = DaskExecutor(client, str(small_store), "try", [], print, None, 1.0)
-    executor.suspects.append(cohort)
+    executor = DaskExecutor(client, str(small_store), "try", print)
+    executor.alone.append((ALONE, cohort))
     executor.under_way["other"] = (cohort, None)
     executor._submit()
     assert sent == []
     del executor.under_way["other"]
     executor._submit()
-    assert [key.partition("-")[0] for key in sent] == ["suspect"]
+    assert [key.partition("-")[0] for key in sent] == ["alone"]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 
 import click
 import pytest
@@ -60,3 +62,31 @@ def test_name__that_no_file_can_have__is_refused_in_a_sentence(letter, koco, tmp
         ("results", "--arrow", tmp_path / name, *store),
     ):
         assert koco(*words, status=2).stderr.startswith("koco: "), words
+
+
+SLOW = """
+import sys
+from flows.cli import koco
+try:
+    koco(sys.argv[1:])
+except SystemExit as end:
+    print(end.code, *sorted({"numba", "dask", "pandas", "scipy", "prefect"} & {*sys.modules}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("learner", "dataset", "words"),
+    [
+        ("OjaSN", "ill-conditioned", ()),
+        ("OjaSON", "il-conditioned", ()),
+        ("OGD", "ill-conditioned", ("--worker", "3")),
+        ("OGD", "ill-conditioned", ("--cluster", "loca")),
+    ],
+)
+def test_refusal__imports_no_compiler_and_no_scheduler(learner, dataset, words, tmp_path):
+    """Each of them takes about half a second to import."""
+    text = f'name = "s"\n[[dataset]]\nname = "{dataset}"\n[[learner]]\nname = "{learner}"'
+    (tmp_path / "s.toml").write_text(text)
+    words = ["sweep", tmp_path / "s.toml", "--store", tmp_path / "store", *words]
+    done = subprocess.run([sys.executable, "-c", SLOW, *words], capture_output=True, text=True)
+    assert done.stdout == "2\n", done.stderr

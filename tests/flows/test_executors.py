@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import Client
 
+from cluster.clusters import local_cluster
 from cluster.executors import run_on_dask, run_serially
-from cluster.local import local_cluster
 from cluster.reporting import reports_to
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 from cluster.executors import run_serially
-from flows.sweeping.checks import CheckedSweep
+from flows.sweeping.checks import read_checked
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
@@ -38,7 +38,7 @@ def written(folder, text, name="try.toml"):
 
 def checked(spec, store):
     """The sweep of this file on this store, checked."""
-    return CheckedSweep(SweepRequest(str(spec), str(store)))
+    return read_checked(SweepRequest(str(spec), str(store)))
 
 
 def sizes_of(manifests):

@@ -73,8 +73,7 @@ def swept(tmp_path, text, name="tiny"):
 
 def sweep_on(store, spec):
     """The sweep of this file is run on the store, in this process."""
-    sweep = checked(spec, store)
-    prepare_datasets(sweep)
+    sweep = prepare_datasets(checked(spec, store))
     cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
     run_here(store, cohorts, sweep.sweep.name)
     collect(store)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from koco_stream.numerics.by_reference import Reference, by_reference
+from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.reference_type import Reference
 
 
 class Inner(NamedTuple):

@@ -26,7 +26,7 @@ def test_entries__have_the_options_of_prepare_addresses_over_https_and_a_positiv
     allowed = {*Reading.__dataclass_fields__, "layout", "scale", "task"}
     for entry in CATALOGUE.values():
         assert (entry.positive_class is None) == (entry.task in ("binary", "regression"))
-        assert (entry.fetchable is None) == (entry.name == "mnist")
+        assert (entry.fetchable is None) == (entry.name in ("census", "mnist"))
         for edition in entry.editions:
             assert set(edition.options) <= allowed
             assert len(edition.addresses) in (0, len(edition.files))

@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from storage.sources.documents.copying import MOST_DOCUMENT_BYTES
-from storage.sources.documents.source import documents_source
+from storage.sources.documents import MOST_DOCUMENT_BYTES, documents_source
 from storage.sources.source import Reading
 from tests.helpers.malformed import put, tar_of
 from tests.helpers.tables import listed

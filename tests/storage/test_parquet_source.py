@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from storage.sources import features
-from storage.sources.parquet import slices as parquet_files
+from storage.sources.parquet import numbers as parquet_files
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.helpers.tables import listed

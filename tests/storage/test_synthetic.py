@@ -16,12 +16,12 @@ from koco_stream.streams.manifest import load_manifest
 from storage.generated.blocks import BLOCK_ROWS
 from storage.generated.generators import (
     GENERATORS,
+    adversary,
     expected_values,
     prepare_synthetic,
     synthetic_name,
     synthetic_source,
 )
-from storage.generated.tables import adversary
 from storage.sources.source import concatenated
 from tests.helpers.wire import as_on_a_worker
 from tests.oracles.theorems import gradient_term, newton_regret_bound

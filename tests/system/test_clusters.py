@@ -17,8 +17,7 @@ import pytest
 from click.testing import CliRunner
 from distributed import Client
 
-from cluster.certificates import make_certificates
-from cluster.commands import start_commands
+from cluster.certificates import make_certificates, start_commands
 from cluster.executors import run_on_dask
 from flows.cli import koco
 from koco_stream.engine.result_file import result_files_folder

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import flows
-from cluster.local import local_cluster
+from cluster.clusters import local_cluster
 from flows import cli
 from flows.housekeeping.listing import sweep_rows
 from flows.housekeeping.removal import dataset_removal, sweep_removal

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cluster.local import local_cluster
+from cluster.clusters import local_cluster
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
 from storage.preparing.parallel import map_on_dask

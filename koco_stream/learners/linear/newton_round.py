@@ -23,12 +23,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba.core import config, types
-from numba.extending import intrinsic
 
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import in_doubt, loss_slope
-from koco_stream.numerics.compiler import inlined, jit, jit_with
+from koco_stream.numerics.compiler import Later, inlined, intrinsic, jit, jit_with
 from koco_stream.numerics.llvm.feature_lines import over_roots, shape_for
 from koco_stream.types import Array
 
@@ -41,17 +39,17 @@ NONE, BEFORE, UPDATED = range(3)
 DIAGONAL_FORMS = {False: NONE, True: BEFORE, "updated": UPDATED}
 
 
-@intrinsic
 def _read_only(typing_context: Any, array: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return args[0]
 
-    return types.Array(array.dtype, array.ndim, array.layout, readonly=True)(array), emit
+    kind = Later("numba.core.types").Array
+    return kind(array.dtype, array.ndim, array.layout, readonly=True)(array), emit
 
 
 # A row's values are read-only. What is fed instead is called so too, so that nothing is compiled
 # twice.
-read_only = (lambda array: array) if config.DISABLE_JIT else _read_only
+read_only = intrinsic(_read_only, lambda array: array)
 
 
 @inlined

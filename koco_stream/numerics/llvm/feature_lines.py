@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
 from koco_stream.numerics.llvm.registers import (
     CACHE_LINE,
@@ -32,6 +30,7 @@ from koco_stream.numerics.llvm.registers import (
     Line,
     Lines,
     called,
+    cgutils,
     halved,
     instruction,
     literal_fused,
@@ -80,7 +79,7 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
     return float(squares[0] + squares[1])
 
 
-@instruction(types.float64, literal_gather)
+@instruction("float64", literal_gather)
 def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
     """The instructions of `literal_gather`."""
     line, (squares,) = _gathered(e, table, idx, val)
@@ -132,7 +131,7 @@ def literal_gather_current(
     return -1.0 if ((last != 0.0) & (last != epoch)).any() else n2
 
 
-@instruction(types.float64, literal_gather_current)
+@instruction("float64", literal_gather_current)
 def gather_current(
     e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any, epoch: Any
 ) -> Any:
@@ -169,7 +168,7 @@ def literal_scatter(
         line[:] = literal_fused(own, np.float64(val[i]), line)
 
 
-@instruction(types.void, literal_scatter)
+@instruction("void", literal_scatter)
 def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> None:
     """The instructions of `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
@@ -200,7 +199,7 @@ def literal_scatter_first(
     return count
 
 
-@instruction(types.int64, literal_scatter_first)
+@instruction("int64", literal_scatter_first)
 def scatter_first(
     e: Lines,
     table: Any,
@@ -237,7 +236,7 @@ def literal_over_roots(
         out[i] = np.float64(val[i]) / np.sqrt(unused if number == 0.0 else number)
 
 
-@instruction(types.void, literal_over_roots, width=8)
+@instruction("void", literal_over_roots, width=8)
 def over_roots(
     e: Lines, table: Any, column: Any, idx: Any, val: Any, unused: Any, out: Any
 ) -> None:
@@ -268,7 +267,7 @@ def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> N
         a[out + i] = halved(row * line_of(a, vector, shape))
 
 
-@instruction(types.void, literal_times)
+@instruction("void", literal_times)
 def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> None:
     """The instructions of `literal_times`."""
     right = e.load(a.at(vector))
@@ -304,7 +303,7 @@ def literal_line_dot(a: Array, shape: Any, x: int, y: int) -> float:
     return halved(line_of(a, x, shape) * line_of(a, y, shape))
 
 
-@instruction(types.float64, literal_line_dot)
+@instruction("float64", literal_line_dot)
 def line_dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
     """The instructions of `literal_line_dot`."""
     return (e.load(a.at(x)) * e.load(a.at(y))).total()
@@ -315,7 +314,7 @@ def literal_line_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
     return halved(line_of(a, x, shape) * line_of(a, y, shape) * line_of(a, z, shape))
 
 
-@instruction(types.float64, literal_line_dot3)
+@instruction("float64", literal_line_dot3)
 def line_dot3(e: Lines, a: Any, shape: Any, x: Any, y: Any, z: Any) -> Any:
     """The instructions of `literal_line_dot3`."""
     return (e.load(a.at(x)) * e.load(a.at(y)) * e.load(a.at(z))).total()
@@ -335,7 +334,7 @@ def literal_sums_before(a: Array, shape: Any, x: int, y: int, out: int) -> None:
         carry = carry + register[-1]
 
 
-@instruction(types.void, literal_sums_before)
+@instruction("void", literal_sums_before)
 def sums_before(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
     """The instructions of `literal_sums_before`."""
     e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=False), a.at(out))
@@ -353,7 +352,7 @@ def literal_sums_after(a: Array, shape: Any, x: int, y: int, out: int) -> None:
         carry = carry + register[0]
 
 
-@instruction(types.void, literal_sums_after)
+@instruction("void", literal_sums_after)
 def sums_after(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
     """The instructions of `literal_sums_after`."""
     e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=True), a.at(out))
@@ -374,7 +373,7 @@ def literal_substitute(
         r = literal_fused(a[q + i], old, r)
 
 
-@instruction(types.void, literal_substitute)
+@instruction("void", literal_substitute)
 def substitute(
     e: Lines, a: Any, shape: Any, n: Any, matrix: Any, own: Any, earlier: Any, q: Any
 ) -> None:
@@ -396,7 +395,7 @@ def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, righ
         row[:] = literal_fused(a[left + i], line_of(a, right, shape), row)
 
 
-@instruction(types.void, literal_add_outer)
+@instruction("void", literal_add_outer)
 def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, right: Any) -> None:
     """The instructions of `literal_add_outer`."""
     line = e.load(a.at(right))
@@ -421,7 +420,7 @@ def literal_combine(
     line_of(b, out, shape)[:] = sums[0] + sums[1]
 
 
-@instruction(types.void, literal_combine)
+@instruction("void", literal_combine)
 def combine(
     e: Lines, a: Any, shape: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any
 ) -> None:
@@ -441,7 +440,7 @@ def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: f
     line_of(a, second, shape)[:] = s * f + c * g
 
 
-@instruction(types.void, literal_rotate)
+@instruction("void", literal_rotate)
 def rotate(e: Lines, a: Any, shape: Any, first: Any, second: Any, c: Any, s: Any) -> None:
     """The instructions of `literal_rotate`."""
     f, g = e.load(a.at(first)), e.load(a.at(second))

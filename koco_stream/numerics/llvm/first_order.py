@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from koco_stream.numerics.llvm.registers import INT64, Line, Lines, instruction, shuffled
 from koco_stream.types import Array
@@ -33,7 +32,7 @@ def literal_adagrad_row(wG: Array, idx: Array, val: Array, slope: float, step: f
         wG[idx[i]] = _adagrad(w, G, slope * np.float64(val[i]), step)
 
 
-@instruction(types.void, literal_adagrad_row, width=AT_ONCE)
+@instruction("void", literal_adagrad_row, width=AT_ONCE)
 def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) -> None:
     """The instructions of `literal_adagrad_row`, several entries of the row at once."""
     pair = Lines(e.b, 2)

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 
 from koco_stream.numerics.llvm.elementary import (
     emit_cos_sin,
@@ -29,6 +27,7 @@ from koco_stream.numerics.llvm.registers import (
     Line,
     Lines,
     Memory,
+    cgutils,
     halved,
     instruction,
     literal_fused,
@@ -71,7 +70,7 @@ def literal_products(
     return float(squares[0] + squares[1])
 
 
-@instruction(types.float64, literal_products, BLOCK)
+@instruction("float64", literal_products, BLOCK)
 def products(
     e: Lines, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any
 ) -> Any:
@@ -103,7 +102,7 @@ def literal_add_lines(
         sums[i % 2, :room] = literal_fused(line, np.float64(val[i]), sums[i % 2, :room])
 
 
-@instruction(types.void, literal_add_lines, BLOCK)
+@instruction("void", literal_add_lines, BLOCK)
 def add_lines(
     e: Lines, table: Any, lines: Any, val: Any, begin: Any, end: Any, n: Any, sums: Any
 ) -> None:
@@ -125,7 +124,7 @@ def literal_fetch(line_of: Array, idx: Array) -> None:
     """Have the processor fetch line_of[j] for all features j of a row. Nothing waits for it."""
 
 
-@instruction(types.void, literal_fetch, 1)
+@instruction("void", literal_fetch, 1)
 def fetch(e: Lines, line_of: Any, idx: Any) -> None:
     """The instructions of `literal_fetch`."""
     with e.loop(idx.size) as i:
@@ -152,7 +151,7 @@ def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, 
     return not far.all()
 
 
-@instruction(types.boolean, literal_gaussian, BLOCK)
+@instruction("boolean", literal_gaussian, BLOCK)
 def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
     """The instructions of `literal_gaussian`."""
     negative, nothing = e.b.fneg(scale), e.zeros() + math.nan
@@ -174,7 +173,7 @@ def literal_exponential(x: float) -> float:
     return float(literal_exp(np.array([x]))[0])
 
 
-@instruction(types.float64, literal_exponential, 1)
+@instruction("float64", literal_exponential, 1)
 def exponential(e: Lines, x: Any) -> Any:
     """The instructions of `literal_exponential`."""
     (value,) = emit_exp(e.zeros() + x).registers
@@ -193,7 +192,7 @@ def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int)
         _write(out, to + panel * BLOCK, sums[0] + sums[1])
 
 
-@instruction(types.void, literal_apply, BLOCK)
+@instruction("void", literal_apply, BLOCK)
 def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
     """The instructions of `literal_apply`."""
     with e.loop(n, BLOCK) as first:
@@ -221,7 +220,7 @@ def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -
             x = literal_fused(panel[first + i], -out[first + i], x)
 
 
-@instruction(types.void, literal_substitute, BLOCK)
+@instruction("void", literal_substitute, BLOCK)
 def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> None:
     """The instructions of `literal_substitute`."""
     with e.loop(n, BLOCK, begin) as first:
@@ -247,7 +246,7 @@ def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
         tile[i] *= L[i // BLOCK, i, i % BLOCK]
 
 
-@instruction(types.void, literal_substitute_tile, HALF)
+@instruction("void", literal_substitute_tile, HALF)
 def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
     """The instructions of `literal_substitute_tile`.
 
@@ -299,7 +298,7 @@ def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: i
             matrix[panel, j] -= (factor * flat[at + j]) * line
 
 
-@instruction(types.void, literal_subtract_outer, BLOCK)
+@instruction("void", literal_subtract_outer, BLOCK)
 def subtract_outer(e: Lines, matrix: Any, n: Any, factor: Any, v: Any, at: Any) -> None:
     """The instructions of `literal_subtract_outer`."""
     with e.loop(n, BLOCK) as first:
@@ -320,7 +319,7 @@ def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
     return halved(sums)
 
 
-@instruction(types.float64, literal_panel_dot, BLOCK)
+@instruction("float64", literal_panel_dot, BLOCK)
 def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
     """The instructions of `literal_panel_dot`."""
     sums = e.variable(e.zeros())
@@ -335,7 +334,7 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
     y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
 
-@instruction(types.void, literal_add_scaled, BLOCK)
+@instruction("void", literal_add_scaled, BLOCK)
 def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
     """The instructions of `literal_add_scaled`."""
     with e.loop(n, BLOCK) as first:
@@ -355,7 +354,7 @@ def literal_accumulate(
         flat[start : start + BLOCK] += tile[s] * c.reshape(-1)[at + s]
 
 
-@instruction(types.void, literal_accumulate, BLOCK)
+@instruction("void", literal_accumulate, BLOCK)
 def accumulate(
     e: Lines, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any
 ) -> None:
@@ -383,7 +382,7 @@ def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
         _write(x, to, np.where(np.arange(end) < n, line, 0.0))
 
 
-@instruction(types.void, literal_waves, BLOCK)
+@instruction("void", literal_waves, BLOCK)
 def waves(e: Lines, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> None:
     """The instructions of `literal_waves`."""
     with e.loop(n, BLOCK) as first:

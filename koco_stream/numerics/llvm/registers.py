@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
 
+from koco_stream.numerics.compiler import Later, intrinsic
 from koco_stream.types import Array
 
+cgutils, types = Later("numba.core.cgutils"), Later("numba.core.types")
 INT16, INT32, INT64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 ZERO = ir.Constant(INT64, 0)
 DOUBLE = ir.DoubleType()
@@ -365,12 +364,13 @@ class Lines:
         )
 
 
-def instruction(result: Any, literal: Any, width: int = 0) -> Callable[[Any], Any]:
+def instruction(result: str, literal: Any, width: int = 0) -> Callable[[Any], Any]:
     """Decorate the emitter of a function's instructions, so that compiled code can call it.
 
-    The emitter is given a `Lines`, then the function's arguments: an array as `Memory`, a tuple as
-    its length, others as they are. Lines have `width` numbers, or as many as the first tuple is
-    long. `literal` is the function's specification in Python, called instead without the compiler.
+    `result` is the name of the type that it returns. The emitter is given a `Lines`, then the
+    function's arguments: an array as `Memory`, a tuple as its length, others as they are. Lines
+    have `width` numbers, or as many as the first tuple is long. `literal` is the function's
+    specification in Python, called instead without the compiler.
     """
 
     def decorate(emit: Callable[..., Any]) -> Any:
@@ -385,12 +385,12 @@ def instruction(result: Any, literal: Any, width: int = 0) -> Callable[[Any], An
                         arguments.append(len(kind) if isinstance(kind, types.BaseTuple) else value)
                 numbers = width or next(len(k) for k in call.args if isinstance(k, types.BaseTuple))
                 value = emit(Lines(builder, numbers), *arguments)
-                return context.get_dummy_value() if result == types.void else value
+                return context.get_dummy_value() if result == "void" else value
 
             kinds = [types.int64 if isinstance(kind, types.Integer) else kind for kind in given]
-            return result(*kinds), generate
+            return getattr(types, result)(*kinds), generate
 
         typed.__signature__ = signature(emit)  # type: ignore[attr-defined]  # numba reads it
-        return literal if config.DISABLE_JIT else intrinsic(typed)
+        return intrinsic(typed, literal)
 
     return decorate

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from koco_stream.numerics.llvm.registers import (
     DOUBLE,
@@ -56,7 +55,7 @@ def literal_squared(a: Array, W: int, z: int, out: int) -> float:
     return halved(sums)
 
 
-@instruction(types.float64, literal_squared, AT_ONCE)
+@instruction("float64", literal_squared, AT_ONCE)
 def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
     """The instructions of `literal_squared`."""
     sums = e.variable(e.zeros())
@@ -104,7 +103,7 @@ def literal_secular_start(
         eight(a, roots + k * W + first)[:] = line
 
 
-@instruction(types.void, literal_secular_start, AT_ONCE)
+@instruction("void", literal_secular_start, AT_ONCE)
 def secular_start(
     e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, total: Any, roots: Any, first: Any
 ) -> None:
@@ -180,7 +179,7 @@ def literal_secular_step(
     return bool((inexact & far).any())
 
 
-@instruction(types.boolean, literal_secular_step, AT_ONCE)
+@instruction("boolean", literal_secular_step, AT_ONCE)
 def secular_step(
     e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, roots: Any, first: Any
 ) -> Any:
@@ -245,7 +244,7 @@ def literal_secular_columns(
             a[sums + i] += halved(line * line)
 
 
-@instruction(types.void, literal_secular_columns, AT_ONCE)
+@instruction("void", literal_secular_columns, AT_ONCE)
 def secular_columns(
     e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, out: Any, sums: Any, first: Any
 ) -> None:
@@ -287,7 +286,7 @@ def literal_secular_values(
     a[sums:][at] = scale
 
 
-@instruction(types.void, literal_secular_values, AT_ONCE)
+@instruction("void", literal_secular_values, AT_ONCE)
 def secular_values(
     e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, sums: Any, first: Any
 ) -> None:
@@ -319,7 +318,7 @@ def literal_turned(
             eight(a, out + i * W + first)[:] = total * a[scales + i]
 
 
-@instruction(types.void, literal_turned, AT_ONCE)
+@instruction("void", literal_turned, AT_ONCE)
 def turned(
     e: Lines, a: Any, W: Any, n: Any, vectors: Any, scales: Any, lines: Any, out: Any, first: Any
 ) -> None:

@@ -22,14 +22,17 @@ from storage.sources.features import (
 )
 from storage.sources.numbers import CHOOSE, DROP_ROWS
 from storage.sources.parquet.numbers import (
+    ParquetRows,
+    Slice,
+    batches_of,
     encoded,
     is_missing,
     is_numeric,
     is_text,
     labels,
     numbers,
+    opened,
 )
-from storage.sources.parquet.slices import ParquetRows, Slice, batches_of, opened
 from storage.sources.problems import Problems
 from storage.sources.source import Reading, refuse_first
 

@@ -19,15 +19,18 @@ from koco_stream.types import Array
 from storage.sources.numbers import LabelRule
 from storage.sources.parquet.flat_tables import flat_table
 from storage.sources.parquet.numbers import (
+    ROW_BYTES,
     Locate,
+    ParquetRows,
+    Slice,
     is_numeric,
     is_text,
     labels,
     numbers,
+    opened,
     refuse,
     refuse_nulls,
 )
-from storage.sources.parquet.slices import ROW_BYTES, ParquetRows, Slice, opened
 from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max

@@ -18,8 +18,7 @@ from koco_stream.types import Array
 from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import MISSING, LabelRule, is_missing, is_other_number
 from storage.sources.source import Reading
-from storage.sources.text.columns_lines import between, column_lines
-from storage.sources.text.columns_top import inspect
+from storage.sources.text.columns_lines import between, column_lines, inspect
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
     MOST_FIELD,

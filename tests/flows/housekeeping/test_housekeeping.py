@@ -12,12 +12,12 @@ import pytest
 
 from flows.housekeeping.removal import dataset_removal, sweep_removal
 from flows.runtime.processes import locked, start_of
-from flows.sweeping.progress import Status
+from flows.sweeping.status import Status
 from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.shard_cache import copies_of
-from storage.removing import result_bytes
+from storage.collecting import result_bytes
 from storage.results import (
     read_curves,
     read_predictions,

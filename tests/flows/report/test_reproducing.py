@@ -11,7 +11,7 @@ import tomli_w
 from flows.reproduce import targets
 from flows.reproduce.targets import SWEEPS, TARGETS, entry_of, prepared_datasets, sweep_for
 from flows.sweeping.file import read_sweep
-from flows.sweeping.grids import values_of
+from flows.sweeping.learner_tables import values_of
 from flows.sweeping.search import is_drawn
 from storage.generated.generators import GENERATORS
 from tests.helpers.pages import SIZES, look_at, tables_of

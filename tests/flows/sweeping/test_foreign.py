@@ -77,7 +77,7 @@ def test_rows__stand_beside_ours_and_failures_are_theirs_alone(spec):
     (slow,) = (row for row in rows if "slow" in row["params"])
     assert slow["status"] == "failed"
     assert "took longer than time_limit = 1.5 s" in slow["error"]
-    assert not checked(spec, spec.parent / "store").missing
+    assert not checked(spec, spec.parent / "store").next_to_compute()
 
 
 @pytest.mark.parametrize(

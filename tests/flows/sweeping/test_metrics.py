@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from flows.from_python import results
-from flows.sweeping.dry_run import dry_run_of
+from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
 from flows.tables.tables import summary_of

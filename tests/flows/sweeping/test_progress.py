@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.runtime.engine import Engine
-from flows.sweeping.progress import SweepProgress, statuses
+from flows.sweeping.progress import ProgressLine
+from flows.sweeping.status import StatusFile, statuses
 from flows.sweeping.steps import dashboard_of
+from flows.sweeping.watching import Tally
 from koco_stream.engine import reporting
 from koco_stream.engine.cohort import Receipt, run_cohort
 from koco_stream.engine.reporting import Report
@@ -44,7 +46,7 @@ def test_workers__report_rounds_within_a_cohort(small_store, monkeypatch):
     assert heard == [Report(cohort.cohort_id, done) for done in rounds]
 
 
-def test_address_of_dasks_pages__is_said_only_if_they_can_be_drawn(tmp_path, monkeypatch, capsys):
+def test_address_of_dasks_pages__is_said_only_if_they_can_be_drawn(monkeypatch, capsys):
     """Without bokeh they would only say that it is missing."""
     engine = Engine(client=SimpleNamespace(dashboard_link="http://127.0.0.1:1/status"), timings=[])
     there = {"bokeh": None}
@@ -53,9 +55,8 @@ def test_address_of_dasks_pages__is_said_only_if_they_can_be_drawn(tmp_path, mon
     there["bokeh"] = "a spec"
     assert dashboard_of(engine) == "http://127.0.0.1:1/status"
     assert dashboard_of(Engine(client=None, timings=[])) is None
-    with SweepProgress(open_store(tmp_path / "store"), "try") as progress:
-        progress.computing(None)
-        assert "http" not in capsys.readouterr().err
+    Tally("try").computing(None)
+    assert "http" not in capsys.readouterr().err
 
 
 @given(
@@ -70,44 +71,45 @@ def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step,
     now, store = [0.0], open_store(tempfile.mkdtemp())
     cohorts = [cohort_of(1.0, 2.0), cohort_of(3.0, begun=begun)]
     planned = 20_000, 10_000 - begun
-    with SweepProgress(store, "try") as progress:
-        progress.live.get_time = lambda: now[0]
-        progress.more(3, 0)
-        progress.plan(cohorts, SIZES)
-        assert progress.task.time_remaining is None
+    with Tally("try", [StatusFile(store)]) as tally:
+        tally.live.get_time = lambda: now[0]
+        tally.more(3, 0)
+        tally.plan(cohorts, SIZES)
+        assert tally.task.time_remaining is None
         for share in range(1, done + 1):
             now[0] = share * step
-            progress.hear(Report(cohorts[0].cohort_id, 200 * share))
-            progress._update()
+            tally.hear(Report(cohorts[0].cohort_id, 200 * share))
+            tally.measure()
         speed = 200 / step
-        assert progress.task.time_remaining == pytest.approx(
+        assert tally.task.time_remaining == pytest.approx(
             (sum(planned) - 200 * done) / speed, abs=1.0
         )
-        progress._tell()
+        tally.watchers[0].second(tally)
         (status,) = statuses(store)
-        assert status.seconds_left == progress.task.time_remaining
+        assert status.seconds_left == tally.task.time_remaining
         assert status.rounds_per_second > 0
-        progress.receive(Receipt(cohorts[0].cohort_id, 2, 2, 0, 10, 1.0))
-        progress._update()
-        assert progress.task.remaining == planned[1]
+        tally.receive(Receipt(cohorts[0].cohort_id, 2, 2, 0, 10, 1.0))
+        tally.measure()
+        assert tally.task.remaining == planned[1]
         for part in (planned[1] // 4, planned[1] - planned[1] // 4):  # it was split
-            progress.receive(Receipt("of a part", 1, 0, 0, part, 1.0))
-        progress._update()
-        assert progress.task.time_remaining == 0.0
+            tally.receive(Receipt("of a part", 1, 0, 0, part, 1.0))
+        tally.measure()
+        assert tally.task.time_remaining == 0.0
 
 
-def test_log__has_runs_speed_and_time_left_in_a_line(tmp_path, capsys):
+def test_log__has_runs_speed_and_time_left_in_a_line(capsys):
     """On no terminal: at the end, and once a minute."""
-    with SweepProgress(open_store(tmp_path / "store"), "try") as progress:
-        progress.more(2, 0)
-        progress.plan([cohort_of(1.0), cohort_of(2.0)], SIZES)
-        progress.live.get_time = iter((0.0, 10.0, 20.0)).__next__
+    line = ProgressLine()
+    with Tally("try", [line]) as tally:
+        tally.more(2, 0)
+        tally.plan([cohort_of(1.0), cohort_of(2.0)], SIZES)
+        tally.live.get_time = iter((0.0, 10.0, 20.0)).__next__
         for rounds in (1000, 2000):
-            progress.hear(Report(cohort_of(1.0).cohort_id, rounds))
-            progress._update()
-        progress._line()
+            tally.hear(Report(cohort_of(1.0).cohort_id, rounds))
+            tally.measure()
+        line.line(tally)
         assert re.search(r"  0 of 2 runs, [\d,]+ rounds/s, 180 s left\n", capsys.readouterr().err)
-        progress.receive(Receipt(cohort_of(1.0).cohort_id, 1, 1, 0, 10, 1.0))
-        progress.receive(Receipt(cohort_of(2.0).cohort_id, 1, 0, 1, 10, 1.0))
+        tally.receive(Receipt(cohort_of(1.0).cohort_id, 1, 1, 0, 10, 1.0))
+        tally.receive(Receipt(cohort_of(2.0).cohort_id, 1, 0, 1, 10, 1.0))
         said = capsys.readouterr().err
         assert re.search(r"  2 of 2 runs, [\d,]+ rounds/s, 1 diverged, 1 failed\n", said)

@@ -13,7 +13,8 @@ import pytest
 
 from cluster.clusters import cluster_named
 from flows.runtime.processes import start_of
-from flows.sweeping.progress import COLUMNS, Status, SweepProgress, statuses
+from flows.sweeping.status import COLUMNS, Status, StatusFile, statuses
+from flows.sweeping.watching import Tally
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
 from storage.store import open_store
@@ -106,14 +107,14 @@ def test_status__tells_running_from_killed(tmp_path, koco):
 )
 def test_progress__leaves_in_the_store_how_the_sweep_ended(error, state, said, tmp_path):
     store = open_store(tmp_path / "store")
-    with suppress(KeyboardInterrupt, OSError), SweepProgress(store, "try") as progress:
+    with suppress(KeyboardInterrupt, OSError), Tally("try", [StatusFile(store)]) as tally:
         (status,) = statuses(store)
         mine = ("running", os.getpid(), socket.gethostname())
         assert (status.state, status.process, status.host) == mine
-        progress.more(5, 2)
-        progress.computing("http://127.0.0.1:1/status")
-        progress.receive(Receipt("of one", 2, 1, 1, 100, 0.5))
-        progress.more(3, 0)
+        tally.more(5, 2)
+        tally.computing("http://127.0.0.1:1/status")
+        tally.receive(Receipt("of one", 2, 1, 1, 100, 0.5))
+        tally.more(3, 0)
         if error:
             raise error
     (status,) = statuses(store)
@@ -214,7 +215,7 @@ def test_sweep__that_another_process_runs__is_refused_before_anything_starts(tmp
     assert f"the sweep s is running on {store} (process {os.getppid()} of" in done.stderr
     assert (file.read_text(), (store / "datasets").names()) == (text, [])
     # as if it had begun after the check: whoever says second that it runs is refused
-    with pytest.raises(WrongInput, match="the sweep s is running"), SweepProgress(store, "s"):
+    with pytest.raises(WrongInput, match="the sweep s is running"), Tally("s", [StatusFile(store)]):
         pass
     assert file.read_text() == text
     file.write_text(json.dumps(asdict(replace(other, process=dead_process()))))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from flows.housekeeping.removal import dataset_removal
-from flows.sweeping.progress import statuses
+from flows.sweeping.status import statuses
 from flows.tables.tables import summary_of
 from koco_stream import OjaSON, WrongInput
 from koco_stream.engine import reporting

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.file import read_sweep
-from flows.sweeping.grids import values_of
+from flows.sweeping.learner_tables import values_of
+from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
@@ -40,7 +40,9 @@ def test_expansion__counts_each_run_once(tmp_path, small_store):
     sweep = checked(written(tmp_path, GOOD), small_store)
     ids = {run.run_id for run in sweep.runs}
     # 6 streams; without a sketch neither its rate nor the seed matters; AdaGrad has no seed.
-    assert len(ids) == len(sweep.runs) == len(sweep.missing) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
+    assert (
+        len(ids) == len(sweep.runs) == len(sweep.next_to_compute()) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
+    )
 
 
 def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.halving import measured
+from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import Drawn, Search, Space, points
-from flows.sweeping.steps import PLAIN, run_cohorts, run_sweep
+from flows.sweeping.steps import PLAIN, Stage, run_cohorts, run_sweep
 from flows.sweeping.tpe import FIRST, stages, suggested
 from koco_stream import WrongInput
 from koco_stream.runs.run import Run
@@ -199,12 +199,12 @@ def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(tmp_path, small_sto
     koco("sweep", spec, "--store", other, status=0)
     wanted, cuts, computed = tables(other), 0, []
 
-    def cut(sweep, engine, progress):
+    def cut(sweep, stage, engine, tally):
         """One of the batch's cohorts is run, then it ends."""
         nonlocal cuts
-        sweep.cohorts = sweep.cohorts[:1]
-        computed.extend(run.run_id for run in sweep.cohorts[0].runs)
-        run_cohorts(sweep, engine, progress)
+        first = Stage(stage.missing, stage.cohorts[:1])
+        computed.extend(run.run_id for run in first.cohorts[0].runs)
+        run_cohorts(sweep, first, engine, tally)
         cuts += 1
         raise CutError
 

@@ -1,0 +1,101 @@
+"""The compiler's type of tuples given by reference; see `koco_stream.numerics.by_reference`."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.imputils import impl_ret_borrowed
+from numba.core.types.containers import BaseNamedTuple
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, lower_getattr_generic, register_model
+
+INT32 = ir.IntType(32)
+
+
+class Reference(types.Type):
+    """The type of a reference to a named tuple of the type `kind`."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        super().__init__(f"Reference({kind})")
+
+    @property
+    def key(self) -> Any:
+        """What distinguishes references: learners' states can have the same name and arrays."""
+        return self.kind
+
+    def field(self, number: int) -> Any:
+        """The type of what is read from a field: of a tuple in the tuple, a reference."""
+        kind = self.kind.types[number]
+        return Reference(kind) if isinstance(kind, BaseNamedTuple) else kind
+
+
+@register_model(Reference)
+class ReferenceModel(models.PrimitiveModel):
+    """A reference is a pointer."""
+
+    def __init__(self, manager: Any, reference: Reference) -> None:
+        pointer = manager.lookup(reference.kind).get_value_type().as_pointer()
+        super().__init__(manager, reference, pointer)
+
+
+@infer_getattr
+class Fields(AttributeTemplate):
+    """The types of `reference.name`."""
+
+    key = Reference
+
+    def generic_resolve(self, reference: Reference, name: str) -> Any:
+        """The type of the field, None if there is none of this name."""
+        fields = reference.kind.fields
+        return reference.field(fields.index(name)) if name in fields else None
+
+
+@lower_getattr_generic(Reference)
+def _read(context: Any, builder: Any, reference: Reference, pointer: Any, name: str) -> Any:
+    """The instructions of `reference.name`."""
+    number = reference.kind.fields.index(name)
+    kind = reference.field(number)
+    address = builder.gep(pointer, [INT32(0), INT32(number)], inbounds=True)
+    if isinstance(kind, Reference):
+        return address
+    value = _loaded(builder, address, address.type.pointee)
+    return impl_ret_borrowed(context, builder, kind, value)
+
+
+def _loaded(builder: Any, pointer: Any, kind: Any, *path: int) -> Any:
+    """The value at `pointer`, put together from its numbers, of which unused ones are not read.
+
+    The compiler is told that they do not change, so that it reads them once, and not again after
+    each change of an array, which could be anywhere in memory.
+    """
+    if isinstance(kind, ir.LiteralStructType | ir.ArrayType):
+        value = ir.Constant(kind, ir.Undefined)
+        members = (
+            kind.elements if isinstance(kind, ir.LiteralStructType) else [kind.element] * len(kind)
+        )
+        for k, member in enumerate(members):
+            value = builder.insert_value(value, _loaded(builder, pointer, member, *path, k), k)
+        return value
+    number = builder.load(builder.gep(pointer, [INT32(0), *map(INT32, path)], inbounds=True))
+    number.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return number
+
+
+def given(typing_context: Any, value: Any) -> Any:
+    """The type of `by_reference(value)`, and the emitter of its instructions."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = cgutils.alloca_once_value(builder, args[0])
+        # No instruction, but the compiler cannot see that the pointer stays the same: so it does
+        # not read, where it inlines a function, what "does not change" before it was written.
+        unseen = ir.FunctionType(pointer.type, [pointer.type])
+        return builder.asm(unseen, "", "=r,0,~{memory}", [pointer], side_effect=True)
+
+    def as_it_is(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return impl_ret_borrowed(context, builder, value, args[0])
+
+    if isinstance(value, BaseNamedTuple):
+        return Reference(value)(value), emit
+    return value(value), as_it_is

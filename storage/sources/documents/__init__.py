@@ -1,1 +1,0 @@
-"""Document collections as sources: folders and archives in which each document becomes one row."""
