@@ -168,19 +168,14 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
 
 
-def may_be_site(name: str) -> bool:
-    """Whether a name is that of a shipped site, or looks like a path."""
-    return name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
-
-
 def check_where(name: str) -> None:
     """Raise `WrongInput` unless `--cluster` names this machine, an address, or maybe a site."""
-    if name == LOCAL or ADDRESS.fullmatch(name) or ("://" not in name and may_be_site(name)):
-        return
-    raise WrongInput(
-        f"no cluster is called {name!r}; give local, or a scheduler's address such as"
-        f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
-    )
+    site = name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
+    if not (name == LOCAL or ADDRESS.fullmatch(name) or (site and "://" not in name)):
+        raise WrongInput(
+            f"no cluster is called {name!r}; give local, or a scheduler's address such as"
+            f" tls://HOST:8786, or a site{nearest(name, [LOCAL, *shipped()])}"
+        )
 
 
 def read_site(name: str) -> AnySite:
@@ -188,15 +183,12 @@ def read_site(name: str) -> AnySite:
 
     Raises `WrongInput` that names the file, the key and the remedy.
     """
-    known = shipped()
-    if not may_be_site(name):
-        raise WrongInput(
-            f"no site is called {name!r} (your own file is named by its path,"
-            f" ./mine.yaml){nearest(name, list(known))}"
-        )
-    path = known.get(name, Path(name))
+    path = shipped().get(name, Path(name))
     if not path.is_file():
-        raise WrongInput(f"{name}: there is no such site file; copy one of {HERE} and change it")
+        raise WrongInput(
+            f"no site is called {name!r} (your own file is named by its path, ./mine.yaml; copy one"
+            f" of {HERE} and change it){nearest(name, list(shipped()))}"
+        )
     try:
         text = path.read_text(encoding="utf-8")
         content = yaml.safe_load(text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,8 +117,6 @@ def run_cohorts(checked: CheckedSweep, stage: Stage, engine: Engine, tally: Tall
     from cluster.reporting import reports_to
 
     request, name = checked.request, checked.sweep.name
-    # the workers compute, so this process has time to import what the report needs
-    threading.Thread(target=_import_report, daemon=True).start()
 
     def receive(receipt: Receipt) -> None:
         tally.receive(receipt)
@@ -135,13 +132,6 @@ def run_cohorts(checked: CheckedSweep, stage: Stage, engine: Engine, tally: Tall
             run_serially(*work)
         else:
             run_on_dask(engine.client, *work, patience=patience_of(request.cluster))
-
-
-def _import_report() -> None:
-    from flows.report import document  # noqa: F401
-    from flows.report.drawing import import_matplotlib
-
-    import_matplotlib()
 
 
 def collect_results(store: str) -> None:

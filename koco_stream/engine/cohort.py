@@ -119,6 +119,8 @@ def run_cohort(
         if not cohort.later:
             checkpoint.remove()
         return Receipt.of(cohort, statuses)
+    import numba  # noqa: F401  # the compiler's import is in no run's time
+
     reader = StreamReader(store, cohort.stream)
     points = points_until(reader.n_rows, cohort.later)
     seen = seen_by(reader, cohort.later)

@@ -172,7 +172,7 @@ def test_site_file__that_is_wrong_is_refused_with_place_and_remedy(site, change,
 @pytest.mark.parametrize(
     ("package", "text", "said"),
     [
-        (None, None, "no site is called 'slrum' (your own file is named by its path, ./mine.yaml)"),
+        (None, None, "no site is called 'slrum' (your own file is named by its path, ./mine.yaml;"),
         (None, None, "did you mean 'slurm'?"),
         ("dask_jobqueue", JOB, "pip install 'koco-stream[jobqueue]'"),
         ("dask_kubernetes", POD, "pip install 'koco-stream[kubernetes]'"),
