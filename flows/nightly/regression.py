@@ -1,6 +1,5 @@
 """Comparison of a nightly run's numbers and speeds with accepted ones, without access to files."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -18,13 +17,9 @@ FIRST, SAME, CHANGED, SLOWER, FASTER = (
     "slower",
     "faster",
 )
-UNCLEAR = "unclear"  # verdict on a speed measured while other processes kept the machine busy
-# the machine is busy if others take more than this share of its cores; half-width of the band then
-BUSY, BUSY_HALF = 0.25, 0.5
 FAILING = (CHANGED, SLOWER)  # results that give exit status 1 and a failed state
-FLOOR, CAP = 0.15, 0.20  # limits of the band's half-width, as a share of the expected ratio
-WIDTH = 4 * 1.4826  # median deviations in four standard deviations of normal noise
-REMEMBERED = 30  # number of latest ratios that give the band
+BAND = 1.25  # a median of ratios within this factor is the same speed
+SHORTEST = 5e-3  # seconds of a run; shorter ones are not compared
 
 Pair = tuple[str, str]  # dataset, learner
 
@@ -63,21 +58,28 @@ class Change:
         return f"{self.learner} on {self.dataset}: {found[self.what]}"
 
 
-def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
-    """List the differences between two tables of numbers, by dataset and learner.
+def paired(
+    accepted: pa.Table, tonight: pa.Table
+) -> dict[Pair, list[tuple[dict[str, Any] | None, dict[str, Any] | None]]]:
+    """Each run in the accepted night and tonight, by dataset and learner; None where it is not.
 
-    Both have the columns of `storage.nights.NUMBERS`.
+    Both tables have the columns of `storage.nights.NUMBERS`.
     """
     before, after = (
         {tuple(row[name] for name in IDENTITY): row for row in numbers.to_pylist()}
         for numbers in (accepted, tonight)
     )
-    by_pair = grouped(
+    found = grouped(
         [(before.get(key), after.get(key)) for key in {**before, **after}],
         lambda rows: pair_of(rows[0] or rows[1]),
     )
+    return dict(sorted(found.items()))
+
+
+def changes(accepted: pa.Table, tonight: pa.Table) -> list[Change]:
+    """List the differences between two tables of numbers, by dataset and learner."""
     found: list[Change] = []
-    for pair, rows in sorted(by_pair.items()):
+    for pair, rows in paired(accepted, tonight).items():
         both = [(a, b) for a, b in rows if a and b]
         data = [a for a, b in both if a["dataset_hash"] != b["dataset_hash"]]
         other = [
@@ -108,102 +110,51 @@ def pair_of(row: Any) -> Pair:
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a learner on a dataset, relative to a calibration loop on the same machine.
+    """Time that a learner takes on a dataset, relative to the accepted night on the same machine.
 
     Attributes
     ----------
     dataset, learner : str
         Names of the dataset and the learner.
-    probe : str
-        Identifies the run that was timed.
-    rows : int
-        Number of its rounds that were timed.
     ratio : float
-        Time of these rounds divided by the time of the calibration loop.
-    expected : float or None
-        Median ratio of earlier nightly runs since the accepted one; None if there are none.
-    verdict : {"first", "same", "slower", "faster", "unclear"}
-        The ratio compared with earlier ones.
-    others : float
-        Share of all cores that other processes took during the measurement.
+        Median, over the runs, of the run's seconds tonight over those in the accepted night.
+    runs : int
+        Number of runs that were compared.
     """
 
     dataset: str
     learner: str
-    probe: str
-    rows: int
     ratio: float
-    expected: float | None = None
-    verdict: str = FIRST
-    others: float = 0.0
+    runs: int
+
+    @property
+    def verdict(self) -> str:
+        """Slower, faster or same."""
+        return SLOWER if self.ratio > BAND else FASTER if self.ratio * BAND < 1.0 else "same"
 
     def __str__(self) -> str:
-        found = "timed for the first time"
-        if self.expected is not None:
-            found = f"{self.ratio / self.expected - 1:+.0%} time for the same rounds"
-        if self.verdict == UNCLEAR:
-            found += (
-                f"; other processes took {self.others:.0%} of the machine, so this does not count"
-            )
-        return f"{self.learner} on {self.dataset}: {found}"
+        return (
+            f"{self.learner} on {self.dataset}: {self.verdict}, {self.ratio - 1:+.0%} of the"
+            f" accepted seconds (median of {self.runs:,} runs)"
+        )
 
 
-def band(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """Range of ratios that count as the same speed: its centre, lower end and upper end.
-
-    The centre is the median of the earlier ratios. The half-width is four standard deviations,
-    estimated from their median deviation, limited to between 15 % and 20 % of the centre.
-    """
-    centre = median(ratios)
-    half = min(
-        max(WIDTH * median(abs(ratio - centre) for ratio in ratios), FLOOR * centre), CAP * centre
-    )
-    return centre, centre - half, centre + half
-
-
-def verdict_of(ratio: float, ratios: Sequence[float], others: float = 0.0) -> str:
-    """Judge a ratio by those of earlier nightly runs: first, same, slower, faster or unclear.
-
-    While other processes take more than a quarter of all cores, shared caches and dividers may cost
-    a third of the speed. A first ratio is then unclear, and so is one outside the band whose
-    deviation is at most half the centre.
-    """
-    if not ratios:
-        return UNCLEAR if others > BUSY else FIRST
-    centre, least, most = band(ratios)
-    if others > BUSY and not least <= ratio <= most and abs(ratio - centre) <= BUSY_HALF * centre:
-        return UNCLEAR
-    return SLOWER if ratio > most else FASTER if ratio < least else "same"
-
-
-def earlier_ratios(
-    history: Sequence[dict[str, Any]],
-    pair: Pair,
-    probe: str,
-    rows: int,
-    host: str,
-    calibration: int,
-) -> list[float]:
-    """Ratios in the history with which a new measurement can be compared, oldest first.
-
-    They are of the accepted nightly run and later ones. Ratios judged slower or faster are left out
-    unless they were accepted, and unclear ones always. At most the latest `REMEMBERED` are given.
-    """
-    same = [
-        row
-        for row in history
-        if pair_of(row) == pair
-        and (row["probe"], row["probe_rows"], row["host"], row["calibration"])
-        == (probe, rows, host, calibration)
-        and 0.0 < (row["ratio"] or 0.0) < math.inf
-    ]
-    last = max((k for k, row in enumerate(same) if row["accepted"]), default=0)
-    counted = [
-        row
-        for row in same[last:]
-        if row["speed"] in (FIRST, "same") or (row["accepted"] and row["speed"] != UNCLEAR)
-    ]
-    return [row["ratio"] for row in counted[-REMEMBERED:]]
+def speeds(accepted: pa.Table, tonight: pa.Table) -> list[Speed]:
+    """Speed of each learner on each dataset that has runs long enough, on the accepted machine."""
+    found = []
+    for pair, rows in paired(accepted, tonight).items():
+        ratios = [
+            after["seconds"] / before["seconds"]
+            for before, after in rows
+            if before
+            and after
+            and before["status"] == after["status"] == "ok"
+            and before["host"] == after["host"]
+            and min(before["seconds"], after["seconds"]) >= SHORTEST
+        ]
+        if ratios:
+            found.append(Speed(*pair, median(ratios), len(ratios)))
+    return found
 
 
 def result_of(is_first: bool, found: Sequence[Change], speeds: Sequence[Speed]) -> str:

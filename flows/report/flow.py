@@ -1,22 +1,20 @@
 """The Prefect flow that writes the report of a sweep again."""
 
-from prefect import flow, task
-from prefect.cache_policies import NO_CACHE
+from prefect import flow
 
 from flows.report.document import write_report
 from flows.runtime.artifacts import linked, table_artifact
+from flows.runtime.recording import as_task
 from flows.tables.tables import results_of
 
-write_again = task(write_report, name="report", cache_policy=NO_CACHE)
 
-
-@flow(name="report", validate_parameters=False)
-def report_flow(sweep: str, store: str) -> str:
+@flow(name="report", flow_run_name="{sweep}", validate_parameters=False)
+def report_flow(sweep: str, store: str = "store") -> str:
     """Write the report of a sweep that has run on `store` again; returns its path.
 
     Raises `WrongInput` if the sweep has not run.
     """
-    written = str(write_again(store, sweep))
+    written = str(as_task("report", write_report)(store, sweep))
     results_artifact(store, sweep, written)
     return written
 

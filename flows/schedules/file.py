@@ -1,6 +1,6 @@
 """The schedules file (TOML): a [[schedule]] table for each nightly sweep, checked key by key."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
@@ -17,6 +17,8 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path
 from storage.store import check_store
+
+YEARS = timedelta(days=3000)  # in which any planned time comes
 
 
 class Schedule(BaseModel):
@@ -95,7 +97,8 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
         try:
             if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
                 raise ValueError
-            planned_times(schedule.cron, schedule.timezone, datetime.now(UTC))
+            now = datetime.now(UTC)
+            planned_times(schedule.cron, schedule.timezone, now, now + YEARS)
         except ValueError:  # raised too for a time that never comes, such as the 30th of February
             raise WrongInput(
                 f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"

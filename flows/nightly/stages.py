@@ -1,0 +1,92 @@
+"""The stages of a nightly run: a sweep in its own store, compared with the accepted night."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from cluster.machine import cores
+from flows.nightly.night import Night, end_night, history_rows, lines_of, opened_night
+from flows.nightly.regression import FIRST, changes, result_of, speeds
+from flows.prepare.preparation import prepare_named
+from flows.runtime.console import say
+from flows.runtime.processes import locked
+from flows.runtime.recording import Stage
+from flows.sweeping.file import Sweep
+from flows.sweeping.request import SweepRequest
+from koco_stream.io.paths import StorePath
+from koco_stream.streams.manifest import prepared_names
+from storage.catalogue.entries import CATALOGUE
+from storage.generated.generators import prepare_synthetic
+from storage.nights import accept, add_night, numbers_of, read_accepted, read_nights
+from storage.store import open_store
+
+Compute = Callable[[SweepRequest], dict[str, Any]]
+
+
+@contextmanager
+def nights_locked(store: str) -> Iterator[None]:
+    """Hold the lock of the nightly runs on a store: they would disturb each other's times."""
+    open_store(store)
+    with locked(store, "nightly", f"another nightly run is under way on {store}; waiting for it"):
+        yield
+
+
+def run_night(
+    request: SweepRequest,
+    sweep: Sweep,
+    compute: Compute,
+    stage: Stage,
+    accepting: bool = False,
+    planned: datetime | None = None,
+) -> dict[str, Any]:
+    """Recompute a sweep by `compute`, compare it with the accepted night; returns the summary.
+
+    The night becomes the accepted one if it is the first of its sweep, or if the user asked for
+    that by `accepting`. The caller holds the lock of the nightly runs.
+    """
+    begun = time.monotonic()
+    say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
+    stage("prepare", prepare_missing)(request.store, sweep)
+    path, name = opened_night(request.store, sweep, planned)
+    computed = compute(replace(request, store=str(path)))
+    night = stage("compare", compare)(request.store, sweep.name, path, name, accepting)
+    lines = lines_of(night, read_nights(request.store, sweep.name).to_pylist())
+    say("\n  ".join([f"nightly {sweep.name}: {night.result}", *lines]))
+    return {
+        "sweep": sweep.name,
+        "store": request.store,
+        "night": name,
+        "result": night.result,
+        "details": lines,
+        **{key: computed[key] for key in ("runs", "computed", "statuses", "report")},
+        "seconds": round(time.monotonic() - begun, 2),
+    }
+
+
+def prepare_missing(store: str, sweep: Sweep) -> None:
+    """Prepare the generated and catalogue datasets of a sweep that the store lacks.
+
+    Other missing datasets are reported by the sweep itself.
+    """
+    for use in sweep.datasets:
+        if use.given is not None:
+            prepare_synthetic(store, use.generator, use.given)
+        elif use.name in CATALOGUE and use.name not in prepared_names(store):
+            prepare_named(store, use.name, (), {}, cores())
+
+
+def compare(store: str, sweep: str, path: StorePath, name: str, accepting: bool) -> Night:
+    """Compare a night with the accepted one, and add the result to the history."""
+    numbers, accepted = numbers_of(path), read_accepted(store, sweep)
+    found = [] if accepted is None else changes(accepted, numbers)
+    speed = [] if accepted is None else speeds(accepted, numbers)
+    result = result_of(accepted is None, found, speed)
+    night = Night(store, sweep, name, path, numbers, found, speed, result)
+    add_night(store, sweep, history_rows(night))
+    if night.result == FIRST or accepting:
+        accept(store, sweep, name, numbers)
+    end_night(path)
+    return night
