@@ -11,12 +11,6 @@ from koco_stream.io.files import json_text
 
 @click.command()
 @of_a_sweep
-@click.option(
-    "--accept",
-    "accepting",
-    is_flag=True,
-    help="Accept the outcome: later nightly runs are compared with it.",
-)
 @PREFECT
 @JSON
 @example("koco nightly ill-conditioned --store store")
@@ -34,13 +28,13 @@ def nightly(request: SweepRequest, accepting: bool, prefect: bool | None, as_jso
     from flows.nightly.launch import launch_nightly
     from flows.nightly.regression import FAILING
 
-    summary = launch_nightly(request, accepting, prefect)
+    summary = launch_nightly(request, prefect)
     name = summary["sweep"]
     click.echo(f"its results: koco results --store {request.store}/nights/{name}", err=True)
     click.echo(
         json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )
-    if summary["result"] in FAILING and not accepting:
+    if summary["result"] in FAILING:
         raise SystemExit(1)
 
 

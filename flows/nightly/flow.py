@@ -7,11 +7,11 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed, State
 
-from flows.nightly.stages import nights_locked, run_night
 from flows.nightly.regression import FAILING
+from flows.nightly.stages import nights_locked, run_night
 from flows.nightly.times import Times
 from flows.prepare.flow import RETRIED
-from flows.runtime.artifacts import linked, table_artifact
+from flows.runtime.artifacts import table_artifact
 from flows.runtime.processes import end_with_server
 from flows.runtime.recording import Function, as_task
 from flows.sweeping.file import read_sweep
@@ -40,26 +40,20 @@ def nightly_flow(
     cluster: str = "local",
     certificates: str | None = None,
     insecure: bool = False,
-    accepting: bool = False,
     seconds: float | None = None,
-    schedule: str | None = None,
 ) -> State[Any]:
     """Recompute the sweep in `sweep_file` and compare it with the accepted nightly run in `store`.
 
     The night is named by the time for which Prefect scheduled the flow run. If the store has that
-    night, nothing is done; if a later planned time of the `schedule` has passed too, its night is
+    night, nothing is done; if a later planned time of its schedule has passed too, its night is
     done instead.
 
     Parameters
     ----------
     sweep_file, store, workers, cluster, certificates, insecure
         Those of `SweepRequest`.
-    accepting : bool
-        Whether to accept the new numbers and speeds, whatever the comparison finds.
     seconds : float or None
         Time limit of the sweep.
-    schedule : str or None
-        Name of the schedule in `koco serve` that this run belongs to; by default the sweep's.
 
     Returns
     -------
@@ -85,32 +79,25 @@ def nightly_flow(
         return as_task(name, function, **RETRIED)
 
     with nights_locked(store):
-        times = Times(store, schedule or sweep.name)
-        if (planned := times.night_of(asked, datetime.now(UTC))) is None:
+        if (planned := Times(store, sweep.name).night_of(asked, datetime.now(UTC))) is None:
             return Cancelled(name="Left out", message=f"the night of {asked} is done")
         try:
-            summary = run_night(request, sweep, compute, stage, accepting, planned)
+            summary = run_night(request, sweep, compute, stage, planned)
         except TimeoutError as error:
             return Failed(name="Time limit", message=f"after {seconds} s: {error}")
-        times.end(planned)
     return state_of(summary)
 
 
 def state_of(summary: dict[str, Any]) -> State[Any]:
     """The last state of a nightly run with this summary, which is shown on its page in Prefect."""
-    sweep, result, store = summary["sweep"], summary["result"], summary["store"]
-    history = read_nights(store, sweep).to_pylist()
-    rows = [
-        {name: row[name] for name in SHOWN} for row in history if row["night"] == summary["night"]
-    ]
-    about = [
-        f"**{result}**",
-        *summary["details"],
-        f"Report: {linked(summary['report'])}",
-        f"Store: {linked(store)}",
-    ]
-    table_artifact(f"nightly-{sweep}", rows, "\n\n".join(about))
+    result, details, sweep = summary["result"], summary["details"], summary["sweep"]
+
+    def rows() -> list[dict[str, Any]]:
+        history = read_nights(summary["store"], sweep).to_pylist()
+        mine = [row for row in history if row["night"] == summary["night"]]
+        return [{name: row[name] for name in SHOWN} for row in mine]
+
+    about = (f"**{result}**", *details)
+    table_artifact(f"nightly-{sweep}", rows, about, summary["report"], summary["store"])
     ended = Failed if result in FAILING else Completed
-    return ended(
-        name=result.capitalize(), message="; ".join([result, *summary["details"]]), data=summary
-    )
+    return ended(name=result.capitalize(), message="; ".join([result, *details]), data=summary)

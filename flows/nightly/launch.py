@@ -1,10 +1,8 @@
 """Launching a nightly run from the command line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.nightly.stages import nights_locked, run_night
 from flows.runtime.recording import Stage, recorded
@@ -14,13 +12,8 @@ from flows.sweeping.request import SweepRequest
 from koco_stream.io.paths import store_path
 from storage.store import check_store
 
-if TYPE_CHECKING:
-    from prefect import Flow
 
-
-def launch_nightly(
-    request: SweepRequest, accepting: bool, prefect: bool | None = None
-) -> dict[str, Any]:
+def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[str, Any]:
     """Do a nightly run by hand, as a flow run where `recorded` makes one; returns its summary.
 
     Wrong input is found before anything starts.
@@ -32,19 +25,13 @@ def launch_nightly(
 
     def work(stage: Stage) -> dict[str, Any]:
         with nights_locked(request.store):
-            return run_night(request, sweep, partial(launch, stage=stage), stage, accepting)
+            return run_night(request, sweep, partial(launch, stage=stage), stage)
 
     def state_of(summary: dict[str, Any]) -> object:
         from flows.nightly.flow import state_of
 
         return state_of(summary)
 
-    parameters = {**vars(request), "accepting": accepting}
-    del parameters["retry_failed"]
-    return recorded(_flow, sweep.name, parameters, work, prefect, state_of)
-
-
-def _flow() -> Flow[..., Any]:
-    from flows.nightly.flow import nightly_flow
-
-    return nightly_flow
+    given = {**vars(request)}
+    del given["retry_failed"]
+    return recorded("nightly_flow", sweep.name, given, work, prefect, state_of)

@@ -25,10 +25,10 @@ from koco_stream.io.files import canonical_json, content_hash, json_text, text_h
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED
-from storage.nights import accept, night_path, numbers_of
+from storage.nights import accept, night_path, numbers_of, read_nights
 from storage.store import existing_store, open_store
 
-# the note on a nightly run: its start, its code, its sweep file's hash, whether it has ended
+# the note on a nightly run: its start, its code, and its sweep file's hash
 NOTE = "night.json"
 TEXTS = ("night", "code", "file")  # texts in that note
 
@@ -49,20 +49,19 @@ def opened_night(
     night = night_path(store, sweep.name)
     note = read_json(night / NOTE, TEXTS)
     wanted = {"code": code(), "file": text_hash(sweep.text)}
-    resumes = not note.get("ended") and wanted.items() <= note.items()
-    if not resumes:
+    if not wanted.items() <= note.items() or has_ended(store, sweep.name, note["night"]):
         night.remove_tree()
         open_store(night)
         (night / BORROWED).write_text(f"{store_path(store)}\n")
         note = {"night": datetime.now(UTC).isoformat(timespec="milliseconds")}
     name = planned.isoformat() if planned else note["night"]
-    (night / NOTE).write_text(json_text({"night": name, **wanted, "ended": False}) + "\n")
+    (night / NOTE).write_text(json_text({"night": name, **wanted}) + "\n")
     return night, name
 
 
-def end_night(night: StorePath) -> None:
-    """Mark a nightly run as ended, so that the next one starts with an empty store."""
-    (night / NOTE).write_text(json_text({**read_json(night / NOTE, TEXTS), "ended": True}) + "\n")
+def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
+    """Whether the history has this night."""
+    return night in read_nights(store, sweep).column("night").to_pylist()
 
 
 def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
@@ -77,7 +76,7 @@ def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
             f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"
             " nightly"
         )
-    if not note.get("ended"):
+    if not has_ended(store, sweep, note["night"]):
         raise WrongInput(
             f"the nightly run of {sweep!r} that began at {note['night']} has not ended; wait"
             " for it, or start it again"

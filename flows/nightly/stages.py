@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from cluster.machine import cores
-from flows.nightly.night import Night, end_night, history_rows, lines_of, opened_night
+from flows.nightly.night import Night, history_rows, lines_of, opened_night
 from flows.nightly.regression import FIRST, changes, result_of, speeds
 from flows.prepare.preparation import prepare_named
 from flows.runtime.console import say
@@ -39,20 +39,19 @@ def run_night(
     sweep: Sweep,
     compute: Compute,
     stage: Stage,
-    accepting: bool = False,
     planned: datetime | None = None,
 ) -> dict[str, Any]:
     """Recompute a sweep by `compute`, compare it with the accepted night; returns the summary.
 
-    The night becomes the accepted one if it is the first of its sweep, or if the user asked for
-    that by `accepting`. The caller holds the lock of the nightly runs.
+    The night becomes the accepted one if it is the first of its sweep. The caller holds the lock of
+    the nightly runs.
     """
     begun = time.monotonic()
     say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
     stage("prepare", prepare_missing)(request.store, sweep)
     path, name = opened_night(request.store, sweep, planned)
     computed = compute(replace(request, store=str(path)))
-    night = stage("compare", compare)(request.store, sweep.name, path, name, accepting)
+    night = stage("compare", compare)(request.store, sweep.name, path, name)
     lines = lines_of(night, read_nights(request.store, sweep.name).to_pylist())
     say("\n  ".join([f"nightly {sweep.name}: {night.result}", *lines]))
     return {
@@ -78,7 +77,7 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
             prepare_named(store, use.name, (), {}, cores())
 
 
-def compare(store: str, sweep: str, path: StorePath, name: str, accepting: bool) -> Night:
+def compare(store: str, sweep: str, path: StorePath, name: str) -> Night:
     """Compare a night with the accepted one, and add the result to the history."""
     numbers, accepted = numbers_of(path), read_accepted(store, sweep)
     found = [] if accepted is None else changes(accepted, numbers)
@@ -86,7 +85,6 @@ def compare(store: str, sweep: str, path: StorePath, name: str, accepting: bool)
     result = result_of(accepted is None, found, speed)
     night = Night(store, sweep, name, path, numbers, found, speed, result)
     add_night(store, sweep, history_rows(night))
-    if night.result == FIRST or accepting:
+    if night.result == FIRST:
         accept(store, sweep, name, numbers)
-    end_night(path)
     return night

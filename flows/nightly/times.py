@@ -12,10 +12,11 @@ from typing import Any
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
+from storage.nights import read_nights
 
 MOST = 1000  # planned times that one call to Prefect returns, as many as it can
 AROUND = timedelta(hours=3)  # longer than what the clock skips or repeats
-NEW = {"cron": "", "timezone": "", "done": "1970-01-01T00:00:00+00:00"}  # nothing is done
+NEW = {"cron": "", "timezone": "", "since": "1970-01-01T00:00:00+00:00"}  # no schedule
 
 
 def planned_times(cron: str, timezone: str, start: datetime, end: datetime) -> list[datetime]:
@@ -33,31 +34,28 @@ def planned_times(cron: str, timezone: str, start: datetime, end: datetime) -> l
 
 
 class Times:
-    """The record in a store of which planned times of a schedule are done: all up to `done`.
+    """Which planned times of a sweep's schedule are done: all up to `done`.
 
-    Raises `WrongInput` if it is damaged.
+    That is the last night that the store has, or when the schedule was first served. Raises
+    `WrongInput` if a record in the store is damaged.
     """
 
-    def __init__(self, store: AnyPath, schedule: str) -> None:
-        self.file = store_path(store) / "schedules" / f"{schedule}.json"
-        record = read_json(self.file, tuple(NEW)) or NEW
-        self.cron, self.timezone = record["cron"], record["timezone"]
+    def __init__(self, store: AnyPath, sweep: str) -> None:
+        self.file = store_path(store) / "schedules" / f"{sweep}.json"
+        rule = read_json(self.file, tuple(NEW)) or NEW
+        self.cron, self.timezone = rule["cron"], rule["timezone"]
+        nights = read_nights(store, sweep).column("night").to_pylist()
         try:
-            self.done = datetime.fromisoformat(record["done"]).astimezone(UTC)
-        except ValueError:
+            self.done = max(map(datetime.fromisoformat, [rule["since"], *nights]))
+        except (TypeError, ValueError):
             raise damaged(self.file) from None
 
     def begin(self, cron: str, timezone: str, now: datetime) -> None:
         """Let a schedule count from now on if it is new or has changed, or the clock was ahead."""
         if (cron, timezone) != (self.cron, self.timezone) or self.done > now:
-            self.cron, self.timezone = cron, timezone
-            self.end(now)
-
-    def end(self, planned: datetime) -> None:
-        """Record that the night of a planned time is done, and those before it."""
-        self.done = planned
-        record = {"cron": self.cron, "timezone": self.timezone, "done": planned.isoformat()}
-        self.file.write_text(json_text(record) + "\n")
+            self.cron, self.timezone, self.done = cron, timezone, now
+            rule = {"cron": cron, "timezone": timezone, "since": now.isoformat()}
+            self.file.write_text(json_text(rule) + "\n")
 
     def due(self, now: datetime) -> datetime | None:
         """The last planned time up to now, if its night is not done."""

@@ -8,11 +8,10 @@ from prefect.tasks import exponential_backoff
 
 from cluster.machine import cores
 from flows.prepare.preparation import prepare_named
-from flows.runtime.artifacts import table_artifact
 from flows.runtime.console import say
 from flows.runtime.recording import as_task
 from koco_stream.errors import StoreUnavailable, WrongInput
-from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
+from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.catalogue.fetch import Unreachable
 from storage.store import open_store
 
@@ -48,19 +47,4 @@ def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
         load_manifest(store, name) if name in prepared else one(store, name, (), {}, cores())
         for name in datasets
     ]
-    prepared_artifact(store, found)
     return [manifest.dataset_hash for manifest in found]
-
-
-def prepared_artifact(store: str, found: list[Manifest]) -> None:
-    """Add a table of prepared datasets to the flow run's Prefect page."""
-    rows = [
-        {
-            "dataset": m.name,
-            "rows": m.n_rows,
-            "features": m.n_features,
-            "identity": m.dataset_hash[:12],
-        }
-        for m in found
-    ]
-    table_artifact("prepared", rows, f"Datasets in {store}")

@@ -1,17 +1,13 @@
 """Launching the preparation of a dataset from the command line."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.prepare.preparation import prepare_named
-from flows.runtime.recording import Stage, plainly, recorded
+from flows.runtime.artifacts import table_artifact
+from flows.runtime.recording import Stage, recorded
 from koco_stream.streams.manifest import Manifest
-
-if TYPE_CHECKING:
-    from prefect import Flow
 
 
 def launch_preparation(
@@ -21,16 +17,9 @@ def launch_preparation(
 
     def work(stage: Stage) -> Manifest:
         manifest: Manifest = stage("prepare", partial(prepare_named, **more))(store, name, sources)
-        if stage is not plainly:
-            from flows.prepare.flow import prepared_artifact
-
-            prepared_artifact(store, [manifest])
+        facts: dict[str, Any] = {"rows": manifest.n_rows, "features": manifest.n_features}
+        facts |= {"layout": manifest.layout, "identity": manifest.dataset_hash[:12]}
+        table_artifact(f"prepared-{name}", lambda: [facts], (), store)
         return manifest
 
-    return recorded(_flow, name, {"datasets": [name], "store": store}, work, prefect)
-
-
-def _flow() -> Flow[..., Any]:
-    from flows.prepare.flow import prepare_flow
-
-    return prepare_flow
+    return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)

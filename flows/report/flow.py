@@ -1,9 +1,11 @@
 """The Prefect flow that writes the report of a sweep again."""
 
+from functools import partial
+
 from prefect import flow
 
 from flows.report.document import write_report
-from flows.runtime.artifacts import linked, table_artifact
+from flows.runtime.artifacts import table_artifact
 from flows.runtime.recording import as_task
 from flows.tables.tables import results_of
 
@@ -15,11 +17,5 @@ def report_flow(sweep: str, store: str = "store") -> str:
     Raises `WrongInput` if the sweep has not run.
     """
     written = str(as_task("report", write_report)(store, sweep))
-    results_artifact(store, sweep, written)
+    table_artifact(f"results-{sweep}", partial(results_of, store, sweep), (), written, store)
     return written
-
-
-def results_artifact(store: str, sweep: str, report: str) -> None:
-    """Add a table of a sweep's best configurations, with links, to the flow run's Prefect page."""
-    about = f"Report: {linked(report)}\n\nStore: {linked(store)}"
-    table_artifact(f"results-{sweep}", results_of(store, sweep), about)

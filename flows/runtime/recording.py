@@ -5,15 +5,13 @@ import time
 from collections.abc import Callable
 from functools import partial, wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+import flows
 from flows.runtime.console import say
 from flows.runtime.prefect_server import ADDRESS, configure_prefect
 from flows.runtime.processes import end_with_driver, shielded
-
-if TYPE_CHECKING:
-    from prefect import Flow
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -54,7 +52,7 @@ def as_task(name: str, function: Function, **options: Any) -> Function:
 
 
 def recorded(
-    flow_of: Callable[[], "Flow[..., Any]"],
+    flow: str,
     name: str,
     parameters: dict[str, Any],
     work: Callable[[Stage], T],
@@ -64,8 +62,8 @@ def recorded(
     """What `work` comes to, as a flow run called `name` where Prefect has a server.
 
     The server is that of PREFECT_API_URL or of `koco serve`; if there is none, and with `prefect`
-    true, one that is embedded in this process. With `prefect` false it is no flow run. Prefect's
-    flow, from `flow_of`, gives its name and the names of the `parameters`; `state_of` its last
+    true, one that is embedded in this process. With `prefect` false it is no flow run. The `flow`
+    of the package `flows` gives its name and the names of the `parameters`; `state_of` its last
     state, by default Completed. Whatever Prefect does, the outcome is that of the work, and a line
     says that the record is incomplete.
     """
@@ -73,7 +71,7 @@ def recorded(
         configure_prefect()
         if prefect or os.environ.get(ADDRESS):
             os.environ.update({**PATIENCE, **os.environ})
-            return Recording(name).flow_run(flow_of, parameters, work, state_of)
+            return Recording(name).flow_run(flow, parameters, work, state_of)
     return work(plainly)
 
 
@@ -85,7 +83,7 @@ class Recording:
 
     def flow_run(
         self,
-        flow_of: Callable[[], "Flow[..., Any]"],
+        flow: str,
         parameters: dict[str, Any],
         work: Callable[[Stage], T],
         state_of: Callable[[T], object],
@@ -105,9 +103,9 @@ class Recording:
                 return state_of(once())
 
             started: list[str] = []
-            flow = flow_of().with_options(flow_run_name=self.name)
-            flow.fn = wraps(flow.fn)(lambda *_, **__: begin())  # its inputs were read before
-            flow(**parameters, return_state=True)
+            named = getattr(flows, flow).with_options(flow_run_name=self.name)
+            named.fn = wraps(named.fn)(lambda *_, **__: begin())  # its inputs were read before
+            named(**parameters, return_state=True)
             if embedded:
                 self.wait_until_written(started[0])
                 say("koco serve shows this flow run in Prefect's web interface")
@@ -182,6 +180,8 @@ class Recording:
 def start_embedded() -> None:
     """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C."""
     say("starting Prefect's server, which takes about ten seconds")
+    os.environ.update({**EMBEDDED, **os.environ})
+    # its import, which takes seconds, reads the settings
     from prefect.server.api.server import SubprocessASGIServer
 
     server = SubprocessASGIServer()

@@ -1,5 +1,6 @@
 """Prefect's deployments of the nights in a schedules file."""
 
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from flows.nightly.flow import nightly_flow
 from flows.nightly.times import Times
 from flows.runtime.console import say
 from flows.schedules.file import Schedule
+from flows.sweeping.file import read_sweep
 
 # Nights that come while one is in progress are left out: they would disturb its times.
 ONE = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
@@ -35,13 +37,15 @@ def serve_nights(schedules: Sequence[Schedule]) -> None:
             with suppress(ObjectNotFound):
                 earlier = client.read_deployment_by_name(f"nightly/{deployment.name}")
                 client.delete_deployment(earlier.id)
-            times, now = Times(schedule.store, schedule.name), datetime.now(UTC)
+            times, now = Times(schedule.store, read_sweep(schedule.sweep).name), datetime.now(UTC)
             times.begin(schedule.cron, schedule.timezone, now)
             say(f"{schedule.name}: {schedule.cron} ({schedule.timezone}), store {schedule.store}")
             if due := times.due(now):
                 say(f"{schedule.name}: the night of {due} starts late, now")
                 made, at = deployment.apply(), Scheduled(scheduled_time=due)
                 client.create_flow_run_from_deployment(made, state=at)
+    # Prefect forgets to wait for this when it is terminated, and ends all the same
+    warnings.filterwarnings("ignore", "coroutine 'Runner.astop' was never awaited")
     serve(*deployments, limit=1, pause_on_shutdown=False, print_starting_message=False)
 
 

@@ -8,14 +8,11 @@ from typing import Any
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.report.flow import results_artifact
-from flows.runtime.artifacts import ProgressArtifact
-from flows.runtime.engine import Start
-from flows.runtime.recording import Stage, as_task
-from flows.sweeping.checks import CheckedSweep, checked_sweep
+from flows.runtime.recording import as_task
+from flows.sweeping.checks import checked_sweep
 from flows.sweeping.file import read_sweep
+from flows.sweeping.launch import run_stages
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.steps import PLAIN, run_sweep
 
 
 def name_of_sweep() -> str:
@@ -50,18 +47,4 @@ def sweep_flow(
     request = SweepRequest(
         sweep_file, store, workers, cluster, retry_failed, certificates, insecure
     )
-    return run_in_flow(checked_sweep(request), as_task)
-
-
-def run_in_flow(checked: CheckedSweep, stage: Stage, start: Start | None = None) -> dict[str, Any]:
-    """Run a checked sweep within a flow run, which gets its tasks, progress and results.
-
-    `start` is the cluster, if it is already starting. Returns the summary of `sweep_flow`.
-    """
-    name = checked.sweep.name
-    progress = ProgressArtifact(f"progress-{name}", f"Runs done of the sweep {name}")
-    steps = {step: stage(step, function) for step, function in PLAIN.items()}
-    summary = run_sweep(checked, steps, start, progress.show)
-    if summary["computed"]:
-        results_artifact(checked.request.store, name, summary["report"])
-    return summary
+    return run_stages(checked_sweep(request), as_task)

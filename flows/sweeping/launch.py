@@ -1,25 +1,23 @@
 """Launching a sweep: all checks first, then slow starts in parallel."""
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
+from flows.runtime.artifacts import ProgressArtifact, table_artifact
 from flows.runtime.console import say
 from flows.runtime.engine import Start
-from flows.runtime.recording import Stage, plainly, recorded
-from flows.sweeping.checks import checked_sweep
+from flows.runtime.recording import Stage, recorded
+from flows.sweeping.checks import CheckedSweep, checked_sweep
 from flows.sweeping.file import Sweep
 from flows.sweeping.progress import refuse_running
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.steps import run_sweep
+from flows.sweeping.steps import PLAIN, run_sweep
+from flows.tables.tables import results_of
 from koco_stream.engine.warm_up import needed
 from koco_stream.io.paths import store_path
-
-if TYPE_CHECKING:
-    from prefect import Flow
 
 
 def launch(
@@ -57,28 +55,31 @@ def launch(
                 say("compiling the learners, once for this version; this can take a minute")
             stack.callback(start.close)
 
-        def work(stage: Stage) -> dict[str, Any]:
-            if stage is plainly:
-                return run_sweep(checked, start=start)
-            from flows.sweeping.flow import run_in_flow
-
-            return run_in_flow(checked, stage, start)
-
         prefect = prefect if missing else False
         # free the lists, which can be large; the steps make them again
         missing = checked.missing = []
         checking = time.monotonic() - begun
-        if stage is not None:
-            summary = work(stage)
+        run = partial(run_stages, checked, start=start)
+        given = vars(checked.request)
+        if stage:
+            summary = run(stage)
         else:
-            summary = recorded(_flow, checked.sweep.name, vars(checked.request), work, prefect)
+            summary = recorded("sweep_flow", checked.sweep.name, given, run, prefect)
     phases = {"checks": round(checking, 2), **summary["seconds"]}
     spent = sum(took for phase, took in phases.items() if phase != "scans")
     phases["closing"] = round(max(time.monotonic() - begun - spent, 0.0), 2)
     return {**summary, "seconds": phases}
 
 
-def _flow() -> Flow[..., Any]:
-    from flows.sweeping.flow import sweep_flow
+def run_stages(checked: CheckedSweep, stage: Stage, start: Start | None = None) -> dict[str, Any]:
+    """Run a checked sweep; a flow run gets its progress and results.
 
-    return sweep_flow
+    `start` is the cluster, if it is already starting. Returns the summary of `sweep_flow`.
+    """
+    store, name = checked.request.store, checked.sweep.name
+    steps = {step: stage(step, function) for step, function in PLAIN.items()}
+    summary = run_sweep(checked, steps, start, ProgressArtifact(name).show)
+    if summary["computed"]:
+        results = partial(results_of, store, name)
+        table_artifact(f"results-{name}", results, (), summary["report"], store)
+    return summary
