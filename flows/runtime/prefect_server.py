@@ -99,25 +99,26 @@ class PrefectServer:
         except httpx.HTTPError:
             return False
 
-    @contextmanager
-    def announced(self) -> Iterator[Path]:
-        """Context in which other processes of this user find this server (`served`).
-
-        Yields the file with its address and password, which this user alone can read.
-        """
-        file = _folder_of_served() / str(self.port)
-        file.touch(0o600)
-        with file.open("r+") as note:
-            fcntl.flock(note, fcntl.LOCK_EX)
-            note.truncate(0)
-            note.writelines(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD))
-            note.flush()
-            yield file
-
     def check(self) -> None:
         """Raise `RuntimeError` if the server has ended."""
         if self.process and self.process.poll() is not None:
             raise RuntimeError(f"Prefect's server has ended; see its log, {self.log}")
+
+
+@contextmanager
+def announced(port: int) -> Iterator[Path]:
+    """Context in which other processes of this user find the server at this port (`served`).
+
+    Yields the file with its address and password, which this user alone can read.
+    """
+    file = _folder_of_served() / str(port)
+    file.touch(0o600)
+    with file.open("r+") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)
+        note.truncate(0)
+        note.writelines(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD))
+        note.flush()
+        yield file
 
 
 def _folder_of_served() -> Path:

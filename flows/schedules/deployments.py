@@ -1,6 +1,5 @@
 """Prefect's deployments of the nights in a schedules file."""
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
+from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.states import Scheduled
 from prefect.types.entrypoint import EntrypointType
@@ -17,6 +17,7 @@ from prefect.types.entrypoint import EntrypointType
 from flows.nightly.flow import nightly_flow
 from flows.nightly.times import Times
 from flows.runtime.console import say
+from flows.runtime.processes import interrupt
 from flows.schedules.file import Schedule
 from flows.sweeping.file import read_sweep
 
@@ -44,8 +45,8 @@ def serve_nights(schedules: Sequence[Schedule]) -> None:
                 say(f"{schedule.name}: the night of {due} starts late, now")
                 made, at = deployment.apply(), Scheduled(scheduled_time=due)
                 client.create_flow_run_from_deployment(made, state=at)
-    # Prefect forgets to wait for this when it is terminated, and ends all the same
-    warnings.filterwarnings("ignore", "coroutine 'Runner.astop' was never awaited")
+    # Prefect's own handler leaves at once, and errors of what it leaves on the terminal
+    Runner.handle_sigterm = interrupt  # type: ignore[method-assign]
     serve(*deployments, limit=1, pause_on_shutdown=False, print_starting_message=False)
 
 

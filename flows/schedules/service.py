@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from flows.runtime.console import say
-from flows.runtime.prefect_server import PASSWORD, PrefectServer, configure_prefect
+from flows.runtime.prefect_server import PASSWORD, PrefectServer, announced, configure_prefect
 from flows.runtime.processes import SERVER, locked
 from flows.schedules.file import read_schedules
 from storage.store import open_store
@@ -36,7 +36,7 @@ def serve_schedules(file: Path | None, store: str) -> None:
                 ) from None
         server.wait()
         if server.process:
-            note = stack.enter_context(server.announced())
+            note = stack.enter_context(announced(server.port))
             say(f"Prefect's web interface: {server.pages}")
             say(f"it asks for the password, {PASSWORD} in {note}")
             threading.Thread(target=_end_with, args=(server,), daemon=True).start()
