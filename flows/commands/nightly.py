@@ -14,7 +14,7 @@ from koco_stream.io.files import json_text
 @PREFECT
 @JSON
 @example("koco nightly ill-conditioned --store store")
-def nightly(request: SweepRequest, accepting: bool, prefect: bool | None, as_json: bool) -> None:
+def nightly(request: SweepRequest, prefect: bool | None, as_json: bool) -> None:
     """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
 
     Numbers must be equal bit for bit. A learner is slower if the median of its runs takes a quarter
