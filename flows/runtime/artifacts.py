@@ -12,8 +12,6 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-import httpx
-
 PROGRESS_EVERY = 10.0  # seconds between updates of a flow run's progress
 SHOWN = 50  # most rows of a table
 
@@ -38,10 +36,11 @@ def table_artifact(
     """Add a table with the first rows to the flow run, with Markdown and links to files."""
     if not in_flow_run():
         return
+    from httpx import HTTPError
     from prefect.artifacts import create_table_artifact
 
     links = [f"[{path}]({path if '://' in path else f'file://{quote(path)}'})" for path in files]
-    with suppress(httpx.HTTPError):
+    with suppress(HTTPError):
         create_table_artifact(
             list(rows_of()[:SHOWN]), key=key(name), description="\n\n".join([*about, *links])
         )
@@ -61,10 +60,11 @@ class ProgressArtifact:
         """Show the share of the work that is done, between 0 and 1."""
         if math.isinf(self.next) or (share < 1.0 and time.monotonic() < self.next):
             return
+        from httpx import HTTPError
         from prefect.artifacts import create_progress_artifact
 
         self.next = time.monotonic() + PROGRESS_EVERY
         try:
             create_progress_artifact(100.0 * share, key=self.key)
-        except httpx.HTTPError:
+        except HTTPError:
             self.next = math.inf

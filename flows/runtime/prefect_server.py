@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
-
 from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
 
@@ -94,6 +92,8 @@ class PrefectServer:
             time.sleep(0.1)
 
     def _answers(self) -> bool:
+        import httpx  # which Prefect needs
+
         try:
             return httpx.get(f"{self.pages}/api/health", trust_env=False).status_code == 200
         except httpx.HTTPError:

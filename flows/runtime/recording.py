@@ -67,7 +67,7 @@ def recorded(
     state, by default Completed. Whatever Prefect does, the outcome is that of the work, and a line
     says that the record is incomplete.
     """
-    if prefect is not False and find_spec("prefect"):
+    if prefect or (prefect is None and find_spec("prefect")):
         configure_prefect()
         if prefect or os.environ.get(ADDRESS):
             os.environ.update({**PATIENCE, **os.environ})
