@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 PROGRESS_EVERY = 10.0  # seconds between updates of a flow run's progress
 SHOWN = 50  # most rows of a table
@@ -54,6 +55,7 @@ class ProgressArtifact:
 
     def __init__(self, name: str) -> None:
         self.key = key(f"progress-{name}")
+        self.artifact: UUID | None = None
         self.next = 0.0 if in_flow_run() else math.inf
 
     def show(self, share: float) -> None:
@@ -61,10 +63,13 @@ class ProgressArtifact:
         if math.isinf(self.next) or (share < 1.0 and time.monotonic() < self.next):
             return
         from httpx import HTTPError
-        from prefect.artifacts import create_progress_artifact
+        from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
         self.next = time.monotonic() + PROGRESS_EVERY
         try:
-            create_progress_artifact(100.0 * share, key=self.key)
+            if self.artifact is None:
+                self.artifact = create_progress_artifact(100.0 * share, key=self.key)
+            else:
+                update_progress_artifact(self.artifact, 100.0 * share)
         except HTTPError:
             self.next = math.inf
