@@ -4,18 +4,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from cluster.machine import cores
-from flows.nightly.night import Night, history_rows, lines_of, opened_night
-from flows.nightly.regression import FIRST, changes, result_of, speeds
+from flows.nightly.night import code, opened_night
+from flows.nightly.regression import CHANGED, FAILING, FIRST, compared, result_of
 from flows.prepare.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
 from flows.runtime.recording import Stage
 from flows.sweeping.file import Sweep
 from flows.sweeping.request import SweepRequest
+from koco_stream.engine.result_file import machine
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import prepared_names
 from storage.catalogue.entries import CATALOGUE
@@ -51,14 +52,13 @@ def run_night(
     stage("prepare", prepare_missing)(request.store, sweep)
     path, name = opened_night(request.store, sweep, planned)
     computed = compute(replace(request, store=str(path)))
-    night = stage("compare", compare)(request.store, sweep.name, path, name)
-    lines = lines_of(night, read_nights(request.store, sweep.name).to_pylist())
-    say("\n  ".join([f"nightly {sweep.name}: {night.result}", *lines]))
+    result, lines = stage("compare", compare)(request.store, sweep.name, path, name)
+    say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
     return {
         "sweep": sweep.name,
         "store": request.store,
         "night": name,
-        "result": night.result,
+        "result": result,
         "details": lines,
         **{key: computed[key] for key in ("runs", "computed", "statuses", "report")},
         "seconds": round(time.monotonic() - begun, 2),
@@ -77,14 +77,28 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
             prepare_named(store, use.name, (), {}, cores())
 
 
-def compare(store: str, sweep: str, path: StorePath, name: str) -> Night:
-    """Compare a night with the accepted one, and add the result to the history."""
-    numbers, accepted = numbers_of(path), read_accepted(store, sweep)
-    found = [] if accepted is None else changes(accepted, numbers)
-    speed = [] if accepted is None else speeds(accepted, numbers)
-    result = result_of(accepted is None, found, speed)
-    night = Night(store, sweep, name, path, numbers, found, speed, result)
-    add_night(store, sweep, history_rows(night))
-    if night.result == FIRST:
+def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, list[str]]:
+    """Compare a night with the accepted one, and add its rows to the history.
+
+    Returns the result, and sentences on what has changed and what to do about it.
+    """
+    numbers, history = numbers_of(path), read_nights(store, sweep).to_pylist()
+    rows = compared(read_accepted(store, sweep), numbers)
+    result = result_of(rows)
+    common = {"night": name, "ended": datetime.now(UTC), "sweep": sweep, "result": result}
+    common |= {"accepted": False, "code": code(), "host": machine()}
+    add_night(store, sweep, [{**common, **row} for row in rows])
+    if result == FIRST:
         accept(store, sweep, name, numbers)
-    return night
+    lines = [line for row in rows for line in row["what"]]
+    codes = [row["code"] for row in history if row["accepted"] and row["night"] != name]
+    if result == CHANGED and codes:
+        lines.append(
+            "code and versions are those of the accepted run: its numbers should be the same"
+            if codes[-1] == code()
+            else f"code or versions are not those of the accepted run: {codes[-1]} then, {code()}"
+            " now"
+        )
+    if result in FAILING:
+        lines.append(f"if this change is intended: koco nightly accept {sweep} --store {store}")
+    return result, lines

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from flows.nightly.night import NOTE, accept_last, opened_night
-from flows.nightly.regression import SHORTEST, Change, changes, result_of, speeds
+from flows.nightly.regression import SHORTEST, compared, result_of
 from flows.nightly.times import read_json
 from flows.sweeping.file import read_sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
@@ -119,6 +119,11 @@ def numbers(*rows):
     return pa.Table.from_pylist([{**common, **row} for row in rows], schema(NUMBERS))
 
 
+def found(accepted, tonight):
+    """The rows of the comparison by learner, without those of the night."""
+    return {row["learner"]: row for row in compared(accepted, tonight)}
+
+
 def test_changes__name_learner_and_dataset_and_what_it_is():
     before = numbers(
         {"params": "a", "mean_loss": 1.0, "digest": "x"},
@@ -130,29 +135,43 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
         {"params": "b", "mean_loss": 2.0 + 4e-12, "digest": "!"},
         {"params": "e", "mean_loss": 3.0, "digest": "z", "learner": "M"},
     )
-    found = changes(before, after)
-    assert found == [
-        Change("d", "L", "numbers", 1, 2, pytest.approx(2e-12, rel=1e-3)),
-        Change("d", "M", "gone", 1, 1),
-        Change("d", "M", "new", 1, 1),
+    rows = found(before, after)
+    assert rows["L"]["what"] == [
+        "L on d: 1 of 2 runs have changed numbers, mean loss by up to 2.0e-12 of itself"
     ]
-    assert result_of(False, found, []) == "changed numbers"
-    assert result_of(False, found[2:], []) == "same numbers"
+    assert rows["M"]["what"] == [
+        "M on d: 1 of 1 runs of the accepted run are gone",
+        "M on d: 1 runs that the accepted run did not have",
+    ]
+    assert rows["L"]["largest_change"] == pytest.approx(2e-12, rel=1e-3)
+    assert [(row["numbers"], row["changed"], row["runs"]) for row in rows.values()] == [
+        ("changed", 1, 2),
+        ("changed", 1, 1),
+    ]
+    assert result_of([*rows.values()]) == "changed numbers"
+    assert result_of([*found(before.slice(0, 2), before).values()]) == "same numbers"
+    assert result_of([*found(None, before).values()]) == "first"
 
 
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
         ({}, []),
-        ({"digest": "!", "dataset_hash": "k"}, [Change("d", "L", "data", 1, 1)]),
+        (
+            {"digest": "!", "dataset_hash": "k"},
+            ["L on d: the dataset has other rows than in the accepted run (1 runs)"],
+        ),
         # a curve is enough
-        ({"digest": "y"}, [Change("d", "L", "numbers", 1, 1, 0.0)]),
+        (
+            {"digest": "y"},
+            ["L on d: 1 of 1 runs have changed numbers, mean loss by up to 0.0e+00 of itself"],
+        ),
     ],
     ids=["nothing", "data", "curve"],
 )
 def test_changes__of_one_run(after, expected):
     run = {"params": "a", "mean_loss": 1.0, "digest": "x"}
-    assert changes(numbers(run), numbers({**run, **after})) == expected
+    assert found(numbers(run), numbers({**run, **after}))["L"]["what"] == expected
 
 
 def seconds(*each, **more):
@@ -172,17 +191,16 @@ def seconds(*each, **more):
 def test_speeds__are_medians_of_paired_runs(times, verdict):
     accepted = seconds(*(0.01 * (k + 1) for k in range(len(times))))
     tonight = seconds(*(0.01 * (k + 1) * time for k, time in enumerate(times)))
-    [speed] = speeds(accepted, tonight)
-    assert (speed.verdict, speed.runs) == (verdict, len(times))
-    assert f"{verdict}, {speed.ratio - 1:+.0%} of" in str(speed)
-    expected = "same numbers" if verdict == "same" else verdict
-    assert result_of(False, changes(accepted, tonight), [speed]) == expected
+    rows = found(accepted, tonight)
+    assert rows["L"]["speed"] == verdict
+    assert any(f"{verdict}, " in line for line in rows["L"]["what"]) == (verdict != "same")
+    assert result_of([*rows.values()]) == ("same numbers" if verdict == "same" else verdict)
 
 
 @pytest.mark.parametrize("other", [{"host": "other"}, {"status": "diverged"}, {"params": "new"}])
 def test_speeds__of_other_machines_or_runs_and_of_short_ones_are_not_compared(other):
-    assert speeds(seconds(1.0), seconds(2.0, **other)) == []
-    assert speeds(seconds(SHORTEST / 2), seconds(SHORTEST)) == []
+    assert found(seconds(1.0), seconds(2.0, **other))["L"]["speed"] is None
+    assert found(seconds(SHORTEST / 2), seconds(SHORTEST))["L"]["ratio"] is None
 
 
 def test_retries__only_where_waiting_may_help(capsys):
