@@ -6,24 +6,48 @@ one package for each of its tasks.
 >>> import flows
 >>> result = flows.sweep("ill-conditioned", store="store")  # doctest: +SKIP
 >>> print(result)  # doctest: +SKIP
+>>> from flows import sweep_flow  # Prefect's own object  # doctest: +SKIP
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from koco_stream.extras import remedy
 
 if TYPE_CHECKING:
     from flows.from_python import SweepResult, results, sweep
+    from flows.nightly.flow import nightly_flow
+    from flows.prepare.flow import prepare_flow
+    from flows.report.flow import report_flow
+    from flows.sweeping.flow import sweep_flow
 
-__all__ = ["SweepResult", "results", "sweep"]
+# modules of the names: functions to call, and Prefect's flows
+MODULES = dict.fromkeys(("SweepResult", "results", "sweep"), "flows.from_python") | {
+    "nightly_flow": "flows.nightly.flow",
+    "prepare_flow": "flows.prepare.flow",
+    "report_flow": "flows.report.flow",
+    "sweep_flow": "flows.sweeping.flow",
+}
+__all__ = [
+    "SweepResult",
+    "nightly_flow",
+    "prepare_flow",
+    "report_flow",
+    "results",
+    "sweep",
+    "sweep_flow",
+]
 
 
 def __getattr__(name: str) -> Any:
     # loaded when first used: importing one module of the application imports no other
-    if name in __all__:
-        try:
-            from flows import from_python
-        except ModuleNotFoundError as error:
-            raise ImportError(remedy(error) or str(error)) from error
-        return getattr(from_python, name)
-    raise AttributeError(f"module 'flows' has no attribute {name!r}")
+    if name not in MODULES:
+        raise AttributeError(f"module 'flows' has no attribute {name!r}")
+    try:
+        if name.endswith("_flow"):
+            from flows.runtime.prefect_server import configure_prefect
+
+            configure_prefect()
+        return getattr(import_module(MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(remedy(error) or str(error)) from error

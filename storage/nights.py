@@ -30,6 +30,7 @@ IDENTITY = (
     "params",
     "learner_seed",
 )
+MORE = ("dataset_hash", "seconds", "host")
 OUTCOME = (
     "status",
     "error",
@@ -42,7 +43,7 @@ OUTCOME = (
 )
 
 NUMBERS: Columns = (
-    *(column for column in RUNS if column.name in (*IDENTITY, "dataset_hash", *OUTCOME)),
+    *(column for column in RUNS if column.name in (*IDENTITY, *MORE, *OUTCOME)),
     Column(
         "digest",
         str,
@@ -51,14 +52,8 @@ NUMBERS: Columns = (
 )
 
 HISTORY: Columns = (
-    Column("night", str, "the nightly run: when it was begun, in UTC"),
+    Column("night", str, "the planned time of the nightly run, in UTC; by hand, when it began"),
     Column("ended", datetime, "when it was compared"),
-    Column(
-        "planned",
-        datetime,
-        "the time that its schedule had planned; null if it was started by hand",
-    ),
-    Column("schedule", str, "the schedule's name; null if it was started by hand"),
     Column("sweep", str, "the sweep's name"),
     Column("dataset", str, "the dataset's name"),
     Column("learner", str, "the learner's name"),
@@ -71,20 +66,12 @@ HISTORY: Columns = (
     ),
     Column("numbers", str, "first, same, new, changed"),
     Column(
-        "probe",
-        str,
-        "the run that is timed beside the calibration loop, as canonical JSON; null if there is"
-        " none",
+        "ratio",
+        float,
+        "median over the runs of their seconds over those of the accepted night; null if nothing"
+        " can be compared",
     ),
-    Column("probe_rows", int, "how many of its rounds are timed", "rounds"),
-    Column("ratio", float, "seconds of its scan over seconds of the calibration loop"),
-    Column("expected", float, "the median of that ratio in the nights since the accepted one"),
-    Column(
-        "speed",
-        str,
-        "first, same, slower, faster, unclear (the machine was busy); null if nothing could be"
-        " timed",
-    ),
+    Column("speed", str, "same, slower, faster; null if nothing can be compared"),
     Column("scan_seconds", float, "the sweep's own scans", "s"),
     Column(
         "result", str, "of the whole night: first, same numbers, changed numbers, slower, faster"
@@ -95,7 +82,6 @@ HISTORY: Columns = (
         str,
         "hash of koco_stream's sources, and the versions of what it stands on, as canonical JSON",
     ),
-    Column("calibration", int, "version of the calibration loop"),
     Column("host", str, "the machine and its processor"),
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster.machine import cores
-from flows.commands.shared import JSON, STORE, example, show
+from flows.commands.shared import JSON, PREFECT, STORE, example, show
 
 # copies of those in storage.sources, whose import is slow
 FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
@@ -120,6 +120,7 @@ MISSING = ("mean", "drop")
     help="Number of processes for large files; 0: only this process.  [default: one per core]",
 )
 @STORE
+@PREFECT
 @JSON
 @example("koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax")
 def prepare(
@@ -129,6 +130,7 @@ def prepare(
     store: str,
     workers: int,
     replace: bool,
+    prefect: bool | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -141,7 +143,7 @@ def prepare(
 
     If --from names files, only the options given here are used, even if the catalogue has NAME.
     """
-    from flows.prepare.preparation import prepare_named
+    from flows.prepare.launch import launch_preparation
 
     options["one_hot"] = options["one_hot"] or None
     options["strip"] = (
@@ -152,7 +154,9 @@ def prepare(
         for option, value in {**options, "format": form}.items()
         if value is not None and value != ()
     }
-    manifest = prepare_named(store, name, sources, given, workers, replace)
+    manifest = launch_preparation(
+        store, name, sources, prefect, given=given, workers=workers, replace=replace
+    )
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return

@@ -54,6 +54,14 @@ WORKERS = click.option(
     default=cores,
     help="Number of local worker processes; 0: only this process.  [default: one per core]",
 )
+PREFECT = click.option(
+    "--prefect/--no-prefect",
+    default=None,
+    help=(
+        "Whether this is a flow run of Prefect.  [default: if PREFECT_API_URL or koco serve has a"
+        " server; --prefect starts one otherwise]"
+    ),
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from flows.commands.shared import JSON, STORE, example, in_words, of_a_sweep, show
+from flows.commands.shared import JSON, PREFECT, STORE, example, in_words, of_a_sweep, show
 from flows.runtime.console import wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest
@@ -37,14 +37,7 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     help="Repeat the runs that have failed, or whose windows or predictions are gone.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
-@click.option(
-    "--prefect/--no-prefect",
-    default=None,
-    help=(
-        "Whether the sweep is a flow run of Prefect.  [default: if PREFECT_API_URL or koco serve"
-        " has a server; --prefect starts one otherwise]"
-    ),
-)
+@PREFECT
 @JSON
 @example("koco sweep ill-conditioned --store store")
 def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: bool) -> None:

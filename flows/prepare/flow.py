@@ -1,18 +1,17 @@
-"""The Prefect flow that downloads and prepares datasets of the catalogue."""
+"""The Prefect flow that downloads and prepares datasets."""
 
 from typing import Any
 
-from prefect import flow, task
-from prefect.cache_policies import NO_CACHE
+from prefect import flow
 from prefect.states import State
 from prefect.tasks import exponential_backoff
 
 from cluster.machine import cores
 from flows.prepare.preparation import prepare_named
-from flows.runtime.artifacts import table_artifact
 from flows.runtime.console import say
+from flows.runtime.recording import as_task
 from koco_stream.errors import StoreUnavailable, WrongInput
-from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
+from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.catalogue.fetch import Unreachable
 from storage.store import open_store
 
@@ -29,39 +28,23 @@ def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
 
 # options of a task that is tried again when a server did not answer
 RETRIED = {
-    "cache_policy": NO_CACHE,
     "retries": 4,
     "retry_delay_seconds": exponential_backoff(30),  # 30, 60, 120, 240 seconds
     "retry_condition_fn": may_pass,
 }
 
 
-@task(name="prepare", **RETRIED)
-def prepare_one(store: str, name: str) -> Manifest:
-    """Prepare one dataset of the catalogue; its files are downloaded if needed."""
-    return prepare_named(store, name, (), {}, cores())
-
-
-@flow(name="prepare", validate_parameters=False)
-def prepare_flow(datasets: list[str], store: str) -> list[str]:
+@flow(name="prepare", flow_run_name="{datasets}", validate_parameters=False)
+def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
     """Prepare catalogue datasets that the store lacks; returns the hashes of all named datasets.
 
     Raises `WrongInput` as `koco prepare` does.
     """
     open_store(store)
     prepared = set(prepared_names(store))
+    one = as_task("prepare", prepare_named, **RETRIED)
     found = [
-        load_manifest(store, name) if name in prepared else prepare_one(store, name)
+        load_manifest(store, name) if name in prepared else one(store, name, (), {}, cores())
         for name in datasets
     ]
-    rows = [
-        {
-            "dataset": m.name,
-            "rows": m.n_rows,
-            "features": m.n_features,
-            "identity": m.dataset_hash[:12],
-        }
-        for m in found
-    ]
-    table_artifact("prepared", rows, f"Datasets in {store}")
     return [manifest.dataset_hash for manifest in found]

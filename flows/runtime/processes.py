@@ -73,8 +73,8 @@ def interrupt(*_: object) -> None:
 def end_with_driver(pid: int) -> None:
     """Make process `pid` end when this process ends, in any way.
 
-    A shell process reads from a pipe that only this process holds open, and kills `pid` when it
-    closes.
+    A shell process reads from a pipe that only this process holds open, and terminates `pid` when
+    it closes, even if `pid` stands still.
     """
     watcher = subprocess.Popen(
         ["sh", "-c", 'read _; kill "$0" && kill -CONT "$0"', str(pid)],

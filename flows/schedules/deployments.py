@@ -1,169 +1,63 @@
-"""Prefect deployments for scheduled nightly runs, each planned time done exactly once.
+"""Prefect's deployments of the nights in a schedules file."""
 
-Prefect's scheduler keeps the time. Its runner starts one process at a time, because parallel runs
-would disturb each other's measurements. Prefect by itself may do a planned time twice or never
-while schedules are registered again, and later does all times that passed while it was down. So
-each flow run first reads the store's record of planned times (`flows.nightly.times`) under the
-store's lock. This module creates runs that Prefect has lost, and cancels those that are not needed.
-"""
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 
-import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
-
-import httpx
-from prefect import get_client
-from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterExpectedStartTime,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect import serve
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
 from prefect.schedules import Cron
-from prefect.states import Cancelled, Crashed, Scheduled
+from prefect.states import Scheduled
 from prefect.types.entrypoint import EntrypointType
 
 from flows.nightly.flow import nightly_flow
 from flows.nightly.times import Times
 from flows.runtime.console import say
+from flows.runtime.processes import interrupt
 from flows.schedules.file import Schedule
+from flows.sweeping.file import read_sweep
 
-POLL_SECONDS = 5.0  # interval at which Prefect's runner asks for runs to start
-CHECK_SECONDS = 10.0  # interval between checks of what is due
-GRACE = timedelta(seconds=20)  # time that Prefect has to create the run of a planned time
-UNDER_WAY = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+# Nights that come while one is in progress are left out: they would disturb its times.
+ONE = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
 
 
-async def serve(
-    schedules: list[Schedule], check: Callable[[], None], interrupt: Callable[..., None]
-) -> None:
-    """Register schedules, and run what is due until cancelled.
+def serve_nights(schedules: Sequence[Schedule]) -> None:
+    """Let Prefect run the nights of schedules at their times, until this process is stopped.
 
-    `check` is called regularly, and raises if a required process has ended. `interrupt` handles the
-    termination signal.
+    Prefect would do each night that was planned while nobody served it, and an earlier process that
+    was killed may hold the one place for a night. So its deployments are made anew, and if a night
+    is due that the store does not have, the last one is run.
     """
-    runner = Runner(name="koco", limit=1, pause_on_shutdown=False, query_seconds=POLL_SECONDS)
-    runner.handle_sigterm = interrupt  # type: ignore[method-assign]
-    async with get_client() as client:
-        deployments = {}
-        for schedule in schedules:
-            times = Times(schedule.store, schedule.name)
-            times.begin(schedule.cron, schedule.timezone, datetime.now(UTC))
-            await clear_up(client, schedule)
-            deployments[schedule.name] = await runner.add_deployment(await deployment_of(schedule))
-            say(
-                f"{schedule.name}: {schedule.cron} ({schedule.timezone}), {schedule.sweep}, store"
-                f" {schedule.store}"
-            )
-        running = asyncio.create_task(runner.start())
-        making_up = asyncio.create_task(_make_up_all(client, schedules, deployments))
-        try:
-            while not (running.done() or making_up.done()):
-                check()  # beside them, because a server that has ended leaves requests unanswered
-                await asyncio.wait((running, making_up), timeout=CHECK_SECONDS)
-            if running.done():
-                raise RuntimeError(f"Prefect's runner has ended: {running.exception()}")
-            making_up.result()
-        finally:
-            running.cancel()
-            making_up.cancel()
-            await asyncio.gather(running, making_up, return_exceptions=True)
+    deployments = list(map(deployment_of, schedules))
+    with get_client(sync_client=True) as client:
+        for schedule, deployment in zip(schedules, deployments, strict=True):
+            with suppress(ObjectNotFound):
+                earlier = client.read_deployment_by_name(f"nightly/{deployment.name}")
+                client.delete_deployment(earlier.id)
+            times, now = Times(schedule.store, read_sweep(schedule.sweep).name), datetime.now(UTC)
+            times.begin(schedule.cron, schedule.timezone, now)
+            say(f"{schedule.name}: {schedule.cron} ({schedule.timezone}), store {schedule.store}")
+            if due := times.due(now):
+                say(f"{schedule.name}: the night of {due} starts late, now")
+                made, at = deployment.apply(), Scheduled(scheduled_time=due)
+                client.create_flow_run_from_deployment(made, state=at)
+    # Prefect's own handler leaves at once, and errors of what it leaves on the terminal
+    Runner.handle_sigterm = interrupt  # type: ignore[method-assign]
+    serve(*deployments, limit=1, pause_on_shutdown=False, print_starting_message=False)
 
 
-async def _make_up_all(
-    client: PrefectClient, schedules: list[Schedule], deployments: dict[str, UUID]
-) -> None:
-    """Create the missing runs of planned times that are due, every `CHECK_SECONDS`.
-
-    In the first check, Prefect gets no time to create them itself.
-    """
-    grace = timedelta()
-    while True:
-        for schedule in schedules:
-            try:
-                await make_up(client, schedule, deployments[schedule.name], grace)
-            except httpx.HTTPError as error:  # a server that somebody else runs may be down
-                say(f"Prefect's server does not answer ({type(error).__name__}); trying again")
-        grace = GRACE
-        await asyncio.sleep(CHECK_SECONDS)
-
-
-async def deployment_of(schedule: Schedule) -> RunnerDeployment:
-    """Prefect deployment of the nightly flow for a schedule."""
-    return await nightly_flow.to_deployment(
+def deployment_of(schedule: Schedule) -> RunnerDeployment:
+    """Prefect's deployment of the nightly flow for a schedule."""
+    return nightly_flow.to_deployment(
         schedule.deployment,
         schedule=Cron(schedule.cron, timezone=schedule.timezone),
+        concurrency_limit=ONE,
         parameters=schedule.parameters(),
-        description=(
-            f"{schedule.sweep.name} again on {schedule.store}, compared with the accepted run"
-        ),
+        description=f"{schedule.sweep.name} again on {schedule.store}",
         tags=["koco"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
-
-
-async def clear_up(client: PrefectClient, schedule: Schedule) -> None:
-    """Close an earlier process's unfinished runs in Prefect, and past times that are not due."""
-    try:
-        deployment = await client.read_deployment_by_name(f"nightly/{schedule.deployment}")
-    except ObjectNotFound:
-        return
-    for run in await runs_of_deployment(client, deployment.id, *UNDER_WAY):
-        await client.set_flow_run_state(
-            run.id, Crashed(message="koco serve ended while this run was in progress"), force=True
-        )
-    now = datetime.now(UTC)
-    due = await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
-    for run in await runs_of_deployment(client, deployment.id, StateType.SCHEDULED):
-        planned = datetime.fromtimestamp(run.expected_start_time.timestamp(), UTC)
-        if run.auto_scheduled and planned <= now and planned != due:
-            await client.set_flow_run_state(
-                run.id, Cancelled(name="Left out", message="koco serve was not running"), force=True
-            )
-
-
-async def make_up(
-    client: PrefectClient, schedule: Schedule, deployment: UUID, grace: timedelta
-) -> None:
-    """Create the run of a planned time that has been due for `grace`, unless Prefect has it."""
-    now = datetime.now(UTC)
-    due = await asyncio.to_thread(Times(schedule.store, schedule.name).due, now)
-    if due is None or now - due < grace:
-        return
-    every = [state for state in StateType if state != StateType.CRASHED]
-    if await runs_of_deployment(client, deployment, *every, planned=due):
-        return
-    say(
-        f"{schedule.name}: the run scheduled for {due.isoformat(timespec='seconds')} starts late,"
-        " now"
-    )
-    await client.create_flow_run_from_deployment(
-        deployment,
-        parameters={"planned": due.isoformat()},
-        state=Scheduled(scheduled_time=due),
-        tags=["late"],
-    )
-
-
-async def runs_of_deployment(
-    client: PrefectClient, deployment: UUID, *states: StateType, planned: datetime | None = None
-) -> list[FlowRun]:
-    """Flow runs of a deployment in the given states, optionally of one planned time."""
-    around = timedelta(seconds=1)
-    wanted = FlowRunFilter(
-        deployment_id=FlowRunFilterDeploymentId(any_=[deployment]),
-        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(states))),
-        expected_start_time=planned
-        and FlowRunFilterExpectedStartTime(after_=planned - around, before_=planned + around),
-    )
-    found: list[FlowRun] = []
-    while page := await client.read_flow_runs(flow_run_filter=wanted, limit=200, offset=len(found)):
-        found += page
-    return found

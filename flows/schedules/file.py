@@ -1,6 +1,6 @@
 """The schedules file (TOML): a [[schedule]] table for each nightly sweep, checked key by key."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
@@ -17,6 +17,8 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path
 from storage.store import check_store
+
+YEARS = timedelta(days=3000)  # in which any planned time comes
 
 
 class Schedule(BaseModel):
@@ -44,7 +46,6 @@ class Schedule(BaseModel):
             "sweep_file": str(self.sweep),
             **self.model_dump(include={"store", "cluster", "workers", "certificates"}),
             "seconds": float(clock_seconds(self.time_limit)) if self.time_limit else None,
-            "schedule": self.name,
         }
 
 
@@ -63,16 +64,21 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
     """
     file = TomlFile(path, "schedules", "flows/schedules.toml is an example", {"schedule": Schedule})
     schedules = file.as_model(SchedulesFile).schedule
+    nights: set[tuple[str, str]] = set()
     for number, schedule in enumerate(schedules):
         with file.blaming("schedule", number, "name"):
             if schedule.name in [other.name for other in schedules[:number]]:
                 raise WrongInput(f"two schedules are called {schedule.name!r}; rename one")
-        _check(file, number, schedule, store)
+        night = _check(file, number, schedule, store), schedule.store
+        with file.blaming("schedule", number, "sweep"):
+            if night in nights:
+                raise WrongInput(f"two schedules are for the sweep {night[0]!r} in {night[1]}")
+        nights.add(night)
     return schedules
 
 
-def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
-    """Check what a schedule names, and make its paths absolute."""
+def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> str:
+    """Check what a schedule names, and make its paths absolute; returns the sweep's name."""
     folder = file.path.absolute().parent
     with file.blaming("schedule", number, "timezone"):
         if schedule.timezone not in available_timezones():
@@ -82,7 +88,7 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
             raise WrongInput(f"no time zone is called {schedule.timezone!r}{suggestion}")
     with file.blaming("schedule", number, "sweep"):
         schedule.sweep = folder / schedule.sweep.expanduser()
-        read_sweep(schedule.sweep)
+        sweep = read_sweep(schedule.sweep)
     with file.blaming("schedule", number, "store"):
         local = schedule.store and "://" not in schedule.store
         given = folder / Path(schedule.store).expanduser() if local else schedule.store or store
@@ -95,9 +101,11 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
         try:
             if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
                 raise ValueError
-            planned_times(schedule.cron, schedule.timezone, datetime.now(UTC))
+            now = datetime.now(UTC)
+            planned_times(schedule.cron, schedule.timezone, now, now + YEARS)
         except ValueError:  # raised too for a time that never comes, such as the 30th of February
             raise WrongInput(
                 f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"
                 ' day, month, day of the week), for example "0 2 * * *" for two o\'clock each night'
             ) from None
+    return sweep.name

@@ -4,12 +4,18 @@ import asyncio
 import os
 from unittest import mock
 
-import pytest
 from httpx import ASGITransport, AsyncClient
 from starlette.responses import PlainTextResponse
 
 from flows.runtime.guarded import NAMES, Guarded
-from flows.runtime.prefect_server import ADDRESS, PASSWORD, PrefectServer, configure_prefect, served
+from flows.runtime.prefect_server import (
+    ADDRESS,
+    PASSWORD,
+    PrefectServer,
+    announced,
+    configure_prefect,
+    served,
+)
 
 ORIGINS = [*(f"http://{name}:4200" for name in NAMES), "https://named.example"]
 HOSTS = [origin.partition("://")[2] for origin in ORIGINS]
@@ -39,27 +45,30 @@ def test_request__reaches_the_server_by_its_names_and_from_its_pages_alone():
     assert {status(other) for other in FOREIGN} == {403}
 
 
-@pytest.mark.parametrize("port", [0, None], ids=["koco serve", "one flow"])
-def test_password__is_another_each_time__and_stands_in_a_file_of_the_user_s_own(port):
+def test_password__is_another_each_time__and_stands_in_a_file_of_the_user_s_own():
     passwords = set()
     for _ in range(2):
         # an empty variable is no password
         with mock.patch.dict(os.environ, {ADDRESS: "", "PREFECT_SERVER_API_AUTH_STRING": ""}):
-            configure_prefect()
-            server = PrefectServer(port)
+            configure_prefect(serving=True)
+            assert os.environ[PASSWORD] == os.environ["PREFECT_SERVER_API_AUTH_STRING"]
+            passwords.add(os.environ[PASSWORD])
+            os.environ[ADDRESS] = "http://127.0.0.1:4200/api"
             given = {name: os.environ[name] for name in (ADDRESS, PASSWORD)}
-            assert given[PASSWORD] == os.environ["PREFECT_SERVER_API_AUTH_STRING"]
-            passwords.add(given[PASSWORD])
-            with server.socket, server.announced() as file:
+            with announced(4200) as file:
                 assert file.stat().st_mode & 0o777 == 0o600
                 assert served() == given
+                with mock.patch.dict(os.environ, {ADDRESS: ""}):
+                    configure_prefect()
+                    assert {name: os.environ[name] for name in given} == given
             assert file.exists()  # as if the process were killed
             assert served() == {}
     assert [len(password) > 40 for password in passwords] == [True, True]
 
 
 def test_another_server__is_not_given_our_password():
-    with mock.patch.dict(os.environ, {ADDRESS: "http://127.0.0.1:1/api", PASSWORD: "theirs"}):
+    theirs = {ADDRESS: "http://127.0.0.1:1/api", PASSWORD: "theirs"}
+    with mock.patch.dict(os.environ, theirs):
         configure_prefect()
-        assert PrefectServer().socket is None
-        assert (os.environ[ADDRESS], os.environ[PASSWORD]) == ("http://127.0.0.1:1/api", "theirs")
+        assert PrefectServer(0).process is None
+        assert {name: os.environ[name] for name in theirs} == theirs

@@ -17,6 +17,7 @@ from tests.helpers.project import PATIENCE, free_port, wait_until
 from tests.helpers.swept import MINUTE, koco
 
 STEPS = ["prepare", "plan", "run", "collect", "report"]
+PREPARE = ("prepare", "again", "--target", "y", "--from")
 SHORT = """
 name = "s"
 [[dataset]]
@@ -92,7 +93,7 @@ def check_completed(server, name, sweep):
 def test_completed__has_its_tasks_progress_and_results(server, small_store, tmp_path):
     sweep = sweeping(tmp_path, small_store, "completed", SHORT, server)
     assert ended(sweep) == 0, sweep.said()
-    assert "this sweep in Prefect: " in sweep.said()
+    assert "completed in Prefect: " in sweep.said()
     check_completed(server, "completed", sweep)
 
 
@@ -101,7 +102,7 @@ def test_server_that_does_not_answer__is_named_and_the_sweep_is_done(small_store
     sweep = sweeping(tmp_path, small_store, "unrecorded", SHORT, nobody)
     assert ended(sweep) == 0
     [line] = [line for line in sweep.said().splitlines() if line.startswith("Prefect")]
-    assert line.startswith("Prefect is not there; it does not record this sweep: ")
+    assert line.startswith("Prefect's record of unrecorded is incomplete: ")
 
 
 def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path):
@@ -112,19 +113,17 @@ def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path):
         check_completed({"PREFECT_API_URL": address}, "alone", sweep)
 
 
-def test_nightly_run__with_a_server_of_its_own_keeps_its_tasks(small_store, tmp_path):
-    home = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
-    (tmp_path / "night.toml").write_text(SHORT)
+def test_prepare_and_nightly_run__are_flow_runs_of_their_names(server, small_store, tmp_path):
+    koco(*PREPARE, tmp_path / "real.csv", "--store", small_store, cwd=tmp_path, status=0, **server)
+    run, tasks, artifacts = recorded(server, "again")
+    assert (run["state_type"], tasks) == ("COMPLETED", [("prepare", "COMPLETED")])
+    assert json.loads(artifacts["table"]["data"])[0]["rows"] == 500
+    (tmp_path / "night.toml").write_text(SHORT.replace('"s"', '"night"'))
     words = ("nightly", tmp_path / "night.toml", "--store", small_store, "--workers", "0")
-    koco(*words, cwd=tmp_path, **home)
-    with prefect_server(tmp_path) as address:  # the next one has what the first has written
-        server = {"PREFECT_API_URL": address}
-        [run] = found(server, "flow_runs", flows={"name": {"any_": ["nightly"]}})
-        assert run["state_name"] == "First"
-        tasks = found(server, "task_runs", flow_runs={"id": {"any_": [run["id"]]}})
-    ends = sorted((task["name"].rpartition("-")[0], task["state_type"]) for task in tasks)
-    assert ends[:1] == [("compare", "COMPLETED")]
-    assert ("sweep", "COMPLETED") in ends
+    koco(*words, cwd=tmp_path, status=0, **server)
+    run, tasks, _ = recorded(server, "night")
+    assert run["state_name"] == "First"
+    assert tasks == [(step, "COMPLETED") for step in ("prepare", *STEPS, "compare")]
 
 
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM])

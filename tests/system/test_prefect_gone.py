@@ -61,7 +61,7 @@ def servers_of(home):
     """The processes of Prefect's server with this home."""
     every = [one.info for one in psutil.process_iter(["pid", "environ", "cmdline"])]
     mine = [one for one in every if (one["environ"] or {}).get("PREFECT_HOME") == home]
-    words = {"prefect", "flows.runtime.guarded"}  # one of them is in the server's command line
+    words = {"prefect", "uvicorn"}  # one of them is in the server's command line
     return [one["pid"] for one in mine if words & {*(one["cmdline"] or ())}]
 
 

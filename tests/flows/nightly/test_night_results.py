@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from flows.nightly.night import NOTE, opened_night
-from flows.nightly.regression import earlier_ratios
 from flows.sweeping.file import read_sweep
 from storage.results import read_runs
 from storage.store import open_store
@@ -77,11 +76,3 @@ def test_note_of_a_night__that_is_damaged__is_named(text, tmp_path, koco):
     said = koco("nightly accept", "s", "--store", tmp_path / "store", status=2).stderr
     wrong = f"{tmp_path}/store/nights/s/{NOTE} is damaged; remove it"
     assert wrong in " ".join(said.split()) or (text == "{}" and "has no nightly run" in said)
-
-
-def test_ratios__that_are_no_ratios__are_not_compared_with():
-    row = {"dataset": "a", "learner": "b", "probe": "p", "probe_rows": 5, "host": "h"}
-    row |= {"calibration": 1, "accepted": False, "speed": "same"}
-    odd = (None, 0.0, -1.0, float("nan"), float("inf"), 2.0)
-    history = [{**row, "ratio": ratio} for ratio in odd]
-    assert earlier_ratios(history, ("a", "b"), "p", 5, "h", 1) == [2.0]

@@ -1,25 +1,14 @@
-"""Nightly runs: equal to the bit or named, slower or not, whatever the noise; killed and gone on
-with.
-"""
+"""Nightly runs: equal to the bit or named, slower or not; killed and gone on with."""
 
 import json
 import re
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
 
 from flows.nightly.night import NOTE, accept_last, opened_night
-from flows.nightly.regression import (
-    CAP,
-    FLOOR,
-    Change,
-    Speed,
-    band,
-    changes,
-    earlier_ratios,
-    result_of,
-    verdict_of,
-)
+from flows.nightly.regression import SHORTEST, compared, result_of
 from flows.nightly.times import read_json
 from flows.sweeping.file import read_sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
@@ -45,6 +34,9 @@ step_size = [0.1, 1]
 name = "AdaGrad"
 step_size = [0.1, 1]
 """
+
+ROW = {"sweep": "s", "dataset": "d", "learner": "L", "accepted": False}
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -102,8 +94,11 @@ def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, 
     assert (night / "results").path.exists()
     with pytest.raises(WrongInput, match="has not ended"):
         accept_last(store, "small")
-    for change in ({"code": "other"}, {"file": "other"}, {"ended": True}):
+    assert opened_night(store, sweep, NOON) == (night, NOON.isoformat())
+    for change in ({"code": "other"}, {"file": "other"}, {}):
         (night / NOTE).write_text(json.dumps({**read_json(night / NOTE), **change}))
+        if not change:  # it has ended
+            add_night(store, "small", [{**ROW, "night": name}])
         (night / "left").path.mkdir(exist_ok=True)
         _, again = opened_night(store, sweep)
         assert again != name
@@ -124,6 +119,11 @@ def numbers(*rows):
     return pa.Table.from_pylist([{**common, **row} for row in rows], schema(NUMBERS))
 
 
+def found(accepted, tonight):
+    """The rows of the comparison by learner, without those of the night."""
+    return {row["learner"]: row for row in compared(accepted, tonight)}
+
+
 def test_changes__name_learner_and_dataset_and_what_it_is():
     before = numbers(
         {"params": "a", "mean_loss": 1.0, "digest": "x"},
@@ -135,96 +135,78 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
         {"params": "b", "mean_loss": 2.0 + 4e-12, "digest": "!"},
         {"params": "e", "mean_loss": 3.0, "digest": "z", "learner": "M"},
     )
-    found = changes(before, after)
-    assert found == [
-        Change("d", "L", "numbers", 1, 2, pytest.approx(2e-12, rel=1e-3)),
-        Change("d", "M", "gone", 1, 1),
-        Change("d", "M", "new", 1, 1),
+    rows = found(before, after)
+    assert rows["L"]["what"] == [
+        "L on d: 1 of 2 runs have changed numbers, mean loss by up to 2.0e-12 of itself"
     ]
-    assert result_of(False, found, []) == "changed numbers"
-    assert result_of(False, found[2:], []) == "same numbers"
+    assert rows["M"]["what"] == [
+        "M on d: 1 of 1 runs of the accepted run are gone",
+        "M on d: 1 runs that the accepted run did not have",
+    ]
+    assert rows["L"]["largest_change"] == pytest.approx(2e-12, rel=1e-3)
+    assert [(row["numbers"], row["changed"], row["runs"]) for row in rows.values()] == [
+        ("changed", 1, 2),
+        ("changed", 1, 1),
+    ]
+    assert result_of([*rows.values()]) == "changed numbers"
+    assert result_of([*found(before.slice(0, 2), before).values()]) == "same numbers"
+    assert result_of([*found(None, before).values()]) == "first"
 
 
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
         ({}, []),
-        ({"digest": "!", "dataset_hash": "k"}, [Change("d", "L", "data", 1, 1)]),
+        (
+            {"digest": "!", "dataset_hash": "k"},
+            ["L on d: the dataset has other rows than in the accepted run (1 runs)"],
+        ),
         # a curve is enough
-        ({"digest": "y"}, [Change("d", "L", "numbers", 1, 1, 0.0)]),
+        (
+            {"digest": "y"},
+            ["L on d: 1 of 1 runs have changed numbers, mean loss by up to 0.0e+00 of itself"],
+        ),
     ],
     ids=["nothing", "data", "curve"],
 )
 def test_changes__of_one_run(after, expected):
     run = {"params": "a", "mean_loss": 1.0, "digest": "x"}
-    assert changes(numbers(run), numbers({**run, **after})) == expected
+    assert found(numbers(run), numbers({**run, **after}))["L"]["what"] == expected
 
 
-@pytest.mark.parametrize("ratios", [[4.0], [4.0, 4.02, 3.98, 4.01], [3.2, 4.0, 4.8, 3.4, 4.4]])
-def test_band__takes_in_noise_and_not_thirty_per_cent(ratios):
-    centre, least, most = band(ratios)
-    assert FLOOR * centre * 0.999 <= most - centre <= CAP * centre * 1.001
-    assert centre - least == pytest.approx(most - centre)
-    verdicts = [verdict_of(ratio, ratios) for ratio in (1.3 * centre, centre / 1.3, 1.1 * centre)]
-    assert verdicts == ["slower", "faster", "same"]
+def seconds(*each, **more):
+    """Numbers of a learner whose runs took these seconds."""
+    rows = [{"params": str(k), "seconds": one} for k, one in enumerate(each)]
+    return numbers(*({"host": "h", "digest": "x", **row, **more} for row in rows))
 
 
-def test_verdict__where_nothing_is_known_yet_and_on_a_busy_machine():
-    assert verdict_of(4.0, []) == "first"
-    verdicts = [verdict_of(ratio, [1.0], others=0.5) for ratio in (1.1, 1.3, 1.6)]
-    assert verdicts == ["same", "unclear", "slower"]
-    assert "+30%" in str(Speed("d", "L", "p", 9, 1.3, 1.0, "slower"))
-    assert str(Speed("d", "L", "p", 9, 1.3, verdict="unclear", others=0.5)).endswith(
-        "other processes took 50% of the machine, so this does not count"
-    )
+@pytest.mark.parametrize(
+    ("times", "verdict"),
+    [
+        ((1.3, 1.3, 1.0, 1.4), "slower"),
+        ((1.2, 1.0, 5.0, 1.0, 1.1), "same"),  # one run was disturbed
+        ((0.7, 0.7, 9.0), "faster"),
+    ],
+)
+def test_speeds__are_medians_of_paired_runs(times, verdict):
+    accepted = seconds(*(0.01 * (k + 1) for k in range(len(times))))
+    tonight = seconds(*(0.01 * (k + 1) * time for k, time in enumerate(times)))
+    rows = found(accepted, tonight)
+    assert rows["L"]["speed"] == verdict
+    assert any(f"{verdict}, " in line for line in rows["L"]["what"]) == (verdict != "same")
+    assert result_of([*rows.values()]) == ("same numbers" if verdict == "same" else verdict)
 
 
-def test_earlier_ratios__are_of_the_same_rounds_on_the_same_machine_since_the_accepted_night():
-    common = {
-        "dataset": "d",
-        "learner": "L",
-        "probe": "p",
-        "probe_rows": 9,
-        "host": "h",
-        "calibration": 1,
-    }
-    history = [
-        {**common, "ratio": ratio, "speed": speed, "accepted": accepted}
-        for ratio, speed, accepted in (
-            (1.4, "unclear", True),
-            (1.0, "first", True),
-            (1.1, "same", False),
-            (2.0, "slower", False),
-            (2.1, "slower", True),
-            (2.2, "same", False),
-        )
-    ]
-    others = [{**history[-1], name: "other"} for name in ("dataset", "probe", "probe_rows", "host")]
-
-    def earlier(rows):
-        return earlier_ratios(rows, ("d", "L"), "p", 9, "h", 1)
-
-    assert earlier(history[:1]) == []
-    assert earlier(history[:4]) == [1.0, 1.1]
-    assert earlier([*history, *others]) == [2.1, 2.2]
-    assert earlier(others) == []
+@pytest.mark.parametrize("other", [{"host": "other"}, {"status": "diverged"}, {"params": "new"}])
+def test_speeds__of_other_machines_or_runs_and_of_short_ones_are_not_compared(other):
+    assert found(seconds(1.0), seconds(2.0, **other))["L"]["speed"] is None
+    assert found(seconds(SHORTEST / 2), seconds(SHORTEST))["L"]["ratio"] is None
 
 
-@pytest.fixture(scope="module")
-def nightly_tasks():
-    """The tasks of a nightly run. They are imported before a test captures what is printed: Prefect
-    logs to the stream that it finds when it is imported, and a test's stream is closed after it.
-    """
-    from flows.nightly.flow import compare, compute
-    from flows.prepare.flow import prepare_one
-
-    return compute, compare, prepare_one
-
-
-def test_retries__only_where_waiting_may_help(nightly_tasks, capsys):
+def test_retries__only_where_waiting_may_help(capsys):
     from prefect.states import Failed
 
-    from flows.prepare.flow import may_pass
+    from flows.prepare.flow import RETRIED, may_pass
 
     refused = WrongInput("get the files")
     refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
@@ -238,14 +220,12 @@ def test_retries__only_where_waiting_may_help(nightly_tasks, capsys):
     ):
         assert condition(None, None, Failed(data=error)) == again, error
         assert ("trying again" in capsys.readouterr().err) == again, error
-    for task in nightly_tasks:
-        assert (task.retries, task.retry_delay_seconds) == (4, [30.0, 60.0, 120.0, 240.0])
+    assert RETRIED["retry_delay_seconds"](RETRIED["retries"]) == [30.0, 60.0, 120.0, 240.0]
 
 
 def test_history__a_night_that_is_compared_again_is_there_once(tmp_path):
-    row = {"sweep": "s", "dataset": "d", "learner": "L", "accepted": False}
     for night, result in (("1", "first"), ("2", "slower"), ("2", "same numbers")):
-        add_night(tmp_path, "s", [{**row, "night": night, "result": result}])
+        add_night(tmp_path, "s", [{**ROW, "night": night, "result": result}])
     assert [(r["night"], r["result"]) for r in read_nights(tmp_path, "s").to_pylist()] == [
         ("1", "first"),
         ("2", "same numbers"),

@@ -2,19 +2,22 @@
 killed.
 """
 
+import asyncio
 import os
 import signal
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from zoneinfo import ZoneInfo
 
 import psutil
 import pytest
+from prefect.server.schemas.schedules import CronSchedule
 
-from flows.nightly.times import KEPT, Times, last_planned
+from flows.nightly.times import Times
 from flows.runtime.prefect_server import ADDRESS, PASSWORD, served
 from flows.schedules.file import read_schedules
 from koco_stream import WrongInput
-from storage.nights import read_nights
+from storage.nights import add_night, read_nights
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.lookups import beyond_loopback, logging_lookups
 from tests.helpers.pages import browser
@@ -62,6 +65,11 @@ def file(tmp_path):
             f"\n{TABLE}",
             "line 7, schedule 2, name: two schedules are called 'minute'",
         ),
+        (
+            "workers = 0\n",
+            f"\n{TABLE.replace('minute', 'other')}",
+            "line 9, schedule 2, sweep: two schedules are for the sweep 'small'",
+        ),
         ("[[schedule]]", "[[schedule", "a schedules file is TOML"),
         ("* * * * *", "* * * *", NO_CRON),
         ("* * * * *", "61 * * * *", NO_CRON),
@@ -97,107 +105,88 @@ def test_schedules_file__the_one_that_is_shipped_can_be_read():
     assert (schedule.sweep.is_file(), schedule.parameters()["seconds"]) == (True, 4 * 3600)
 
 
-@pytest.mark.parametrize(
-    ("cron", "zone", "now", "expected"),
-    [
-        ("* * * * *", "UTC", "2026-03-04T12:00:59+00:00", "2026-03-04T12:00:00+00:00"),
-        ("* * * * *", "UTC", "2026-03-04T12:00:00+00:00", "2026-03-04T12:00:00+00:00"),
-        ("0 2 * * *", "Europe/Paris", "2026-03-04T12:00:00+00:00", "2026-03-04T01:00:00+00:00"),
-        ("0 2 * * *", "Europe/Paris", "2026-07-04T12:00:00+00:00", "2026-07-04T00:00:00+00:00"),
-        ("0 3 1 1 *", "UTC", "2026-03-04T12:00:00+00:00", "2026-01-01T03:00:00+00:00"),
-        # that hour comes twice
-        ("30 2 * * 0", "Europe/Paris", "2026-10-25T23:00:00+00:00", "2026-10-25T00:30:00+00:00"),
-        ("0 0 29 2 *", "UTC", "2026-03-04T12:00:00+00:00", "2024-02-29T00:00:00+00:00"),
-    ],
-)
-def test_last_planned__is_the_last_time_of_the_cron(cron, zone, now, expected):
-    now, expected = datetime.fromisoformat(now), datetime.fromisoformat(expected)
-    assert last_planned(cron, zone, now) == expected
+def done(store, *planned):
+    """Nights of these planned times are in the history of `small`."""
+    for time in planned:
+        row = {"night": time.isoformat(), "sweep": "small", "dataset": "d", "learner": "L"}
+        add_night(store, "small", [{**row, "accepted": False}])
 
 
-@pytest.mark.parametrize(
-    ("zone", "change", "moved"),
-    [
-        ("Europe/Paris", "2026-03-29T01:00:00+00:00", 1),
-        ("Europe/Paris", "2026-10-25T01:00:00+00:00", -1),
-        ("America/Havana", "2026-03-08T05:00:00+00:00", 1),  # at midnight
-        ("Australia/Lord_Howe", "2026-10-03T15:30:00+00:00", 0.5),
-        ("Australia/Lord_Howe", "2026-04-04T15:00:00+00:00", -0.5),
-        ("Pacific/Apia", "2011-12-30T10:00:00+00:00", 24),  # a day is left out
-    ],
-)
-@pytest.mark.parametrize(("cron", "hours"), [("*/20 * * * *", 1 / 3), ("30 2 * * *", 24)])
-def test_last_planned__around_a_change_of_the_clock__is_each_once(zone, change, moved, cron, hours):
-    nows = [datetime.fromisoformat(change) + k * timedelta(hours=0.25) for k in range(-40, 120, 5)]
-    found = [last_planned(cron, zone, now) for now in nows]
-    assert found == sorted(found)
-    longest = timedelta(hours=hours + abs(moved))
-    assert all(now - longest <= one <= now for one, now in zip(found, nows, strict=True))
-    assert hours < 24 or len(set(found)) <= 3
+CHANGES = [
+    ("Europe/Paris", "2026-03-29T01:00:00+00:00"),
+    ("Europe/Paris", "2026-10-25T01:00:00+00:00"),
+    ("America/New_York", "2026-03-08T07:00:00+00:00"),
+    ("America/Havana", "2026-03-08T05:00:00+00:00"),  # at midnight
+    ("Australia/Lord_Howe", "2026-10-03T15:30:00+00:00"),  # by half an hour
+    ("Australia/Lord_Howe", "2026-04-04T15:00:00+00:00"),
+    ("Pacific/Apia", "2011-12-30T10:00:00+00:00"),  # a day is left out
+]
 
 
-def test_times__of_those_that_passed_the_last_is_due_until_it_has_ended(tmp_path):
-    times, minute, second = Times(tmp_path, "minute"), timedelta(minutes=1), timedelta(seconds=1)
-    assert times.begin("* * * * *", "UTC", NOON + second) == NOON + second
-    assert times.due(NOON + 30 * second) is None  # planned before the schedule was there
-    planned, now = NOON + 5 * minute, NOON + 5 * minute + 3 * second
-    # what was begun and did not end was cut
-    for count in (1, 2):
-        assert times.due(now) == planned
-        assert times.why_not(planned, now) is None
-        assert "is due too" in times.why_not(planned - minute, now)
-        assert times.note_begun(planned, now) == count
-    assert "has begun already" in times.why_not(planned - minute, planned - 0.5 * minute)
-    times.note_ended(planned, now, "Same numbers")
-    assert times.due(now) is None
-    assert "has ended already: Same numbers" in times.why_not(planned, now)
-    # started again: nothing is forgotten
-    assert times.begin("* * * * *", "UTC", now) == NOON + second
-    assert times.begin("0 * * * *", "UTC", now) == now
-    assert times.due(now) is None
-    for k in range(KEPT + 5):
-        times.note_ended(NOON + k * minute, now, "First")
-    assert len(times.done()) == KEPT
+@pytest.mark.parametrize(("zone", "change"), CHANGES)
+@pytest.mark.parametrize("cron", ["0 2 * * *", "30 2 * * *", "0 * * * *"])
+def test_night__around_a_change_of_the_clock__is_each_that_prefect_plans_once(
+    zone, change, cron, tmp_path
+):
+    begin = datetime.fromisoformat(change) - timedelta(days=2)
+    schedule = CronSchedule(cron=cron, timezone=zone)
+    dates = asyncio.run(schedule.get_dates(100, begin, begin + timedelta(days=4)))
+    planned = [datetime.fromtimestamp(date.timestamp(), UTC) for date in dates]
+    assert len(planned) >= 3
+    Times(tmp_path, "small").begin(cron, zone, begin - timedelta(seconds=1))
+    for time in planned:
+        assert Times(tmp_path, "small").due(time - timedelta(seconds=1)) is None
+        # Prefect has started the run a second early
+        night = Times(tmp_path, "small").night_of(time, time - timedelta(seconds=1))
+        assert night == time
+        done(tmp_path, night)
+        assert Times(tmp_path, "small").night_of(time, time + timedelta(minutes=9)) is None
+    if cron != "0 * * * *":
+        days = {night.astimezone(ZoneInfo(zone)).date() for night in planned}
+        assert len(days) == len(planned)
 
 
-def test_times__noted_while_the_clock_was_ahead__stop_no_later_run(tmp_path):
-    times, hour = Times(tmp_path, "hour"), timedelta(hours=1)
-    ahead = NOON + timedelta(days=900)
-    times.begin("0 * * * *", "UTC", ahead)
-    for k in range(KEPT + 5):
-        times.note_ended(ahead + k * hour, ahead + k * hour, "Same numbers")
-    # the clock is right again
-    assert times.begin("0 * * * *", "UTC", NOON) == NOON
-    for k in range(1, 5):
-        planned = NOON + k * hour
-        assert times.due(planned) == planned
-        assert times.why_not(planned, planned) is None
-        assert times.note_begun(planned, planned) == 1
-        times.note_ended(planned, planned, "Same numbers")
-        assert times.due(planned) is None
-    # and set back once more: what has ended is not done twice
-    assert "has ended already" in times.why_not(NOON + hour, NOON + hour)
+def test_nights__that_were_missed__are_one__the_last(tmp_path):
+    Times(tmp_path, "small").begin("0 2 * * *", "UTC", NOON)
+    three = [NOON + timedelta(days=k, hours=-10) for k in (1, 2, 3)]
+    now = three[2] + timedelta(hours=5)
+    times = Times(tmp_path, "small")
+    assert times.due(NOON) is None  # planned before the schedule was there
+    assert {times.night_of(asked, now) for asked in three} == {three[2]}
+    done(tmp_path, three[2])
+    times = Times(tmp_path, "small")
+    assert {times.night_of(asked, now) for asked in three} == {None}
+    assert times.night_of(now, now) == now  # asked for by hand
+    times.begin("0 2 * * *", "UTC", now)
+    assert times.done == three[2]  # nothing is forgotten
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '"x"', '{"2026-01-01T00:00:00+00:00": 1}', '{"x": {}}']
-)
-def test_times__in_a_damaged_file__are_refused_with_the_file(text, tmp_path):
-    times = Times(tmp_path, "minute")
-    times.begin("* * * * *", "UTC", NOON)
-    times.times.write_text(text)
-    with pytest.raises(WrongInput, match=f"{times.times} is damaged; remove it"):
-        times.due(NOON + timedelta(minutes=2))
-    times.rule.write_text(text)
-    for work in (times.due, lambda now: times.begin("* * * * *", "UTC", now)):
-        with pytest.raises(WrongInput, match=f"{times.rule} is damaged; remove it"):
-            work(NOON)
+def test_schedule__counts_from_when_it_is_new_or_another_or_the_clock_was_ahead(tmp_path):
+    for now, cron in ((NOON, "0 2 * * *"), (NOON + timedelta(1), "0 3 * * *"), (NOON, "0 3 * * *")):
+        Times(tmp_path, "small").begin(cron, "UTC", now)
+        assert Times(tmp_path, "small").done == now
+
+
+def test_night__without_a_schedule__is_that_of_its_own_time_once(tmp_path):
+    assert Times(tmp_path, "small").night_of(NOON, NOON + timedelta(days=3)) == NOON
+    done(tmp_path, NOON)
+    assert Times(tmp_path, "small").night_of(NOON, NOON + timedelta(days=3)) is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"x"', "{}", '{"cron": "* * * * *"}'])
+def test_schedule__in_a_damaged_file__is_refused_with_the_file(text, tmp_path):
+    Times(tmp_path, "small").begin("* * * * *", "UTC", NOON)
+    file = tmp_path / "schedules" / "small.json"
+    for wrong in (text, file.read_text().replace("2026", "soon")):
+        file.write_text(wrong)
+        with pytest.raises(WrongInput, match=f"{file} is damaged; remove it"):
+            Times(tmp_path, "small")
 
 
 def ended(store):
-    """The planned times that have ended."""
-    done = Times(store, "minute").done().items()
-    return sorted(datetime.fromisoformat(planned) for planned, one in done if "ended" in one)
+    """The planned times of the nights that have ended."""
+    nights = read_nights(store, "small").column("night").to_pylist()
+    return sorted(map(datetime.fromisoformat, nights))
 
 
 def struck(process, blow):
@@ -217,7 +206,7 @@ def test_serve__each_minute_once__with_pages_for_who_has_the_password(file, tmp_
     more = {"PREFECT_HOME": str(tmp_path / "prefect"), ADDRESS: ""}
     more["PYTHONPATH"] = os.pathsep.join([str(hook), str(ROOT)])
     store = tmp_path / "store"
-    words = ("serve", "--schedules", file, "--store", store)
+    words = ("serve", file, "--store", store)
     wait = partial(wait_until, what="koco serve does nothing", patience=150.0)
     with begun(*words, **more) as serving, browser() as started:
         given = wait(served)
@@ -242,8 +231,8 @@ def test_serve__each_minute_once__with_pages_for_who_has_the_password(file, tmp_
         wait(lambda: ended(store)[-1] > before)
         assert given[PASSWORD] not in struck(serving, signal.SIGINT)
     nights = read_nights(store, "small").to_pylist()
-    done = [night["planned"] for night in nights]
-    assert done == ended(store)  # each once, and of those that passed only the last
+    done = ended(store)
+    assert len({*done}) == len(done)  # each once, and of those that passed only the last
     assert done[done.index(before) + 1] - before > timedelta(minutes=1)
     same = ["same numbers"] * (len(nights) - 1)
     assert [night["result"] for night in nights] == ["first", *same]
