@@ -284,7 +284,7 @@ def circumstances_of(runs: pa.Table) -> list[list[Any]]:
     versions = (f"{row['learner']} {row['numbers_version_max']}" for row in learners.to_pylist())
     hosts, software, sweeps = (
         sorted(value for value in pc.unique(runs.column(name)).to_pylist() if value)
-        for name in ("host", "version", "sweep")
+        for name in ("host", "version", "computed_by")
     )
     ends = pc.min_max(runs.column("finished_at")).as_py()
     when = [f"{end:%Y-%m-%d %H:%M} UTC" for end in (ends["min"], ends["max"]) if end]
