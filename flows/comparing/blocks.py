@@ -10,13 +10,12 @@ import numpy as np
 from flows.comparing.counted import ALL, ERROR, LOSS
 from flows.results.views import Views
 from flows.scores.constant import CONSTANT
-from flows.tables.parameters import sort_key
 from flows.tables.tables import grouped
 from koco_stream.metrics import METRICS
 from koco_stream.types import Array
 
 Row = dict[str, Any]
-Repeat = tuple[Any, Any, Any]  # data, order seed, learner seed
+Repeat = tuple[Any, ...]  # data, order seed, learner seed
 KEYS = ("stream", "dataset_hash", "sharding")  # of a block
 # what each learner has run on each stream
 LEARNERS = """
@@ -147,12 +146,12 @@ def _block(
         if name not in best and 0 < row["ended"] == row["unmeasured"]:
             return f"no configuration of {name} has {metric} in each repeat"
     chosen = {name: found for name, found in runs.items() if name in learners}
-    repeats, lacking = common_repeats(chosen)
-    if chosen and not repeats:
+    found, lacking = common_repeats(chosen)
+    if chosen and not found[0].size:
         return f"the learners have no repeat in common ({lacking})"
-    scores = np.full((max(len(repeats), 1), len(learners)), np.inf)
-    for name, found in chosen.items():
-        scores[:, learners.index(name)] = _in_repeats(found, repeats)
+    scores = np.full((len(found[0]) if found else 1, len(learners)), np.inf)
+    for name, column in zip(chosen, found, strict=True):
+        scores[:, learners.index(name)] = column
     beats = [best[name]["beats_constant"] if name in best else None for name in learners]
     if any(one is not None for one in beats):  # a learner without a result does not
         beats = [one if name in best else False for name, one in zip(learners, beats, strict=True)]
@@ -180,52 +179,29 @@ def _why(row: Row) -> str:
     return ", ".join(f"{n} of {row['runs']} runs {end}" for end, n in ends.items())
 
 
-def common_repeats(by_learner: Mapping[str, Sequence[Row]]) -> tuple[list[Repeat], str]:
-    """The orders that all learners have, with the learner seeds that all have that have some.
+def common_repeats(runs: Mapping[str, Sequence[Row]]) -> tuple[list[Array], str]:
+    """The scores of each learner in the repeats that all have, and a sentence on the others.
 
-    The second is a sentence on those that are left out, and why; empty if none are.
+    A run that draws nothing is the same for all learner seeds.
     """
-    orders = {n: {(row["data"], row["order_seed"]) for row in by_learner[n]} for n in by_learner}
-    seeds = {n: {row["learner_seed"] for row in by_learner[n]} - {None} for n in by_learner}
-    seeds = {name: found for name, found in seeds.items() if found} or {"": {None}}
-    repeats = sorted(
-        (
-            (data, order, seed)
-            for data, order in set.intersection(*orders.values())
-            for seed in set.intersection(*seeds.values())
-        ),
-        key=lambda repeat: [
-            (value is not None, value or 0) for value in (str(repeat[0]), *repeat[1:])
-        ],
-    )
-    every = {
-        "order": (orders, set.union(*orders.values())),
-        "learner seed": (seeds, set.union(*seeds.values())),
-    }
-    said = [
-        f"{name} has no runs with {what} {', '.join(gone)}"
-        for what, (of_learners, whole) in every.items()
-        for name, found in of_learners.items()
-        if (
-            gone := sorted(
-                {
-                    # an order by its seed, or else by its data; a learner seed as it is
-                    str(one if not isinstance(one, tuple) else one[one[1] is not None])[:12]
-                    for one in whole - found
-                },
-                key=sort_key,
-            )
-        )
+    seeds = {row["learner_seed"] for found in runs.values() for row in found} - {None} or {None}
+    scores = [
+        {
+            (row["data"], row["order_seed"] or 0, seed): row["score"]
+            for row in found
+            for seed in (seeds if row["learner_seed"] is None else [row["learner_seed"]])
+        }
+        for found in runs.values()
     ]
-    total = math.prod(len(whole) for _, whole in every.values())
-    left = f"{total - len(repeats)} of {total} repeats are left out: {'; '.join(said)}"
-    return repeats, left if said else ""
-
-
-def _in_repeats(runs: Sequence[Row], repeats: Sequence[Repeat]) -> list[float]:
-    """The score in each repeat; a run that draws nothing is the same for all learner seeds."""
-    scores = {(row["data"], row["order_seed"], row["learner_seed"]): row["score"] for row in runs}
-    return [scores.get(one, scores.get((*one[:2], None), math.inf)) for one in repeats]
+    every = set[Repeat]().union(*scores)
+    common = sorted(every.intersection(*scores))
+    lacking = "; ".join(
+        f"{name} has no runs in {len(every) - len(found):,}"
+        for name, found in zip(runs, scores, strict=True)
+        if len(found) < len(every)
+    )
+    left = f"{len(every) - len(common):,} of {len(every):,} repeats are left out: {lacking}"
+    return [np.array([one[key] for key in common]) for one in scores], left if lacking else ""
 
 
 def sign_of(metric: str) -> int:

@@ -250,7 +250,9 @@ def _answered(asked: str, answer: Callable[[], T]) -> T:
 
     try:
         return answer()
-    except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+    except (duckdb.OperationalError, duckdb.InternalError):  # of memory, not of what was asked
+        raise
+    except duckdb.Error as error:
         text = str(error)
         if unknown := re.search(r'Referenced column "(.+?)" not found', text):
             close = similar(unknown[1], NAMES, 1)

@@ -62,7 +62,7 @@ WHERE a.t = half AND z.t = n;
 -- the same for runs of a configuration on one order and with one learner seed.
 CREATE VIEW marked AS
 SELECT *, status = 'ok' AND mean_loss IS NOT NULL AS well,
-       coalesce(well AND isfinite(chosen_by) AND isfinite(score), false) AS good,
+       coalesce(well AND isfinite(mean_loss) AND isfinite(chosen_by) AND isfinite(score), false) AS good,
        hash(stream, dataset_hash, sharding, learner, learner_code, params, numbers_version,
             order_seed, learner_seed) AS repeat
 FROM measured;
