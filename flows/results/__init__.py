@@ -12,6 +12,7 @@ class Room(ModuleType):
     """A module that is called as the function of its name."""
 
     def __call__(self, *given: Any, **named: Any) -> Any:
+        """Open the results of a sweep that has run."""
         from flows import from_python
 
         return from_python.results(*given, **named)
