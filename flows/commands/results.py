@@ -78,7 +78,7 @@ def results(
     elif as_json:
         show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
     else:
-        from flows.tables.terminal import in_terminal
+        from flows.results.terminal import in_terminal
 
         if answered.table.num_rows:
             text, remarks = in_terminal(answered, query, line_width(sys.stdout))
