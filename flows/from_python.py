@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cluster.machine import cores
 from flows.results.answer import best_of
-from flows.results.views import IN_ORDER, NAMES, Views, quoted
+from flows.results.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
@@ -151,7 +151,7 @@ class SweepResult:
     @cached_property
     def runs(self) -> pa.Table:
         """One row for each run that is done."""
-        return self.views.table(f"SELECT {quoted(NAMES)} FROM runs ORDER BY {IN_ORDER}")
+        return as_runs(self.views.table(f"SELECT {quoted(NAMES)} FROM runs ORDER BY {IN_ORDER}"))
 
     @cached_property
     def curves(self) -> pa.Table:
