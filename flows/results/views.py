@@ -95,10 +95,10 @@ class Views:
         where: Sequence[str] = (),
         columns: Sequence[str] | None = None,
     ) -> None:
-        import duckdb  # it takes a tenth of a second
-
         self.store = store
         self.notes = {sweep: sweep_note(store, sweep) for sweep in sweeps}
+        import duckdb  # it takes a tenth of a second, which a refusal does not pay
+
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
