@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.comparing.comparison import compared_runs
+from flows.comparing.comparison import compared_sweep
 from flows.report.drawing import Figure
 from flows.report.pages import write_pages
 from flows.report.papers.figures import FIGURES
@@ -29,10 +29,11 @@ from flows.report.sections.overview import overview_of
 from flows.report.sections.parameters import error_against_parameters
 from flows.report.sections.regret import regret_and_bound
 from flows.report.sections.windows import metrics_over_windows
+from flows.results.views import runs_of
 from flows.scores.constant import CONSTANT
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, telling
-from flows.tables.sweep_runs import runs_of, sweep_note
+from flows.tables.sweep_runs import sweep_note
 from flows.tables.tables import dataset_text, grouped
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
@@ -94,7 +95,7 @@ def report_of(store: AnyPath, sweep: str) -> dict[str, Any]:
     manifests = manifests_of(store, results)
     by = [(name, "ascending") for name in ("dataset", "learner", "params", "run_id")]
     bad = runs.filter(pc.not_equal(runs.column("status"), "ok")).sort_by(by)
-    found = compared_runs(store, sweep, runs)
+    found = compared_sweep(store, sweep)
     measured = {name for stream in streams for _, best in stream.best_lines for name in best.means}
     metrics = [name for name in METRICS if name in measured]
     best = [row for stream in streams for row in best_rows(stream, metrics)]
@@ -284,7 +285,7 @@ def circumstances_of(runs: pa.Table) -> list[list[Any]]:
     versions = (f"{row['learner']} {row['numbers_version_max']}" for row in learners.to_pylist())
     hosts, software, sweeps = (
         sorted(value for value in pc.unique(runs.column(name)).to_pylist() if value)
-        for name in ("host", "version", "sweep")
+        for name in ("host", "version", "computed_by")
     )
     ends = pc.min_max(runs.column("finished_at")).as_py()
     when = [f"{end:%Y-%m-%d %H:%M} UTC" for end in (ends["min"], ends["max"]) if end]

@@ -4,7 +4,7 @@ from flows.report.document import BEST, best_rows
 from flows.report.pages import rendered
 from flows.report.sections.curves import curves_of_best, error_over_rounds
 from flows.report.sections.lines import READ, Results, results_of
-from flows.tables.sweep_runs import runs_of
+from flows.results.views import runs_of
 from koco_stream.io.paths import AnyPath
 
 MOST_STREAMS = 4  # most streams with a plot

@@ -27,10 +27,10 @@ from flows.reproduce.targets import (
     sweep_for,
     target_named,
 )
+from flows.results.views import runs_of
 from flows.runtime.console import say
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
-from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import write_tables

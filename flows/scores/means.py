@@ -5,10 +5,11 @@ order of summation, or to the last bits of their computation, are equal wherever
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from koco_stream.types import Array
@@ -44,14 +45,15 @@ def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
     """
     found = []
     for row in rows:
-        n = len(row)
+        n, whole = len(row), min(row, default=0.0) >= 0.0  # no number is negative
         try:
-            size = math.fsum(map(abs, row)) / n if n else math.inf
+            size = (math.fsum(row) if whole else math.fsum(map(abs, row))) / n if n else math.inf
         except OverflowError:
             n, row = 1, [value / n for value in row]
-            size = math.fsum(map(abs, row))
+            size, whole = math.fsum(map(abs, row)), False
         known = size < math.inf  # it may be NaN
-        found.append((math.fsum(row) / n, size) if known else (math.inf, math.inf))
+        total = size if whole else math.fsum(row) / n if known else math.inf
+        found.append((total, size) if known else (math.inf, math.inf))
     return rounded(*np.array(found).reshape(-1, 2).T, digits=KNOWN)
 
 
@@ -68,6 +70,12 @@ def mean(values: Iterable[float]) -> float:
 def difference(one: float, other: float) -> float:
     """What a mean is above another one; 0 if they are equal."""
     return float(rounded(one - other, max(abs(one), abs(other))))
+
+
+def differences_of(ones: Array, others: Array) -> pa.Array:
+    """What means are above others, as `difference`; null where one of them is not finite."""
+    found = rounded(ones - others, np.maximum(np.abs(ones), np.abs(others)))
+    return pa.array(known_of(found), pa.float64())
 
 
 def with_means(
@@ -113,3 +121,32 @@ def deviations(rows: Sequence[Sequence[float]], exact: Array) -> Array:
             for row, one in zip(rows, exact.tolist(), strict=True)
         ]
     )
+
+
+def list_means(lists: pa.ChunkedArray) -> pa.Array:
+    """The mean of each list, as a function of DuckDB; null for one that has none.
+
+    It has none if it is empty, or has anything that is not a finite number.
+    """
+    return _listed(lists, lambda rows: means(rows))
+
+
+def list_deviations(lists: pa.ChunkedArray) -> pa.Array:
+    """The sample standard deviation of each list, as `list_means`; null also for one number."""
+
+    def found(rows: Sequence[Sequence[float]]) -> Array:
+        exact = exact_means(rows)
+        return rounded(deviations(rows, exact), exact)
+
+    return _listed(lists, found)
+
+
+def _listed(lists: pa.ChunkedArray, numbers: Callable[[list[list[float]]], Array]) -> pa.Array:
+    """Numbers of lists, or null where they are not finite."""
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(lists), 0).to_numpy()).tolist()
+    flat = pc.list_flatten(lists)
+    if flat.null_count == len(flat):
+        return pa.nulls(len(ends), pa.float64())
+    values = flat.to_numpy().tolist()  # a null is NaN
+    rows = [values[first:last] for first, last in zip([0, *ends], ends, strict=False)]
+    return pa.array(known_of(numbers(rows)), pa.float64())

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import koco_stream
+from flows.results.views import runs_of
 from flows.runtime.console import say
 from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.file import Sweep
@@ -26,7 +27,7 @@ from flows.sweeping.progress import ProgressLine
 from flows.sweeping.status import StatusFile
 from flows.sweeping.watching import Tally, Watcher
 from flows.tables.decisions import write_decisions
-from flows.tables.sweep_runs import runs_of, sweep_note
+from flows.tables.sweep_runs import sweep_note
 from flows.tables.text import printable
 from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished
 from koco_stream.engine.cohort import Receipt

@@ -79,7 +79,7 @@ def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, sw
 )
 def test_row__with_another_value__is_refused_with_the_column(name, column, said, swept_store, koco):
     file = altered(swept_store, name, column)
-    printed = koco("results", "--store", swept_store, status=2).stderr
+    printed = koco("results", "--runs", "--store", swept_store, status=2).stderr
     assert f"{file} cannot be read ({said}" in " ".join(printed.split())
 
 
@@ -106,7 +106,7 @@ EVIL = "<script>alert(1)</script>\"'><img src=x>\x07\x1b[31m\u202e=1+1 {{7*7}} <
 
 
 def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(swept_store, koco):
-    for name in ("learner", "dataset", "error", "host", "sweep"):
+    for name in ("learner", "dataset", "error", "host", "computed_by"):
         altered(swept_store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
     altered(swept_store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
     for words in (*COMMANDS, ("results", "--csv", "--runs"), ("status",), ("list",)):

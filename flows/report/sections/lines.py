@@ -27,7 +27,15 @@ from koco_stream.streams.orders import AS_STORED
 
 READ = (
     *STREAM_AND_CONFIGURATION,
-    *("run_id", "sweep", "order_seed", "learner_seed", "sketch_size", "numbers_version", "status"),
+    *(
+        "run_id",
+        "computed_by",
+        "order_seed",
+        "learner_seed",
+        "sketch_size",
+        "numbers_version",
+        "status",
+    ),
     "doubtful_rounds",
     *("error", "rounds", "mean_loss", "error_rate", "regret", "comparator_largest"),
     *("dictionary_size", "seconds", "host", "version", "finished_at"),

@@ -3,20 +3,17 @@ beside plain loops over the runs.
 """
 
 import json
+import math
 import re
 from statistics import mean, stdev
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from flows.report.document import BEST, report_of, write_report
 from flows.report.notebook import best_results, best_table
-from flows.report.sections.lines import READ, results_of
-from flows.scores.constant import beats_constant
-from flows.tables.sweep_runs import runs_of
-from flows.tables.tables import summary_of
+from flows.results.views import Views, runs_of
+from tests.helpers.many_runs import put, run
 from tests.helpers.swept import prepared, swept
 
 SPEC = """
@@ -57,59 +54,32 @@ def store(tmp_path_factory):
     return folder / "store"
 
 
-def by_configuration(runs):
-    found = {}
-    for row in runs.to_pylist():
-        found.setdefault((row["dataset"], row["learner"], row["params"]), []).append(row)
-    return found
-
-
-def test_beats_constant__is_what_the_runs_beside_those_of_constant_say(store):
-    runs = runs_of(store, "with")
-    of_constant = {
-        tuple(row[name] for name in STREAM): row
-        for row in runs.to_pylist()
-        if row["learner"] == "Constant"
-    }
-    expected = {}
-    for key, rows in by_configuration(runs).items():
-        beside = [of_constant[tuple(row[name] for name in STREAM)] for row in rows]
-        measures = [name for name in ("mean_loss", "error_rate") if rows[0][name] is not None]
-        expected[key] = key[1] == "Constant" or all(
-            mean(row[name] for row in rows) < mean(row[name] for row in beside) for name in measures
-        )
-    found = summary_of(runs)
-    assert list(found[0])[-1] == "beats_constant"
-    for row in found:
-        key = row["dataset"], row["learner"], row["params"]
-        assert row["beats_constant"] == (None if key[1] == "Constant" else expected[key]), key
-    assert {(row["dataset"], row["beats_constant"]) for row in found} == {
-        *(("noise", False), ("plain", True), ("signs", True)),
-        *((name, None) for name in ("noise", "plain", "signs")),
-    }
-
-
-def test_beats_constant__is_unknown_where_a_run_does_not_say(store):
-    runs = runs_of(store, "with")
-    place = runs.column_names.index("constant_mean_loss")
-    one = pc.equal(runs.column("order_seed"), 1)  # of three orders
-    for known in (pc.fill_null(pc.invert(one), True), pa.scalar(False)):
-        without = pc.if_else(known, runs.column("constant_mean_loss"), None)
-        cut = runs.set_column(place, runs.schema.field(place), without)
-        noise = {r["beats_constant"] for r in summary_of(cut) if r["dataset"] == "noise"}
-        assert noise == {None}
-        lines = [s.best_lines for s in results_of(cut.select(READ)).streams]
-        assert {c.beats_constant for line in lines[:1] for _, c in line} == {None}
-    assert all(stream.trivial == [] for stream in results_of(cut.select(READ)).streams)
-
-
-def test_beats_constant__is_strictly_better_in_all_that_is_measured():
-    assert beats_constant("OGD", 0.4, 0.1, 0.5, 0.2) is True
-    assert beats_constant("OGD", 0.4, None, 0.5, None) is True
-    for mine in ((0.5, 0.1), (0.4, 0.2), (0.6, 0.1), (0.4, 0.3), (0.5, None)):
-        assert beats_constant("OGD", *mine, 0.5, 0.2) is False, mine
-    for learner in ("Constant", "KORS"):  # KORS predicts nothing
-        assert beats_constant(learner, 0.4, 0.1, 0.5, 0.2) is None
+@pytest.mark.parametrize(
+    ("losses", "errors", "known", "beats"),
+    [
+        ((0.3, 0.5), (0.1, 0.1), (0.5, 0.2), True),
+        ((0.3, 0.5), (None, None), (0.5, None), True),
+        ((0.3, 0.5), (0.1, 0.1), (0.4, 0.2), False),  # as good
+        ((0.3, 0.5), (0.1, 0.3), (0.5, 0.2), False),
+        ((0.3, 0.9), (0.1, 0.1), (0.5, 0.2), False),
+        ((0.3, 0.5), (0.1, 0.1), (None, None), None),
+        ((0.3, math.nan), (0.1, 0.1), (0.5, 0.2), None),
+        ((None, None), (None, None), (0.5, 0.2), None),  # of KORS, which predicts nothing
+    ],
+)
+@pytest.mark.parametrize("learner", ["OGD", "Constant"])
+def test_beats_constant__is_strictly_better_in_all_that_is_measured(
+    tmp_path, learner, losses, errors, known, beats
+):
+    rows = [run(k, "d", learner, losses[k], errors[k], k) for k in (0, 1)]
+    constant = dict(zip(("constant_mean_loss", "constant_error_rate"), known, strict=True))
+    put(tmp_path, "s", None, [one | constant for one in rows])
+    [found] = Views(tmp_path, ["s"]).rows("FROM configurations")
+    assert found["beats_constant"] is (None if learner == "Constant" else beats)
+    # and unknown where a run does not say
+    put(tmp_path, "s", None, [rows[0] | constant, rows[1] | {"constant_mean_loss": None}])
+    [found] = Views(tmp_path, ["s"]).rows("FROM configurations")
+    assert found["beats_constant"] is None
 
 
 def sentences(text):
@@ -128,9 +98,9 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
     for words in named:
         assert "best on noise, shuffled is not better than always predicting a constant" in words
     # each has the numbers of Constant that it does not beat
-    rows = [r for r in summary_of(runs_of(store, "with")) if r["dataset"] == "noise"]
-    for learner in ("OGD", "AdaGrad"):
-        best = next(row for row in rows if row["learner"] == learner)
+    views = Views(store, ["with"])
+    for best in views.rows("FROM best WHERE dataset = 'noise' AND learner <> 'Constant'"):
+        learner = best["learner"]
         (words,) = (words for words in named if words.startswith(learner))
         error = f"error {100 * mean(errors.values()):.3g} %"
         assert (error in words) == (best["error_rate_mean"] >= mean(errors.values()))

@@ -1,0 +1,277 @@
+"""The results of a store as views of DuckDB, which `views.sql` defines and describes.
+
+Everything that selects or averages runs reads them: `koco results`, `koco compare`, the report, the
+notebook, `flows.results`. Each view may be queried with SQL::
+
+    views = Views(store, ["sweep"])
+    views.table("SELECT learner, params, merit FROM best WHERE stream = ?", ["year, shuffled"])
+    views.rows("FROM configurations WHERE whole")
+    views.table("SELECT c.* FROM curves c WHERE run_id IN (SELECT unnest(run_ids) FROM best)")
+
+- `runs`: the table `runs`, with `stream` (what the run has read, in words, as titles of charts have
+  it), `stream_dataset` and `stream_hash` (those of the dataset alone).
+- `members`: `sweep`, `run_id`.
+- `configurations`: `stream`, `learner`, `params`; of its `repeats`, `n_runs` that ended well,
+  `diverged` and `failed`; means `mean_loss_mean`, `error_rate_mean`, `seconds_mean`, `auc_mean`, …,
+  `microseconds_mean` a round, and deviations `mean_loss_std`, `error_rate_std`; `merit` (what it is
+  chosen by: less is better), `whole`, `rung`, `beats_constant`, `run_ids`. Best first on a stream.
+- `best`: the row of `configurations` that is the best of each stream and learner.
+- `curves`, `windows`, `predictions`: the tables, with their runs' `stream`, `learner`, `params`,
+  `order_seed` and `learner_seed`; curves also with `mean_loss` and `error_rate` until round t.
+"""
+
+import re
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from flows.scores.means import list_deviations, list_means
+from flows.tables.decisions import has_rungs
+from flows.tables.sweep_runs import sweep_names, sweep_note
+from flows.tables.tables import rows_of
+from koco_stream.errors import WrongInput, similar
+from koco_stream.io.paths import AnyPath
+from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, schema, typed
+from storage.results import read_curves, read_predictions, read_runs, read_windows
+
+if TYPE_CHECKING:
+    import duckdb
+
+SETTINGS: dict[str, Any] = {
+    "enable_external_access": False,  # what is read, our readers have opened and verified
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "memory_limit": "4GB",
+}
+READERS = {
+    "curves": (CURVES, read_curves),
+    "windows": (WINDOWS, read_windows),
+    "predictions": (PREDICTIONS, read_predictions),
+}
+NAMES = [column.name for column in RUNS]
+KINDS = {column.name: column.type for column in RUNS}
+IN_ORDER = "stream, learner, params, order_seed, learner_seed, run_id"
+# what in a query needs a table to be read, where it is not the table's name
+NEEDED = {
+    "configurations": r"\b(configurations|best)\b",
+    "curves": r"\b(curves|halves|first_\w+)\b",
+}
+MOST = 20  # values of a column in a message
+T = TypeVar("T")
+# columns whose names are words of SQL, outside of quotes
+KEYWORDS = re.compile(r"""('[^']*'|"[^"]*")|\b(order|window)\b(?!\s+by\b)""", re.IGNORECASE)
+
+
+class Views:
+    """The views of a store's runs: of some sweeps, or of all that the store has.
+
+    Parameters
+    ----------
+    store : path or str
+        The store.
+    sweeps : sequence of str
+        Names of sweeps, whose runs count once; all runs if there are none. Each run has the name
+        that its dataset has in the first of them.
+    where : sequence of str
+        Conditions in SQL on the columns of `runs`: only runs that meet all have their place in the
+        other views.
+    columns : sequence of str, optional
+        Texts that name the columns of `runs` that are read, beside those that `views.sql` names;
+        others are NULL. By default all are read.
+
+    Raises
+    ------
+    WrongInput
+        For an unknown sweep, a condition that is none, and a damaged table.
+    """
+
+    def __init__(
+        self,
+        store: AnyPath,
+        sweeps: Sequence[str] = (),
+        where: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        self.store = store
+        self.notes = {sweep: sweep_note(store, sweep) for sweep in sweeps}
+        import duckdb  # it takes a tenth of a second, which a refusal does not pay
+
+        self._there = set[str]()
+        self.connection = duckdb.connect(":memory:", config=SETTINGS)
+        weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
+        how: Any = {"type": "arrow", "null_handling": "special"}
+        for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
+            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **how)
+        self.connection.execute("SET TimeZone = 'UTC'")
+        sql = (Path(__file__).parent / "views.sql").read_text()
+        self.runs = read_runs(store, None if columns is None else _named(" ".join((sql, *columns))))
+        nulls = {name: pa.nulls(len(self.runs), kind) for name, kind in KINDS.items()}
+        every = nulls | {name: self.runs.column(name) for name in self.runs.column_names}
+        self.register("stored_runs", pa.table(every))
+        self.datasets: dict[str, str] = {}  # names by hash
+        for note in self.notes.values():
+            self.datasets = note["datasets"] | self.datasets
+        self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
+        self.register("members", table_of([], sweep=str, run_id=str))
+        for name, (of_table, _) in READERS.items():
+            self.register(f"stored_{name}", schema(of_table).empty_table())
+        self._choose(sweeps)
+        self.connection.execute(sql)
+        self.select(where)
+
+    def choose(self, sweeps: Sequence[str]) -> None:
+        """Leave only the runs of some of the sweeps."""
+        self._choose(sweeps)
+        self._changed()
+
+    def _choose(self, sweeps: Sequence[str]) -> None:
+        halved = {sweep: has_rungs(self.store, sweep) for sweep in sweeps}
+        self.halved = any(halved.values())
+        rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
+        if not sweeps:
+            rows = [("", run_id, False) for run_id in self.runs.column("run_id").to_pylist()]
+        self.register("chosen", table_of(rows, sweep=str, run_id=str, halved=bool))
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Add a table, or put it in the place of another one with the same columns."""
+        self.connection.register(name, table)
+
+    def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
+        """The answer to a query in SQL, whose question marks stand for `values`.
+
+        Raises `WrongInput` for a query that is wrong, and for a damaged table.
+        """
+        self._read(query)
+        return _answered(query, lambda: self._relation(query, values).to_arrow_table())
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """The rows of the answer to a query in SQL."""
+        return list(rows_of(self.table(query, values)))
+
+    def _relation(self, query: str, values: Sequence[object] = ()) -> "duckdb.DuckDBPyRelation":
+        return self.connection.sql(query, params=list(values) or None)
+
+    def _read(self, query: str) -> None:
+        """Read the tables that a query names, and compute `configurations`, once."""
+        for name in {"members", "configurations", *READERS} - self._there:
+            if not re.search(NEEDED.get(name, rf"\b{name}\b"), query):
+                continue
+            self._there.add(name)
+            if name == "members":
+                notes = {one: sweep_note(self.store, one) for one in sweep_names(self.store)}
+                rows = [(one, run_id) for one in notes for run_id in notes[one]["run_ids"]]
+                self.register("members", table_of(rows, sweep=str, run_id=str))
+            elif name == "configurations":
+                self.connection.execute("CREATE OR REPLACE TABLE kept AS FROM averages")
+                self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM kept")
+            else:
+                ids = self._relation("SELECT run_id FROM runs").to_arrow_table()
+                read = READERS[name][1](self.store, ids.column("run_id").to_pylist())
+                self.register(f"stored_{name}", read)
+
+    def _changed(self) -> None:
+        """Forget the configurations of other runs."""
+        self._there -= {"configurations"}
+        self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
+
+    def select(self, where: Sequence[str]) -> None:
+        """Leave only the runs that meet these conditions. Raises `WrongInput` for one that no run
+        meets, with the values that there are.
+        """
+        met = "FROM runs"
+        for number, condition in enumerate(where):
+            there, words = met, f"--where {condition!r}"
+            quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
+            met += f"{' AND' if number else ' WHERE'} ({quoted}\n)"
+            if not self._some(met, words) and self._some(there, words):
+                raise WrongInput(f"{words}: no run matches{self._values(condition, there)}")
+        here = ""
+        if where:  # they may be on what other views have now
+            self.connection.execute(f"CREATE OR REPLACE TABLE met AS SELECT run_id {met}")
+            here = "WHERE run_id IN (FROM met)"
+        self.connection.execute(f"CREATE OR REPLACE VIEW selected AS FROM runs {here}")
+        self._changed()
+
+    def _some(self, among: str, words: str) -> bool:
+        """Whether there are such rows."""
+        self._read(among)
+        return bool(_answered(words, lambda: self._relation(f"{among} LIMIT 1").fetchall()))
+
+    def _values(self, condition: str, among: str) -> str:
+        """The values of the columns that a condition names, in words."""
+        found = []
+        for name in _named(condition):
+            query = f'SELECT DISTINCT "{name}" AS v FROM ({among}) WHERE v IS NOT NULL ORDER BY v'
+            texts = [str(value) for (value,) in self._relation(query).fetchall()]
+            more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
+            found.append(f"; {name} is {', '.join(texts[:MOST]) or 'NULL'}{more}")
+        return "".join(found)
+
+    def measure(self, chosen_by: str, score: str) -> None:
+        """Choose and compare by other numbers: expressions of columns of `runs` and `halves`."""
+        self._read(f"{chosen_by} {score}")
+        halves = " LEFT JOIN halves USING (run_id)" if "first_" in chosen_by else ""
+        self.connection.execute(
+            f"CREATE OR REPLACE VIEW measured AS SELECT *, {chosen_by} AS chosen_by,"
+            f" {score} AS score FROM selected{halves}"
+        )
+        self._changed()
+
+
+def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
+    """Rows of the table `runs` that belong to a sweep, with all columns or only some."""
+    views = Views(store, [sweep], columns=columns)
+    table = views.table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
+    return as_runs(table)
+
+
+def as_runs(table: pa.Table) -> pa.Table:
+    """A table of columns of `runs` with their meanings and units."""
+    every = schema(RUNS)
+    return table.cast(pa.schema([every.field(name) for name in table.column_names]))
+
+
+def is_one_of(name: str, values: Iterable[str]) -> str:
+    """A condition in SQL: a column is one of some texts."""
+    texts = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{name} IN ({texts})"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Columns in SQL."""
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
+    """A table of rows with these columns, by their Python types."""
+    lists = [list(values) for values in zip(*rows, strict=True)] or [[] for _ in columns]
+    return pa.table(dict(zip(columns, lists, strict=True)), schema=typed(**columns))
+
+
+def _named(text: str) -> list[str]:
+    """The columns of `runs` that a text names."""
+    words = set(re.findall(r"\w+", text))
+    return [name for name in NAMES if name in words]
+
+
+def _answered(asked: str, answer: Callable[[], T]) -> T:
+    """What DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
+    import duckdb
+
+    try:
+        return answer()
+    except (duckdb.OperationalError, duckdb.InternalError):  # of memory, not of what was asked
+        raise
+    except duckdb.Error as error:
+        text = str(error)
+        if unknown := re.search(r'Referenced column "(.+?)" not found', text):
+            close = similar(unknown[1], NAMES, 1)
+            raise WrongInput(
+                f"{asked}: there is no column {unknown[1]!r}"
+                + (f"; did you mean {close[0]!r}?" if close else "")
+                + "; a text stands in single quotes: status = 'ok'"
+            ) from None
+        raise WrongInput(f"{asked}: {text.splitlines()[0]}") from None
