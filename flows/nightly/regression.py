@@ -20,7 +20,7 @@ FIRST, SAME, CHANGED, SLOWER, FASTER = (
 )
 FAILING = (CHANGED, SLOWER)  # results that give exit status 1 and a failed state
 BAND = 1.25  # a median of ratios within this factor is the same speed
-SHORTEST = 5e-3  # seconds of a run; shorter ones are not compared
+SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
 
 Row = dict[str, Any]
 
@@ -99,7 +99,7 @@ def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
         and a["host"] == b["host"]
         and min(a["seconds"] or 0.0, b["seconds"] or 0.0) >= SHORTEST
     ]
-    return median(ratios) if ratios else None
+    return median(ratios) if len(ratios) >= FEWEST else None
 
 
 def result_of(rows: Sequence[Row]) -> str:

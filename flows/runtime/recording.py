@@ -1,12 +1,17 @@
 """Work that Prefect records as a flow run with tasks, and whose outcome is the work's own."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from functools import partial, wraps
 from importlib.util import find_spec
+from subprocess import Popen
 from typing import Any, TypeVar
 from uuid import UUID
+
+import psutil
 
 import flows
 from flows.runtime.console import say
@@ -178,14 +183,38 @@ class Recording:
 
 
 def start_embedded() -> None:
-    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C."""
+    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
+
+    Raises `RuntimeError` if it is killed or stopped meanwhile, for which Prefect would wait.
+    """
     say("starting Prefect's server, which takes about ten seconds")
     os.environ.update({**EMBEDDED, **os.environ})
     # its import, which takes seconds, reads the settings
     from prefect.server.api.server import SubprocessASGIServer
 
-    server = SubprocessASGIServer()
+    server, started = SubprocessASGIServer(), Future[None]()
+
+    def start() -> None:
+        try:
+            started.set_result(server.start())
+        except BaseException as error:  # raised below
+            started.set_exception(error)
+
     with shielded():
-        server.start()
+        threading.Thread(target=start, daemon=True).start()
+    while not started.done():
+        wait((started,), timeout=0.2)
+        process = server.server_process
+        if process and not started.done() and not _goes_on(process):
+            process.kill()
+            raise RuntimeError("the embedded server was killed or stopped while it started")
+    started.result()
     if server.server_process:
         end_with_driver(server.server_process.pid)
+
+
+def _goes_on(process: Popen[Any]) -> bool:
+    """Whether a server is starting, or has found its port taken, for which Prefect has another."""
+    if process.poll() is not None:
+        return process.returncode == 3
+    return psutil.Process(process.pid).status() != psutil.STATUS_STOPPED

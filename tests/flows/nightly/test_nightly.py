@@ -189,8 +189,8 @@ def seconds(*each, **more):
     ],
 )
 def test_speeds__are_medians_of_paired_runs(times, verdict):
-    accepted = seconds(*(0.01 * (k + 1) for k in range(len(times))))
-    tonight = seconds(*(0.01 * (k + 1) * time for k, time in enumerate(times)))
+    accepted = seconds(*(0.1 * (k + 1) for k in range(len(times))))
+    tonight = seconds(*(0.1 * (k + 1) * time for k, time in enumerate(times)))
     rows = found(accepted, tonight)
     assert rows["L"]["speed"] == verdict
     assert any(f"{verdict}, " in line for line in rows["L"]["what"]) == (verdict != "same")
@@ -199,8 +199,9 @@ def test_speeds__are_medians_of_paired_runs(times, verdict):
 
 @pytest.mark.parametrize("other", [{"host": "other"}, {"status": "diverged"}, {"params": "new"}])
 def test_speeds__of_other_machines_or_runs_and_of_short_ones_are_not_compared(other):
-    assert found(seconds(1.0), seconds(2.0, **other))["L"]["speed"] is None
-    assert found(seconds(SHORTEST / 2), seconds(SHORTEST))["L"]["ratio"] is None
+    assert found(seconds(1.0, 1.0, 1.0), seconds(2.0, 2.0, 2.0, **other))["L"]["speed"] is None
+    assert found(seconds(*[SHORTEST / 2] * 9), seconds(*[SHORTEST] * 9))["L"]["ratio"] is None
+    assert found(seconds(1.0, 1.0), seconds(2.0, 2.0))["L"]["ratio"] is None
 
 
 def test_retries__only_where_waiting_may_help(capsys):
