@@ -14,6 +14,7 @@ from scipy.sparse import csr_array, issparse
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.io.paths import AnyPath
+from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
@@ -26,6 +27,11 @@ def ok_runs(runs: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]:
     """Runs with status ok, as dicts of some columns, with `params` decoded."""
     table = runs.filter(pc.equal(runs.column("status"), "ok")).select([*columns, "params"])
     return [row | {"params": json.loads(row["params"])} for row in table.to_pylist()]
+
+
+def sources_of(store: AnyPath, runs: pa.Table) -> dict[str, dict[str, Any]]:
+    """The sources of the datasets of some runs, by name."""
+    return {name: load_manifest(store, name).source for name in pc.unique(runs.column("dataset")).to_pylist()}
 
 
 class Curve(NamedTuple):

@@ -124,10 +124,10 @@ def run_cohorts(checked: CheckedSweep, engine: Engine, progress: SweepProgress) 
 
 
 def _import_report() -> None:
+    from flows.charts import library
     from flows.report import document  # noqa: F401
-    from flows.report.drawing import import_matplotlib
 
-    import_matplotlib()
+    library()
 
 
 def collect_results(store: str) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from flows.report.axes import Axis
-from flows.report.drawing import Claim, Figure, Series, mean_and_band, plot, style_of
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.experiment import Experiment, banded
 from flows.report.rows import curves_of, ok_runs
 from flows.scores.means import means
 from koco_stream.io.paths import AnyPath
@@ -52,11 +53,6 @@ class Growth:
         if min(values[first], values[-1]) <= 0 or first == len(rounds) - 1:
             return math.nan
         return math.log(values[-1] / values[first]) / math.log(rounds[-1] / rounds[first])
-
-    def series(self, name: str) -> Series:
-        """Series for a logarithmic plot: the mean, where positive, and the range over seeds."""
-        values = np.array(list(self.by_seed.values()))
-        return mean_and_band(name, self.rounds, np.where(values > 0, values, np.nan))
 
 
 @dataclass(frozen=True)
@@ -117,29 +113,11 @@ def kons_adversary(store: AnyPath, runs: pa.Table) -> Figure:
     """Figure of regret against w = 0 and of dictionary size, with the claims of Section 6."""
     lines = lines_of(store, runs)
     sizes = {name: line.size for name, line in lines.items() if line.size}
-    styles = {name: style_of(k) for k, name in enumerate(lines)}
     rounds = next((line.regret.rounds for line in lines.values()), [0])
-    ends = "; ".join(f"{name} {line.regret.mean[-1]:.2f}" for name, line in lines.items())
-    points = "; ".join(f"{name} {size.mean[-1]:.1f}" for name, size in sizes.items())
-    t = Axis("round t", log=True)
+    regrets = {name: line.regret for name, line in lines.items()}
     return Figure(
         "The adversary of one point (section 6 of Calandriello, Lazaric, Valko, ICML 2017)",
-        [
-            plot(
-                [line.regret.series(name) for name, line in lines.items()],
-                styles,
-                t,
-                Axis("regret against w = 0", log=True),
-                f"Regret against w = 0 over the rounds. At the end: {ends}.",
-            ),
-            plot(
-                [size.series(name) for name, size in sizes.items()],
-                styles,
-                t,
-                Axis("dictionary size", log=True),
-                f"Dictionary size over the rounds. At the end: {points}.",
-            ),
-        ],
+        [_chart("regret against w = 0", regrets), _chart("dictionary size", sizes)],
         claims_of(lines),
         ["learner", "regret at the end", "its exponent", "dictionary at the end", "its exponent"],
         [
@@ -162,7 +140,25 @@ def kons_adversary(store: AnyPath, runs: pa.Table) -> Figure:
         " begin again at each of about log t points, and pay log t each time: log² t, an exponent"
         " of about 0.31 here. Gradient descent with a step of 1/t, which the section mentions, is"
         " not among the learners: OGD's step is constant.",
-        opened=True,
+    )
+
+
+def _chart(what: str, lines: Mapping[str, Growth]) -> Chart:
+    """What grows over the rounds: the mean, where positive, and the range over seeds."""
+    shown = {
+        name: np.where((values := np.array([*line.by_seed.values()])) > 0, values, np.nan)
+        for name, line in lines.items()
+    }
+    ends = "; ".join(f"{name} {line.mean[-1]:.2f}" for name, line in lines.items())
+    return Chart(
+        f"{what[0].upper()}{what[1:]} over the rounds",
+        f"{what[0].upper()}{what[1:]} over the rounds. At the end: {ends}.",
+        ["learner", "round t", what, "least", "largest"],
+        [[name, *row] for name, line in lines.items() for row in banded(line.rounds, shown[name])],
+        "round t",
+        what,
+        band=("least", "largest"),
+        log="xy",
     )
 
 
@@ -199,3 +195,12 @@ def claims_of(lines: Mapping[str, Line]) -> list[Claim]:
         by_learner |= dict.fromkeys(EMBEDDED, embedded)
         claims += [by_learner[line.learner]] if line.learner in by_learner else []
     return claims
+
+
+EXPERIMENT = Experiment(
+    "section-6-adversary",
+    "Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary of one point",
+    ("adversary",),
+    kons_adversary,
+    "kons-adversary",
+)

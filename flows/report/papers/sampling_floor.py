@@ -1,13 +1,13 @@
 """A claim of the ICML 2017 abstract: Sketched-KONS has 1/γ times KONS's regret at γ² the cost."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from flows.report.axes import Axis
-from flows.report.drawing import Claim, Figure, Series, plot
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.experiment import Experiment, banded
 from flows.report.rows import READ, kernel_matrix, ok_runs, rows_of_stream, stream_of
 from flows.scores.means import mean
 from flows.tables.tables import grouped
@@ -55,32 +55,17 @@ class Point:
 def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
     """Figure of regret and seconds against the sampling floor, with the claims on 1/γ and γ²."""
     found = points_of(store, runs)
-    regret, seconds, rows = list[Series](), list[Series](), list[list[Any]]()
+    regret, seconds, rows = list[list[Any]](), list[list[Any]](), list[list[Any]]()
     for dataset, points in found.items():
         exact = next((point for point in points if point.floor == EXACT), None)
         drawn = [point for point in points if point.floor > 0]
-        floors = [point.floor for point in drawn]
-        # a logarithmic axis cannot show regrets that are not positive
-        shown = [[one if one > 0 else math.nan for one in point.regrets] for point in drawn]
-        regret.append(
-            Series(
-                dataset,
-                floors,
-                [point.regret if point.regret > 0 else math.nan for point in drawn],
-                [*map(min, shown)],
-                [*map(max, shown)],
-            )
-        )
-        seconds.append(Series(dataset, floors, [point.seconds for point in drawn]))
+        regret += [[dataset, *row] for one in drawn for row in banded([one.floor], zip(one.regrets))]
+        seconds += [[dataset, one.floor, one.seconds, None, None] for one in drawn]
         if exact is not None:
-            regret.append(
-                Series(f"{dataset}, KONS's / γ", floors, [exact.regret / floor for floor in floors])
-            )
-            seconds.append(
-                Series(
-                    f"{dataset}, γ² KONS's", floors, [floor**2 * exact.seconds for floor in floors]
-                )
-            )
+            claimed = (f"{dataset}, KONS's / γ", f"{dataset}, γ² KONS's")
+            for floor in (point.floor for point in drawn):
+                regret.append([claimed[0], floor, exact.regret / floor, None, None])
+                seconds.append([claimed[1], floor, floor**2 * exact.seconds, None, None])
         rows += [
             [
                 *(dataset, point.floor, point.regret, exact and point.regret / exact.regret),
@@ -90,22 +75,20 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
             for point in points
         ]
     claims = [claim for dataset, points in found.items() for claim in claims_of(dataset, points)]
-    judged = [claim.holds for claim in claims if claim.holds is not None]
-    verdict = f"{sum(judged)} of {len(judged)} claims hold."
-    if not judged:
-        verdict = "There is no KONS to compare with."
-    floor = Axis("sampling floor γ", log=True)
+    columns = ["line", "sampling floor γ", "{}", "least", "largest"]
     return Figure(
         "The floor of Sketched-KONS (abstract of Calandriello, Lazaric, Valko, ICML 2017)",
         [
-            plot(
-                series,
-                None,
-                floor,
-                Axis(what, log=True),
-                f"{what.capitalize()} against the sampling floor. {verdict}",
+            Chart(
+                f"{what.capitalize()} against the sampling floor",
+                f"{what.capitalize()} against the sampling floor.",
+                [name.format(what) for name in columns],
+                sorted(drawn, key=lambda row: (row[0], row[1])),
+                *("sampling floor γ", what, "line"),
+                band=("least", "largest"),
+                log="xy",
             )
-            for what, series in (("regret", regret), ("seconds", seconds))
+            for what, drawn in (("regret", [row for row in regret if row[2] and row[2] > 0]), ("seconds", seconds))
         ],
         claims,
         [
@@ -113,7 +96,7 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
             *("seconds / KONS's", "γ²"),
         ],
         rows,
-        f"{verdict} γ is the least probability that a row joins the sketch; γ = 1 is KONS, and γ ="
+        "γ is the least probability that a row joins the sketch; γ = 1 is KONS, and γ ="
         " 0 leaves the choice to KORS. Regret is the cumulative squared loss above that of the"
         " best function in hindsight, kernel ridge regression with the same α, shrunk into the"
         " clip; means over the seeds, bands from the least to the largest.\nThe criterion on the"
@@ -124,7 +107,6 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
         " as a whole share their seconds evenly. A round works on the square of KORS's and the"
         " sampled points taken as one, and a sum squared is at most twice the sum of squares: hence"
         " the two twos.",
-        opened=True,
     )
 
 
@@ -216,3 +198,13 @@ def claims_of(dataset: str, points: list[Point]) -> list[Claim]:
 
 def _text_by_floor(by_floor: dict[float, float]) -> str:
     return "; ".join(f"{value:.4g} at γ = {floor:g}" for floor, value in by_floor.items())
+
+
+EXPERIMENT = Experiment(
+    "sampling-floor",
+    "the abstract of Calandriello, Lazaric, Valko (ICML 2017): 1/γ times the regret at γ² of the"
+    " cost",
+    ("sampling-floor",),
+    sampling_floor,
+    "sampling-floor",
+)

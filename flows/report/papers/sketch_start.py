@@ -1,26 +1,21 @@
 """Comparison of two initial values of Oja's sketch: the first gradients, or random rows."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
 
-from flows.report.drawing import Claim, Drawing, Figure, Style, scatter
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.experiment import Experiment, most, scatter
 from flows.report.rows import ok_runs
 from flows.scores.means import difference
 from koco_stream.io.paths import AnyPath
 
 STARTS = ("gradients", "random")
 SCALES = ("as prepared", "none", "unit-rows", "unit-mean-square")
-STYLES: dict[str, Style] = {
-    "as prepared": ("black", "x", ""),
-    "none": ("vermilion", "v", ""),
-    "unit-rows": ("blue", "^", ""),
-    "unit-mean-square": ("green", "o", ""),
-}
 MARGIN = 1e-3  # smaller differences of error rates count as equal; for losses it is 1 %
 PRINTED_RATE = 1.0
-SMALLEST = 1e-4  # an error of 0 is drawn at this value on a logarithmic axis
 CRITERION = (
     "the start that errs less on more streams at the printed rate, by more than 0.001 in the error,"
     " or 1 % in the loss; the first gradients if there are as many, since they cost less (fixed"
@@ -71,7 +66,7 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
     better = STARTS[int(at_printed.count("random") > at_printed.count("gradients"))]
     return Figure(
         "Which start of Oja's sketch makes fewer errors",
-        [_panel(best, rate) for rate in rates],
+        [_chart(best, rates)],
         [Claim(f"the better default start is {better}", CRITERION, _count(at_printed), None)]
         if at_printed
         else [],
@@ -91,7 +86,6 @@ def sketch_start(store: AnyPath, runs: pa.Table) -> Figure:
         ],
         "The smallest progressive error over the values of alpha (for regression, the smallest"
         f" mean loss), m = 10. {counts}.",
-        opened=True,
     )
 
 
@@ -106,16 +100,33 @@ def _winner(by_start: dict[tuple[str, float], float], rate: float, is_loss: bool
 
 
 def _count(winners: Sequence[str]) -> str:
-    return ", ".join(f"{winner} {winners.count(winner)}" for winner in (*STARTS, "equal"))
+    counts = Counter(winners)
+    return most({name: counts[name] for name in (*STARTS, "equal")})
 
 
-def _panel(best: Best, rate: float) -> Drawing:
-    """Plot of the least errors of both starts at one rate, one point per stream."""
-    points: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
-    for (name, scale), by_start in best.items():
-        if all((start, rate) in by_start for start in STARTS):
-            gradients, random = (max(by_start[start, rate], SMALLEST) for start in STARTS)
-            points[scale][name] = (random, gradients)
-    alt = "Errors from the start with gradients against those from the random start, at rate"
-    x, y = "random start", "first gradients"
-    return scatter(points, STYLES, x, y, f"{alt} {rate:g}, one point a stream.", f"rate {rate:g}")
+def _chart(best: Best, rates: Sequence[float]) -> Chart:
+    """The least errors of both starts, one point per stream."""
+    return scatter(
+        "Errors from both starts",
+        "Errors from the start with gradients against those from the random start.",
+        ["rate", "dataset", "scale", "random start", "first gradients"],
+        [
+            [f"{rate:g}", name, scale, by_start["random", rate], by_start["gradients", rate]]
+            for rate in rates
+            for (name, scale), by_start in best.items()
+            if all((start, rate) in by_start for start in STARTS)
+        ],
+        SCALES,
+        series="scale",
+        picks=("rate",),
+    )
+
+
+EXPERIMENT = Experiment(
+    "sketch-start",
+    "Our own experiment: which start of Oja's sketch makes fewer errors, over all available"
+    " datasets, scaled in three ways",
+    ("sketch-start",),
+    sketch_start,
+    "sketch-start",
+)

@@ -1,116 +1,97 @@
 """Figure 1 of Luo et al. (2016): the final progressive error against the condition number."""
 
-import math
-from collections import defaultdict
-
 import pyarrow as pa
 
-from flows.report.axes import Axis
-from flows.report.drawing import Claim, Drawing, Figure, mean_and_band, plot
-from flows.report.rows import ok_runs
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.experiment import Experiment, banded
+from flows.report.rows import ok_runs, sources_of
+from flows.scores.means import mean
 from koco_stream.io.paths import AnyPath
-from koco_stream.streams.manifest import load_manifest
 
-STYLES = {
-    "AdaGrad": ("black", "s", "-"),
-    "Oja-SON m = 0": ("vermilion", "v", "-"),
-    "Oja-SON m = 5": ("blue", "^", "-"),
-    "Oja-SON m = 10": ("green", "o", "-"),
-}
+LINES = ("AdaGrad", "Oja-SON m = 0", "Oja-SON m = 5", "Oja-SON m = 10")
 # two interpretations of how predictions are bounded
-READINGS = {"weights": "projected weights", "prediction": "truncated predictions"}
+READINGS = {"prediction": "truncated predictions", "weights": "projected weights"}
 NOTE = (
     "Lines are means over the data seeds, bands their range; each point is the best over all"
-    " parameters of its line. Rows are as the paper makes them, not scaled, and the sketch's rate"
-    " is the printed 1/t. Predictions are bounded in two ways: weights are projected, as the"
-    " paper's algorithms do, or predictions are truncated, as the system does that its experiments"
-    " ran on. AdaGrad truncates in both."
+    " parameters of its line. Rows are not scaled, and the sketch's rate is the printed 1/t."
+    " Predictions are bounded in two ways: weights are projected, as in the paper's algorithms, or"
+    " predictions are truncated, as in the system of its experiments. AdaGrad truncates in both."
 )
-
-Errors = dict[str, dict[int, list[float]]]  # line, data seed: error for each condition number
+Errors = dict[str, dict[int, dict[float, float]]]  # line, data seed, condition number
 
 
 def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
-    """Figure of the best final progressive error against the condition number, by learner.
-
-    It has the mean and range over the data seeds.
-    """
-    best: dict[str, dict[str, dict[tuple[int, float], float]]] = {
-        reading: defaultdict(dict) for reading in READINGS.values()
-    }
-    sources = {
-        name: load_manifest(store, name).source for name in set(runs.column("dataset").to_pylist())
-    }
+    """Figure of the best final progressive error against the condition number, by learner."""
+    readings: dict[str, Errors] = {}
+    sources = sources_of(store, runs)
     for row in ok_runs(runs, ("dataset", "learner", "error_rate")):
         line, bounded = "AdaGrad", [*READINGS]
         if row["learner"] != "AdaGrad":
             line = f"Oja-SON m = {row['params']['sketch_size']}"
             bounded = [row["params"].get("projection", "weights")]
-        key = sources[row["dataset"]]["data_seed"], sources[row["dataset"]]["condition_number"]
+        source = sources[row["dataset"]]
         for reading in bounded:
-            of_line = best[READINGS[reading]][line]
-            of_line[key] = min(of_line.get(key, 1.0), row["error_rate"])
-    every = {key for lines in best.values() for of_line in lines.values() for key in of_line}
-    seeds, kappas = sorted({seed for seed, _ in every}), sorted({kappa for _, kappa in every})
-    readings = {
-        reading: {
-            line: {
-                seed: [lines[line].get((seed, kappa), math.nan) for kappa in kappas]
-                for seed in seeds
-            }
-            for line in STYLES
-            if line in lines
-        }
-        for reading, lines in best.items()
-        if set(lines) - {"AdaGrad"}
-    }
-    whole = {10.0, 200.0} <= set(kappas) and all(set(e) == set(STYLES) for e in readings.values())
+            of_line = readings.setdefault(READINGS[reading], {}).setdefault(line, {})
+            of_seed, kappa = of_line.setdefault(source["data_seed"], {}), source["condition_number"]
+            of_seed[kappa] = min(of_seed.get(kappa, 1.0), row["error_rate"])
+    readings = {name: readings[name] for name in READINGS.values() if {*readings.get(name, ())} - {LINES[0]}}
+    every = [of_seed for of in readings.values() for line in of.values() for of_seed in line.values()]
+    kappas = sorted({kappa for of_seed in every for kappa in of_seed})
+    whole = all({*errors} == {*LINES} for errors in readings.values())
+    whole = whole and all({10.0, 200.0} <= {*of_seed} == {*kappas} for of_seed in every)
+    rows = [
+        [reading, line, *row]
+        for reading, errors in readings.items()
+        for line in LINES
+        if line in errors
+        for row in banded(kappas, ([e.get(k, float("nan")) for k in kappas] for e in errors[line].values()))
+    ]
+    ends = {(row[0], row[1]): (row[3], row[2]) for row in rows}
+    said = "; ".join(f"{reading}, {line}: {at[0]:.3f}" for (reading, line), at in ends.items() if at[0])
+    error, y = ("least", "largest"), "progressive error, best parameters"
+    chart = Chart(
+        "Error against the condition number",
+        f"Final progressive error against the condition number. At κ = {max(kappas, default=0):g}: {said}.",
+        ["predictions", "learner", "condition number κ", y, *error],
+        rows,
+        "condition number κ",
+        y,
+        band=error,
+        picks=("predictions",),
+        names=LINES,
+    )
     return Figure(
         "Error against the condition number (Figure 1 of Luo et al., 2016)",
-        [_panel(reading, errors, kappas) for reading, errors in readings.items()],
-        [
-            claim
-            for reading, errors in readings.items()
-            if whole
-            for claim in _claims(reading, errors, kappas, seeds)
-        ],
+        [chart],
+        [one for name, errors in readings.items() if whole for one in _claims(name, errors)],
         ["predictions", "learner", "data seed", *(f"κ = {k:g}" for k in kappas)],
         [
-            [reading, line, seed, *(round(error, 4) for error in found)]
+            [reading, line, seed, *(round(of_seed[k], 4) if k in of_seed else None for k in kappas)]
             for reading, errors in readings.items()
-            for line, by_seed in errors.items()
-            for seed, found in by_seed.items()
+            for line in LINES
+            for seed, of_seed in sorted(errors.get(line, {}).items())
         ],
         NOTE,
+        _finding(next(iter(readings.values()))) if whole and readings else "",
     )
 
 
-def _panel(reading: str, errors: Errors, kappas: list[float]) -> Drawing:
-    """Plot of error against condition number for one interpretation."""
-    series = [mean_and_band(line, kappas, list(e.values())) for line, e in errors.items()]
-    alt = f"Final progressive error against the condition number, {reading}. " + " ".join(
-        f"{line.name}: from {line.y[0]:.3f} to {line.y[-1]:.3f}." for line in series
+def _finding(errors: Errors) -> str:
+    """What the first chart shows at its right end."""
+    oja, ada = (
+        100 * mean(of_seed[200.0] for of_seed in errors[line].values()) for line in (LINES[3], LINES[0])
     )
-    return plot(
-        series,
-        STYLES,
-        Axis("condition number κ"),
-        Axis("progressive error, best parameters", low=0.0),
-        alt,
-        reading,
-    )
+    return f"at condition number 200 Oja-SON (m = 10) errs on {oja:.0f} %, AdaGrad on {ada:.0f} %"
 
 
-def _claims(reading: str, errors: Errors, kappas: list[float], seeds: list[int]) -> list[Claim]:
+def _claims(reading: str, errors: Errors) -> list[Claim]:
     """The paper's claims on Figure 1, judged for one interpretation."""
-    low, high = kappas.index(10.0), kappas.index(200.0)
-    steep = [k for k, kappa in enumerate(kappas) if kappa >= 100]
-    ada, m0, m5, m10 = (errors[line] for line in STYLES)
-    below = [min(ada[s][k] - m10[s][k] for k in steep) for s in seeds]
-    growth = {
-        line: [errors[line][s][high] / errors[line][s][low] for s in seeds] for line in errors
-    }
-    ada_growth, m10_growth = growth["AdaGrad"], growth["Oja-SON m = 10"]
+    seeds = sorted(errors[LINES[0]])
+    ada, m0, m5, m10 = ([errors[line][seed] for seed in seeds] for line in LINES)
+    below = [min(a[k] - b[k] for k in a if k >= 100) for a, b in zip(ada, m10, strict=True)]
+    ada_growth, m10_growth = ([one[200.0] / one[10.0] for one in line] for line in (ada, m10))
+    at_end = [[one[200.0] for one in of] for of in zip(m0, ada, m5, m10, strict=True)]
 
     def shown(numbers: list[float]) -> str:
         return ", ".join(f"{n:.2f}" for n in numbers)
@@ -138,13 +119,18 @@ def _claims(reading: str, errors: Errors, kappas: list[float], seeds: list[int])
             f"a larger sketch is more accurate ({reading})",
             "at κ = 200 m = 0 is worst, m = 5 between m = 0 and m = 10",
             "; ".join(
-                f"m = 0 {m0[s][high]:.3f}, AdaGrad {ada[s][high]:.3f}, m = 5 {m5[s][high]:.3f},"
-                f" m = 10 {m10[s][high]:.3f}"
-                for s in seeds
+                f"m = 0 {a:.3f}, AdaGrad {b:.3f}, m = 5 {c:.3f}, m = 10 {d:.3f}"
+                for a, b, c, d in at_end
             ),
-            all(
-                m0[s][high] > max(ada[s][high], m5[s][high]) and m5[s][high] > m10[s][high]
-                for s in seeds
-            ),
+            all(a > max(b, c) and c > d for a, b, c, d in at_end),
         ),
     ]
+
+
+EXPERIMENT = Experiment(
+    "son-figure-1",
+    "Figure 1 of Luo et al. (NIPS 2016): error against the condition number",
+    ("ill-conditioned",),
+    son_figure_1,
+    "son-figure-1",
+)

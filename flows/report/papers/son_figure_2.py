@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flows.report.axes import Axis
-from flows.report.drawing import Claim, Figure, mean_and_band, plot
-from flows.report.rows import computed_once, ok_runs, rows_of_stream
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.experiment import Experiment, banded
+from flows.report.rows import computed_once, ok_runs, rows_of_stream, sources_of
 from koco_stream import OjaSON
 from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import curve_points
-from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
@@ -55,10 +55,7 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
 
     Each model has the parameters of the best run with m = 10 and projected weights on its dataset.
     """
-    best: dict[tuple[float, int], dict[str, Any]] = {}
-    sources = {
-        name: load_manifest(store, name).source for name in set(runs.column("dataset").to_pylist())
-    }
+    best, sources = dict[tuple[float, int], dict[str, Any]](), sources_of(store, runs)
     for row in ok_runs(
         runs, ("dataset", "dataset_hash", "learner", "error_rate", "rounds", "run_id")
     ):
@@ -81,17 +78,27 @@ def son_figure_2(store: AnyPath, runs: pa.Table) -> Figure:
         named = [t for t in (float(FIRST_ROUND), 500.0) if t <= row["rounds"]]
         points = np.unique([*named, *(t for t in curve_points(row["rounds"]) if t >= FIRST_ROUND)])
         errors[kappa][seed] = _kept_errors(store, row, points)
-    series = [
-        mean_and_band(f"κ = {kappa:g}", points.tolist(), list(by_seed.values()))
+    y, ends = "largest relative error of ten", ("least", "largest")
+    rows = [
+        [f"κ = {kappa:g}", *row]
         for kappa, by_seed in errors.items()
+        for row in banded(points.tolist(), by_seed.values())
     ]
-    alt = "Largest relative error of the sketch's ten eigenvalues over the rounds. " + " ".join(
-        f"{line.name}: {line.y[-1]:.2f} at the end." for line in series
-    )
-    x, y = Axis("round t", log=True), Axis("largest relative error of ten", log=True)
+    said = "; ".join(f"{row[0]}: {row[2]:.2f}" for row in rows if row[1] == points[-1])
     return Figure(
         "Error of the sketch's ten eigenvalues over the rounds (Figure 2 of Luo et al., 2016)",
-        [plot(series, None, x, y, alt)],
+        [
+            Chart(
+                "Error of the sketch's ten eigenvalues",
+                f"Largest relative error of the sketch's ten eigenvalues over the rounds. At the"
+                f" end: {said}.",
+                ["line", "round t", y, *ends],
+                rows,
+                *("round t", y, "line"),
+                band=ends,
+                log="xy",
+            )
+        ],
         [_drops(kappa, by_seed, points) for kappa, by_seed in errors.items()],
         ["line", "data seed", *(f"t = {t:g}" for t in points)],
         [
@@ -138,3 +145,12 @@ def _drops(kappa: float, by_seed: dict[int, list[float]], points: Array) -> Clai
         came,
         (max(drops) <= MOST_LEFT and max(ends) <= MOST_AT_END) if kappa >= STEEP else None,
     )
+
+
+EXPERIMENT = Experiment(
+    "son-figure-2",
+    "Figure 2 of Luo et al. (NIPS 2016): how well Oja's sketch recovers eigenvalues",
+    ("ill-conditioned",),
+    son_figure_2,
+    "son-figure-2",
+)

@@ -1,25 +1,22 @@
 """Figure 3 of Luo et al. (2016), on real data: Oja-SON with and without a sketch, and AdaGrad."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import product
 from statistics import median
 from typing import Any
 
 import pyarrow as pa
 
-from flows.report.drawing import Claim, Drawing, Figure, Style, scatter
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.experiment import Experiment, datasets_of, scatter
 from flows.report.rows import ok_runs
 from flows.scores.means import difference, mean
 from koco_stream.io.paths import AnyPath
 from storage.catalogue.entries import CATALOGUE, SON
 
-STYLES: dict[str, Style] = {
-    "m = 10": ("green", "o", ""),
-    "m = 10, diagonal": ("blue", "^", ""),
-    "m = 0": ("vermilion", "v", ""),
-    "m = 0, diagonal": ("purple", "s", ""),
-}
+LINES = ("m = 10", "m = 10, diagonal", "m = 0", "m = 0, diagonal")
 ADA = ("AdaGrad", "AdaGrad, any step")
 DIAGONAL = ("m = 0, diagonal", "m = 10, diagonal")
 READINGS = {"printed": "as printed", "system": "as Vowpal Wabbit has it"}
@@ -38,7 +35,6 @@ PANELS = (  # the letter, the horizontal axis's line and name, and the lines dra
     ("b", "AdaGrad", "AdaGrad", ("m = 10", "m = 10, diagonal")),
 )
 NO_WIN = 1e-3  # smaller differences of errors count as equal
-SMALLEST = 1e-4  # an error of 0 is drawn at this value on a logarithmic axis
 LEAST_STEP = 0.125  # the paper's steps are 2⁻³ to 2⁶
 MOST = f"its error lower by more than {NO_WIN:g} on more than half of the datasets"
 ON_TABLES = (
@@ -70,7 +66,7 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
     """Least errors by interpretation, line and dataset.
 
     An error is the mean over orders and seeds; the least is over parameters. Lines are AdaGrad,
-    AdaGrad with any step, and those of `STYLES`.
+    AdaGrad with any step, and those of `LINES`.
     """
     single: dict[tuple[str | None, str, str, str], list[float]] = defaultdict(list)
     for row in ok_runs(runs, ("dataset", "learner", "error_rate")):
@@ -84,14 +80,14 @@ def errors_of(runs: pa.Table) -> dict[str, Errors]:
             dataset = row["dataset"].partition(",")[0]
             single[reading, line, dataset, str(params)].append(row["error_rate"])
     best: dict[str, Errors] = {
-        reading: {line: {} for line in (*ADA, *STYLES)} for reading in READINGS
+        reading: {line: {} for line in (*ADA, *LINES)} for reading in READINGS
     }
     for (reading, line, dataset, _), errors in single.items():
         if reading is not None and line in best[reading]:
             of_line = best[reading][line]
             of_line[dataset] = min(of_line.get(dataset, 1.0), mean(errors))
     return {
-        reading: errors for reading, errors in best.items() if any(errors[line] for line in STYLES)
+        reading: errors for reading, errors in best.items() if any(errors[line] for line in LINES)
     }
 
 
@@ -108,14 +104,12 @@ def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
     return Figure(
         "Progressive error on real data (Figure 3 of Luo et al., 2016)",
         [
-            _panel(f"({letter}) {reading}", best, x, x_name, lines)
-            for reading, best in readings.items()
-            for letter, x, x_name, lines in PANELS
+_panel(letter, readings, x, x_name, lines) for letter, x, x_name, lines in PANELS
         ],
         [claim for reading, best in readings.items() for claim in claims_of(reading, best)],
-        ["reading", "dataset", *ADA, *STYLES],
+        ["reading", "dataset", *ADA, *LINES],
         [
-            [reading, name, *(best[line].get(name) for line in (*ADA, *STYLES))]
+            [reading, name, *(best[line].get(name) for line in (*ADA, *LINES))]
             for reading, best in readings.items()
             for name in names
         ],
@@ -223,24 +217,38 @@ def _most(
     return [Claim(claim, ON_TABLES if least else MOST, came_out, holds)] if both else []
 
 
-def _panel(title: str, best: Errors, x: str, x_name: str, lines: tuple[str, ...]) -> Drawing:
-    """Plot of the errors of several lines against those of the line `x`, one point per dataset."""
-    points = {
-        line: {
-            name: (max(best[x][name], SMALLEST), max(error, SMALLEST))
-            for name, error in sorted(best[line].items())
-            if name in best[x]
-        }
+def _panel(
+    letter: str, readings: dict[str, dict[str, Errors]], x: str, x_name: str, lines: Sequence[str]
+) -> Chart:
+    """The errors of several lines against those of the line `x`, one point per dataset."""
+    rows = [
+        [reading, name, line, best[x][name], error]
+        for reading, best in readings.items()
         for line in lines
-    }
-    below = "; ".join(
-        f"{line}: below the diagonal on {sum(y < x for x, y in named.values())} of {len(named)}"
-        for line, named in points.items()
-        if named
-    )
+        for name, error in sorted(best[line].items())
+        if name in best[x]
+    ]
+    counts = Counter((row[0], row[2]) for row in rows)
+    below = Counter((row[0], row[2]) for row in rows if row[4] < row[3])
+    said = "; ".join(f"{', '.join(who)}: on {below[who]} of {n}" for who, n in counts.items())
     x_label, y_label = f"error of {x_name}", "error of Oja-SON, m = 10"
-    alt = (
-        f"{title.partition(' ')[2].capitalize()}: {y_label} against {x_label}, one point a dataset."
-        f" {below}."
+    return scatter(
+        f"({letter}) Oja-SON, m = 10, against {x_name}",
+        f"{y_label} against {x_label}, one point a dataset. Below the diagonal: {said}.",
+        ["reading", "dataset", "line", x_label, y_label],
+        rows,
+        LINES,
+        series="line",
+        picks=("reading",),
     )
-    return scatter(points, STYLES, x_label, y_label, alt, title)
+
+
+EXPERIMENT = Experiment(
+    "son-figure-3",
+    "Figure 3 of Luo et al. (NIPS 2016): progressive error on real data",
+    ("son-real",),
+    son_figure_3,
+    "son-figure-3",
+    datasets_of(SON, ",scale=none"),
+    takes_more=True,
+)

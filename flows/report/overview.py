@@ -1,0 +1,249 @@
+"""The first screen of a report: what happened on these data, and how sure that is."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flows.comparing.conclusion import listed
+from flows.charts import Chart, is_wide
+from flows.report.content import Flag, merged_flags
+from flows.report.sections import Row, Sections, has_errors, judged
+from flows.scores.constant import JUDGED, not_better_words
+from flows.scores.statistics import bootstrap, least_p
+from flows.tables.tables import grouped
+from flows.tables.text import with_minus
+from koco_stream.streams.orders import AS_STORED
+
+LEVEL = 0.05
+MOST_NAMED = 3  # most learners that the sentence names
+COLUMNS = ("dataset", "best", "{}", "µs a round", "runner-up", "its {}", "is it sure", "Constant")
+
+
+def sentence_of(sections: Sections) -> str:
+    """What happened, in a sentence, with numbers that the figure has."""
+    found = [rows for title in sections.streams if (rows := judged(sections.best.get(title, ())))]
+    if not found:
+        return "No run has ended well yet."
+    known = [row["beats_constant"] for rows in found for row in rows]
+    nobody = "No learner is better than Constant on any stream. "
+    nobody = nobody if False in known and True not in known else ""
+    names = {row["learner"] for rows in found for row in rows}
+    wins = Counter(rows[0]["learner"] for rows in found)
+    [(leader, most), *others] = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
+    shown = max(
+        (rows for rows in found if rows[0]["learner"] == leader),
+        key=lambda rows: (len(rows) > 1, _gap(rows)),
+    )
+    example = f"on {shown[0]['stream']} {_score(shown[0])}"
+    if len(shown) > 1:
+        example += f", {_score(shown[1], len(found) > 1 or not has_errors(shown[0]))}"
+    constant = _constant(shown[0])
+    if constant is not None:
+        example += f", Constant {_number(constant, has_errors(shown[0]))}"
+    if len(names) == 1:
+        better = sum(one is True for one in known)
+        of = f"{leader} alone was run, better than Constant on {better} of {len(found)}: "
+        return nobody + (of if known.count(None) < len(known) else f"{leader} alone was run: ") + (
+            f"{example}."
+        )
+    if len(found) == 1:
+        return f"{nobody}{example[0].upper()}{example[1:]}."
+    also = "".join(f", {name} on {count}" for name, count in others[:MOST_NAMED])
+    return (
+        f"{nobody}{leader} is the best of {len(names)} learners on {most} of {len(found)} datasets"
+        f"{also}: {example}."
+    )
+
+
+def _gap(rows: Sequence[Row]) -> float:
+    """How many times as large the runner-up's error is."""
+    return rows[1]["merit"] / rows[0]["merit"] if len(rows) > 1 and rows[0]["merit"] > 0 else 0.0
+
+
+def _score(row: Row, short: bool = False) -> str:
+    """What a configuration comes to, in words."""
+    verb = "" if short else " errs on" if has_errors(row) else " has the mean loss"
+    return f"{row['learner']}{verb} {_number(row['merit'], has_errors(row))}"
+
+
+def _number(value: float, is_rate: bool) -> str:
+    return f"{with_minus(100 * value, 3)} %" if is_rate else with_minus(value, 3)
+
+
+def _constant(row: Row) -> float | None:
+    """What `Constant` comes to in the same runs."""
+    name = "constant_error_rate_mean" if has_errors(row) else "constant_mean_loss_mean"
+    value: float | None = row[name]
+    return value
+
+
+def dataset_rows(sections: Sections) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of a line a dataset: the best and its cost, the runner-up, is it sure."""
+    rows: list[list[Any]] = []
+    runs = grouped(sections.views.rows("FROM best_runs"), lambda row: row["stream"])
+    for title in sections.streams:
+        found = judged(sections.best.get(title, ()))
+        if not found:
+            rows.append([title, "no run has ended well", *(None,) * 6])
+            continue
+        first, second = found[0], found[1] if len(found) > 1 else None
+        rows.append(
+            [
+                *(title, _named(first), first["merit"], first["microseconds_mean"]),
+                *((_named(second), second["merit"]) if second else (None, None)),
+                is_sure(runs[title], first["learner"], second["learner"]) if second else None,
+                _constant(first),
+            ]
+        )
+    return [name.format(sections.measure) for name in COLUMNS], rows
+
+
+def _named(row: Row) -> str:
+    """A learner, with its sketch size."""
+    size = row["sketch_size"]
+    return row["learner"] if size is None else f"{row['learner']} m = {size}"
+
+
+def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
+    """Whether a difference of two learners over the orders that both have is real.
+
+    All orders have to agree, and be so many that chance would seldom make them agree.
+    """
+    scores = [
+        {(row["data"], row["order_seed"]): row["score"] for row in runs if row["learner"] == name}
+        for name in (first, second)
+    ]
+    pairs = np.array([[mine[one] for mine in scores] for one in scores[0] if one in scores[1]])
+    if len(pairs) < 2:
+        return "one order: not known"
+    [_, (mean, low, high)] = bootstrap([pairs], 0, False, LEVEL)
+    wins, n = int((pairs[:, 0] < pairs[:, 1]).sum()), len(pairs)
+    if mean == 0 or low is None or high is None:
+        return "equal"
+    between = f"by {with_minus(low, 2)} to {with_minus(high, 2)}"
+    if low <= 0 or wins == 0:
+        return f"no: {between}, best in {wins} of {n}"
+    if least_p(n) > LEVEL:
+        return f"likely: {between}, best in {wins} of {n}, too few to be sure"
+    return f"yes: {between}, best in {wins} of {n}"
+
+
+def first_chart(sections: Sections) -> Chart | None:
+    """The figure of the first screen: every learner's best on each dataset, or curves of one."""
+    if len(sections.streams) == 1:
+        return next(iter(sections.curves().charts), None)
+    rows = sections.rows("drawn")
+    if not rows:
+        return None
+    column, losses = sections.measure, not all(map(has_errors, rows))
+    if losses:  # losses of two datasets are of different sizes
+        column = f"{sections.measure}, over the best one's"
+        least = {row["stream"]: row["merit"] for row in reversed(rows)}
+        rows = [{**row, "over": _over(row["merit"], least[row["stream"]])} for row in rows]
+    values = [row["over" if losses else "merit"] for row in rows]
+    columns = {"dataset": "stream", "learner": "learner", column: "over" if losses else "merit"}
+    columns |= {} if not losses else {sections.measure: "merit"}
+    return sections.chart(
+        f"The best of each learner: {column}",
+        rows,
+        {**columns, "µs a round": "microseconds_mean", "parameters": "parameters"},
+        x=column,
+        y="dataset",
+        mark="point",
+        log="x" * is_wide([one for one in values if one is not None]),
+        picks=(),
+        alt="What each learner's best configuration comes to on each dataset; the table has the"
+        " best two.",
+    )
+
+
+def _over(value: float, least: float) -> float | None:
+    return value / least if least > 0 else None
+
+
+def facts_of(runs: Sequence[Row], missing: int) -> list[str]:
+    """What was run, in a few words each: learners, datasets, orders, seeds, runs, seconds."""
+
+    def there(*names: str) -> set[Any]:
+        return {tuple(row[name] for name in names) for row in runs}
+
+    kinds = Counter(order for order, _ in sorted(there("order", "order_seed"), key=str))
+    facts = [_counted(len(there("learner")), "learner"), _counted(len(there("dataset")), "dataset")]
+    facts += [
+        "rows as stored" if order == AS_STORED else _counted(count, f"{order} order")
+        for order, count in kinds.items()
+    ]
+    if seeds := there("learner_seed") - {(None,)}:
+        facts.append(_counted(len(seeds), "seed"))
+    statuses = Counter(sorted(row["status"] for row in runs))
+    ended = ", ".join(f"{count:,} {status}" for status, count in statuses.items())
+    of = f" of {len(runs) + missing:,}" if missing else ""
+    ended = ", all ok" if [*statuses] == ["ok"] else f": {ended}" if ended else ""
+    seconds = sum(row["seconds"] or 0.0 for row in runs)
+    digits = 0 if seconds >= 100 else 1
+    return [*facts, _counted(len(runs), "run", of) + ended, f"{seconds:,.{digits}f} s of computing"]
+
+
+def _counted(count: int, what: str, of: str = "") -> str:
+    """A number of things."""
+    return f"{count:,}{of} {what}{'s' * (count != 1 or bool(of))}"
+
+
+def warnings_of(
+    sections: Sections, runs: Sequence[Row], missing: int, datasets: Iterable[str]
+) -> list[Flag]:
+    """What failed, whose digits are in doubt, what is no better than `Constant`, and bests by error
+    but not by loss. `missing` runs are not computed yet, and all of those `datasets` without any.
+    """
+    flags = []
+    if missing:
+        without = sorted({*datasets} - {row["dataset"] for row in runs})
+        none = f", and none on {listed(without)}" if without else ""
+        planned = missing + len(runs)
+        flags.append(Flag(f"{missing:,} of {planned:,} runs are not computed yet{none}"))
+    for status, count in sorted(Counter(row["status"] for row in runs).items()):
+        if status != "ok":
+            flags.append(Flag(f"{count:,} run{'s' * (count != 1)} {status}"))
+    if doubtful := [row["learner"] for row in runs if (row["doubtful_rounds"] or 0) > 0]:
+        flags.append(
+            Flag(
+                f"Double precision cannot vouch for all rounds of {len(doubtful):,} runs of"
+                f" {listed(sorted(set(doubtful)))} (column doubtful_rounds): scale the features, or"
+                " take a larger alpha"
+            )
+        )
+    every = [row for title in sections.streams for row in sections.best.get(title, ())]
+    known = Counter(row["learner"] for row in every if row["beats_constant"] is not None)
+    worse = [row for row in every if row["beats_constant"] is False]
+    of = Counter(row["learner"] for row in worse).most_common()
+    flags += merged_flags(
+        f"No better than Constant: {', '.join(f'{n} on {c} of {known[n]}' for n, c in of)}",
+        [
+            not_better_words(row["learner"], row["stream"], *(row[f"{n}_mean"] for n in JUDGED))
+            for row in worse
+        ],
+    )
+    differing = list(_other_by_loss(sections.best, sections.views.rows(BY_LOSS)))
+    return flags + merged_flags(
+        f"On {len(differing)} of {len(sections.streams)} streams, the best by error rate is not the"
+        " best by mean loss",
+        differing,
+    )
+
+
+BY_LOSS = """
+SELECT stream, learner FROM configurations WHERE whole AND NOT rung
+QUALIFY rank() OVER (PARTITION BY stream ORDER BY mean_loss_mean) = 1 ORDER BY stream, learner
+"""
+
+
+def _other_by_loss(best: Mapping[str, Sequence[Row]], by_loss: Sequence[Row]) -> Iterable[str]:
+    """Sentences on the streams where the best by error rate is not the best by mean loss."""
+    for title, found in grouped(by_loss, lambda row: row["stream"]).items():
+        rows = best.get(title, ())
+        first = {row["learner"] for row in rows if row["merit"] == rows[0]["merit"]}
+        losses = {row["learner"] for row in found}
+        if rows and has_errors(rows[0]) and not first & losses:
+            yield f"{title}: the best by error rate is {min(first)}, by mean loss {min(losses)}"
