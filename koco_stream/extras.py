@@ -5,6 +5,7 @@ EXTRAS = {
     "click": "sweep",
     "dask": "sweep",
     "distributed": "sweep",
+    "duckdb": "sweep",
     "httpx": "sweep",
     "jinja2": "sweep",
     "markupsafe": "sweep",

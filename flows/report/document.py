@@ -62,7 +62,7 @@ SELECTED = "Configurations are chosen by the rounds on which they are judged her
 # columns of single runs that the first screen and the last sections need
 READ = ("status", "dataset", "dataset_hash", "order", "order_seed", "learner", "learner_seed")
 READ += ("params", "seconds", "doubtful_rounds", "error", "numbers", "numbers_version", "host")
-READ += ("version", "finished_at", "sweep")
+READ += ("version", "finished_at", "computed_by")
 
 
 def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> StorePath:
@@ -235,7 +235,7 @@ def data_row(m: Manifest | None, name: str, identity: str | None) -> list[Any]:
 def circumstances_of(runs: Sequence[Row]) -> list[list[Any]]:
     """Table rows on when, where and with which versions the runs were computed."""
     hosts, software, sweeps = (
-        sorted({row[name] for row in runs if row[name]}) for name in ("host", "version", "sweep")
+        sorted({row[name] for row in runs if row[name]}) for name in ("host", "version", "computed_by")
     )
     versions = {row["learner"]: row["numbers_version"] for row in runs}
     ends = sorted(row["finished_at"] for row in runs if row["finished_at"])

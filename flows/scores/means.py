@@ -5,10 +5,11 @@ order of summation, or to the last bits of their computation, are equal wherever
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from koco_stream.types import Array
@@ -113,3 +114,29 @@ def deviations(rows: Sequence[Sequence[float]], exact: Array) -> Array:
             for row, one in zip(rows, exact.tolist(), strict=True)
         ]
     )
+
+
+def list_means(lists: pa.ChunkedArray) -> pa.Array:
+    """The mean of each list, as a function of DuckDB; null for one that has none.
+
+    It has none if it is empty, or has anything that is not a finite number.
+    """
+    return _listed(lists, lambda rows: means(rows))
+
+
+def list_deviations(lists: pa.ChunkedArray) -> pa.Array:
+    """The sample standard deviation of each list, as `list_means`; null also for one number."""
+
+    def found(rows: Sequence[Sequence[float]]) -> Array:
+        exact = exact_means(rows)
+        return rounded(deviations(rows, exact), exact)
+
+    return _listed(lists, found)
+
+
+def _listed(lists: pa.ChunkedArray, numbers: Callable[[list[list[float]]], Array]) -> pa.Array:
+    """Numbers of lists, or null where they are not finite."""
+    ends = np.cumsum(pc.fill_null(pc.list_value_length(lists), 0).to_numpy()).tolist()
+    values = pc.list_flatten(lists).to_numpy().tolist()  # a null is NaN
+    rows = [values[first:last] for first, last in zip([0, *ends], ends, strict=False)]
+    return pa.array(known_of(numbers(rows)), pa.float64())

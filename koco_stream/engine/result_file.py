@@ -146,7 +146,7 @@ def result_table(
     stream, n, points = cohort.stream, len(run_states), curve_points(reader.n_rows)
     classification = reader.manifest.task == "classification" or stream.positive_class is not None
     shared = {
-        "sweep": sweep,
+        "computed_by": sweep,
         "dataset": stream.dataset,
         **stream.identity(),
         "cohort_size": n,

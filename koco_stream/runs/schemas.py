@@ -57,7 +57,7 @@ PARAMETER_COLUMNS = [
 
 RUNS: Columns = (
     Column("run_id", str, "content hash of everything that can change the run's numbers"),
-    Column("sweep", str, "the sweep that computed it first", measured=True),
+    Column("computed_by", str, "the sweep that computed it first", measured=True),
     Column("dataset", str, "the dataset's name"),
     Column("dataset_hash", str, "the dataset's identity"),
     Column(

@@ -74,7 +74,7 @@ def run(
     """A row of results for `put`, beside Constant's loss 0.9 and error 0.5."""
     return {
         "run_id": f"{number:032d}",
-        "sweep": "s",
+        "computed_by": "s",
         "dataset": dataset,
         "dataset_hash": f"hash of {dataset}",
         "order": "shuffled",
@@ -129,7 +129,7 @@ def drawn_runs(n: int, sweep: str, rng: np.random.Generator) -> pa.Table:
     status = np.where(rng.random(n) < 0.01, "diverged", "ok")
     given = {
         "run_id": [text_hash(f"{sweep} {k}") for k in range(n)],
-        "sweep": [sweep] * n,
+        "computed_by": [sweep] * n,
         "dataset": of_configurations(rng.choice(["pump", "20news", "year"], n)),
         "dataset_hash": ["0" * 64] * n,
         "order": ["shuffled"] * n,

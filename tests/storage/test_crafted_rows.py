@@ -106,7 +106,7 @@ EVIL = "<script>alert(1)</script>\"'><img src=x>\x07\x1b[31m\u202e=1+1 {{7*7}} <
 
 
 def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(swept_store, koco):
-    for name in ("learner", "dataset", "error", "host", "sweep"):
+    for name in ("learner", "dataset", "error", "host", "computed_by"):
         altered(swept_store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
     altered(swept_store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
     for words in (*COMMANDS, ("results", "--csv", "--runs"), ("status",), ("list",)):

@@ -1,0 +1,226 @@
+"""The results of a store as views of DuckDB, which `views.sql` defines and describes.
+
+Everything that selects or averages runs reads them: `koco results`, `koco compare`, the report, the
+notebook, `flows.results`. Each view may be queried with SQL::
+
+    views = Views(store, ["sweep"])
+    views.table("SELECT learner, params, merit FROM best WHERE stream = ?", ["year, shuffled"])
+    views.rows("FROM configurations WHERE whole")
+    views.table("SELECT c.* FROM curves c WHERE run_id IN (SELECT unnest(run_ids) FROM best)")
+
+- `runs`: the table `runs`, with `stream` (what the run has read, in words, as titles of charts have
+  it), `stream_dataset` and `stream_hash` (those of the dataset alone).
+- `members`: `sweep`, `run_id`.
+- `configurations`: `stream`, `learner`, `params`, `n_runs` that ended well of `repeats`, `diverged`,
+  `failed`, means `mean_loss_mean`, `error_rate_mean`, `seconds_mean`, `microseconds_mean` (a round),
+  `regret_mean`, `dictionary_size_mean`, `auc_mean`, …, deviations `mean_loss_std`,
+  `error_rate_std`; `merit` (what it is chosen by: less is better), `whole`, `rung`,
+  `beats_constant`, and `run_ids`. Best first on each stream.
+- `best`: the row of `configurations` that is the best of each stream and learner.
+- `curves`, `windows`, `predictions`: the tables, with their runs' `stream`, `learner`, `params`,
+  `order_seed` and `learner_seed`; curves also with `mean_loss` and `error_rate` until round t.
+"""
+
+import re
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from flows.scores.means import list_deviations, list_means
+from flows.tables.decisions import has_rungs
+from flows.tables.sweep_runs import sweep_names, sweep_note
+from flows.tables.tables import rows_of
+from koco_stream.errors import WrongInput, similar
+from koco_stream.io.paths import AnyPath
+from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, schema, typed
+from storage.results import read_curves, read_predictions, read_runs, read_windows
+
+if TYPE_CHECKING:
+    import duckdb
+
+SETTINGS: dict[str, Any] = {
+    "enable_external_access": False,  # what is read, our readers have opened and verified
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "memory_limit": "4GB",
+}
+READERS = {
+    "curves": (CURVES, read_curves),
+    "windows": (WINDOWS, read_windows),
+    "predictions": (PREDICTIONS, read_predictions),
+}
+NAMES = [column.name for column in RUNS]
+MOST = 20  # values of a column in a message
+T = TypeVar("T")
+# columns whose names are words of SQL, outside of quotes
+KEYWORDS = re.compile(r"""('[^']*'|"[^"]*")|\b(order|window)\b(?!\s+by\b)""", re.IGNORECASE)
+
+
+class Views:
+    """The views of a store's runs: of some sweeps, or of all that the store has.
+
+    Parameters
+    ----------
+    store : path or str
+        The store.
+    sweeps : sequence of str
+        Names of sweeps, whose runs count once; all runs if there are none. Each run has the name
+        that its dataset has in the first of them.
+    where : sequence of str
+        Conditions in SQL on the columns of `runs`: only runs that meet all have their place in the
+        other views.
+    columns : sequence of str, optional
+        Columns of `runs` that are read; others are NULL. By default all of them.
+
+    Raises
+    ------
+    WrongInput
+        For an unknown sweep, a condition that is none, and a damaged table.
+    """
+
+    def __init__(
+        self,
+        store: AnyPath,
+        sweeps: Sequence[str] = (),
+        where: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        import duckdb  # it takes a tenth of a second
+
+        self.store = store
+        self.notes = {sweep: sweep_note(store, sweep) for sweep in sweeps}
+        self._there = set[str]()
+        self.connection = duckdb.connect(":memory:", config=SETTINGS)
+        weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
+        for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
+            self.connection.create_function(
+                name, function, ["DOUBLE[]"], "DOUBLE", type="arrow", null_handling="special"
+            )
+        self._register_runs(columns)
+        for name, (of_table, _) in READERS.items():
+            self.register(f"stored_{name}", schema(of_table).empty_table())
+        self.connection.execute((Path(__file__).parent / "views.sql").read_text())
+        self.select(where)
+
+    def _register_runs(self, columns: Sequence[str] | None) -> None:
+        """Register what `views.sql` needs of runs."""
+        read = read_runs(self.store, columns and [*{"run_id", "status", *columns}])
+        missing = [name for name in NAMES if name not in read.column_names]
+        nulls = {name: pa.nulls(read.num_rows, schema(RUNS).field(name).type) for name in missing}
+        tables = {name: read.column(name) for name in read.column_names} | nulls
+        self.register("stored_runs", pa.table({name: tables[name] for name in NAMES}))
+        if self.notes:
+            rows = [
+                (sweep, run_id, halved)
+                for sweep, note in self.notes.items()
+                for halved in [has_rungs(self.store, sweep)]
+                for run_id in note["run_ids"]
+            ]
+        else:
+            rows = [("", run_id, False) for run_id in read.column("run_id").to_pylist()]
+        names: dict[str, str] = {}
+        for note in self.notes.values():
+            names = note["datasets"] | names  # the first sweep's names hold
+        self.register("chosen", table_of(rows, sweep=str, run_id=str, halved=bool))
+        self.register("named", table_of(names.items(), dataset_hash=str, dataset=str))
+        self.register("members", table_of([], sweep=str, run_id=str))
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Add a table, or put it in the place of another one with the same columns."""
+        self.connection.register(name, table)
+
+    def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
+        """The answer to a query in SQL, whose question marks stand for `values`.
+
+        Raises `WrongInput` for an unknown column, and for a damaged table.
+        """
+        self._read(query)
+        return _answered(query, lambda: self._relation(query, values).to_arrow_table())
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """The rows of the answer to a query in SQL."""
+        return list(rows_of(self.table(query, values)))
+
+    def _relation(self, query: str, values: Sequence[object] = ()) -> "duckdb.DuckDBPyRelation":
+        return self.connection.sql(query, params=list(values) or None)
+
+    def _read(self, query: str) -> None:
+        """Read the tables that a query names, once."""
+        for name in {"members", *READERS} - self._there:
+            if not re.search(rf"\b{name}\b", query):
+                continue
+            self._there.add(name)
+            if name == "members":
+                ids = {
+                    one: sweep_note(self.store, one)["run_ids"] for one in sweep_names(self.store)
+                }
+                rows = [(one, run_id) for one, run_ids in ids.items() for run_id in run_ids]
+                self.register("members", table_of(rows, sweep=str, run_id=str))
+            else:
+                ids = self._relation("SELECT run_id FROM selected").to_arrow_table()
+                read = READERS[name][1](self.store, ids.column("run_id").to_pylist())
+                self.register(f"stored_{name}", read)
+
+    def select(self, where: Sequence[str]) -> None:
+        """Leave only the runs that meet these conditions too. Raises `WrongInput`, with values that
+        there are, for one that no run meets.
+        """
+        met = "FROM runs"
+        for number, condition in enumerate(where):
+            there, words = met, f"--where {condition!r}"
+            quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
+            met += f"{' AND' if number else ' WHERE'} ({quoted}\n)"
+            some = _answered(words, lambda: self._relation(f"{met} LIMIT 1").fetchall())
+            if not some and self._relation(f"{there} LIMIT 1").fetchall():
+                raise WrongInput(f"{words}: no run matches{self._values(condition, there)}")
+        self.connection.execute(f"CREATE OR REPLACE VIEW selected AS {met}")
+
+    def _values(self, condition: str, among: str) -> str:
+        """The values of the columns that a condition names, in words."""
+        found = []
+        for name in NAMES:
+            if re.search(rf"\b{name}\b", condition):
+                query = f'SELECT DISTINCT "{name}" AS v FROM ({among}) ORDER BY v'
+                texts = [str(value) for (value,) in self._relation(query).fetchall()]
+                more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
+                found.append(f"; {name} has {', '.join(texts[:MOST])}{more}")
+        return "".join(found)
+
+    def measure(self, chosen_by: str, score: str, more: pa.Table | None = None) -> None:
+        """Choose and compare by other numbers: expressions of columns of `runs`, and of `more`."""
+        beside = ""
+        if more is not None:
+            self.register("more", more)
+            beside = " LEFT JOIN more USING (run_id)"
+        self.connection.execute(
+            f"CREATE OR REPLACE VIEW measured AS SELECT *, {chosen_by} AS chosen_by,"
+            f" {score} AS score FROM selected{beside}"
+        )
+
+
+def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
+    """A table of rows with these columns, by their Python types."""
+    kinds = typed(**columns)
+    lists = [list(values) for values in zip(*rows, strict=True)] or [[] for _ in columns]
+    return pa.table(dict(zip(columns, lists, strict=True)), schema=kinds)
+
+
+def _answered(asked: str, answer: Callable[[], T]) -> T:
+    """What DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
+    import duckdb
+
+    try:
+        return answer()
+    except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+        text = str(error)
+        if unknown := re.search(r'Referenced column "(.+?)" not found', text):
+            close = similar(unknown[1], NAMES, 1)
+            raise WrongInput(
+                f"{asked}: there is no column {unknown[1]!r}"
+                + (f"; did you mean {close[0]!r}?" if close else "")
+                + "; a text stands in single quotes: status = 'ok'"
+            ) from None
+        raise WrongInput(f"{asked}: {text.splitlines()[0]}") from None
