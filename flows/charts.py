@@ -141,7 +141,9 @@ class Chart:
         layers: list[dict[str, Any]] = []
         if self.band:
             low, high = ("x", "x2") if named else ("y", "y2")
-            kind = {"type": "rule", "strokeWidth": 2} if named else {"type": "area", "opacity": 0.16}
+            kind = (
+                {"type": "rule", "strokeWidth": 2} if named else {"type": "area", "opacity": 0.16}
+            )
             ends = {low: {**drawn[low], "field": self.band[0]}, high: {"field": self.band[1]}}
             layers.append({"mark": kind, "encoding": ends})
         if is_line or self.joined:
@@ -173,9 +175,16 @@ class Chart:
         rule = {"mark": {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5}}
         if self.marks[1]:
             at = {**self._axis("x", self.x), "title": None}
-            own_picks = [f for name, f in zip(self.picks, filters, strict=True) if name in self.marks[0]]
+            own_picks = [
+                f for name, f in zip(self.picks, filters, strict=True) if name in self.marks[0]
+            ]
             beside.append(
-                {**rule, "data": data_of(*self.marks), "transform": own_picks, "encoding": {"x": at}}
+                {
+                    **rule,
+                    "data": data_of(*self.marks),
+                    "transform": own_picks,
+                    "encoding": {"x": at},
+                }
             )
         if self.diagonal:
             numbers = [v for name in (self.x, self.y) for v in self.values(name) if v > 0]
@@ -191,12 +200,11 @@ class Chart:
             "height": max(120, STEP * rows) if named else HEIGHT,
             "autosize": {"type": "fit-x", "contains": "padding"},
             "config": CONFIG,
+            # how wide the names of a legend are, for the number of its columns
+            "usermeta": {"name": HANDLE + CHARACTER * max(map(len, present), default=0)},
             "data": {"name": "rows"},
             "params": params,
-            "layer": [
-                *beside,
-                {"transform": [*filters, *own], "encoding": drawn, "layer": layers},
-            ],
+            "layer": [*beside, {"transform": [*filters, *own], "encoding": drawn, "layer": layers}],
         }
 
     def files(self, most: int = MOST_FILES) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -219,8 +227,7 @@ class Chart:
         self, names: Sequence[str], present: Sequence[str], values: Sequence[Any]
     ) -> dict[str, Any]:
         """The encoding of the series by values, with a legend of those that are present."""
-        widest = HANDLE + CHARACTER * max(map(len, present), default=0)
-        legend = {"values": present, "columns": {"expr": f"max(1, floor(width / {widest}))"}}
+        legend = {"values": present}
         scale = {"domain": list(names), "range": list(values)}
         shown = legend if len(present) > 1 or not self.picks else None
         return {"field": self.series, "type": "nominal", "scale": scale, "legend": shown}
@@ -261,7 +268,10 @@ def drawn(spec: Mapping[str, Any], kind: str = "svg") -> Any:
     """A declared chart as SVG text or as the bytes of a PNG, on white, in a file's width."""
     import vl_convert
 
-    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", json.dumps({**spec, "width": WIDTH}))
+    columns = {"columns": max(1, WIDTH // spec["usermeta"]["name"])}
+    config = {**CONFIG, "legend": {**CONFIG["legend"], **columns}}
+    whole = json.dumps({**spec, "width": WIDTH, "config": config})
+    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole)
     plain = plain.replace(INK, "#1b1b1b").replace("system-ui, ", "")
     if kind == "png":
         return vl_convert.vegalite_to_png(plain, scale=2)

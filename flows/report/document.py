@@ -7,20 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from flows.charts import Chart, drawn
 from flows.comparing.comparison import Comparison, compared_runs
 from flows.comparing.shown import HEADINGS, summary_rows
-from flows.charts import Chart, drawn
 from flows.report.content import Figure, Page
 from flows.report.next_run import what_to_run_next
-from flows.report.overview import (
-    dataset_rows,
-    facts_of,
-    first_chart,
-    sentence_of,
-    warnings_of,
-)
+from flows.report.overview import dataset_rows, facts_of, first_chart, sentence_of, warnings_of
 from flows.report.pages import write_page
 from flows.report.papers.experiments import FIGURES
 from flows.report.sections import Row, Sections
@@ -148,7 +141,9 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
 
 def small_print(sweep: str, sections: Sections, found: Comparison | None) -> list[str]:
     """What the tests say, and how configurations were chosen."""
-    several = any(len(values) > 1 for tried in sections.varied.values() for values in tried.values())
+    several = any(
+        len(values) > 1 for tried in sections.varied.values() for values in tried.values()
+    )
     said = [found.conclusion, found.how] if found else [f"{SELECTED}."] * several
     if found and several:
         said[1] += f" To choose otherwise: koco compare {sweep} --select first-half"
@@ -167,7 +162,9 @@ def comparison(found: Comparison) -> Figure:
     )
 
 
-def details(store: AnyPath, sweep: str, sections: Sections, runs: Sequence[Row]) -> Iterator[Figure]:
+def details(
+    store: AnyPath, sweep: str, sections: Sections, runs: Sequence[Row]
+) -> Iterator[Figure]:
     """Yield the sections without charts: what was best, halving, what failed, what was run."""
     every = [row for title in sections.streams for row in sections.best.get(title, ())]
     means = {name: f"{name}_mean" for name in METRICS}
@@ -235,7 +232,8 @@ def data_row(m: Manifest | None, name: str, identity: str | None) -> list[Any]:
 def circumstances_of(runs: Sequence[Row]) -> list[list[Any]]:
     """Table rows on when, where and with which versions the runs were computed."""
     hosts, software, sweeps = (
-        sorted({row[name] for row in runs if row[name]}) for name in ("host", "version", "computed_by")
+        sorted({row[name] for row in runs if row[name]})
+        for name in ("host", "version", "computed_by")
     )
     versions = {row["learner"]: row["numbers_version"] for row in runs}
     ends = sorted(row["finished_at"] for row in runs if row["finished_at"])

@@ -37,7 +37,9 @@ def what_to_run_next(sections: Sections) -> str:
     on = f" on {{}} of {n:,} streams" if n > 1 else ""
     named = "; ".join(words + on.format(count) for words, count in in_turn[:MOST])
     more = f"; and {len(counts) - MOST:,} more" if len(counts) > MOST else ""
-    return f"the best value is the last one tried, so that the optimum may lie beyond: {named}{more}."
+    return (
+        f"the best value is the last one tried, so that the optimum may lie beyond: {named}{more}."
+    )
 
 
 def _at_edges(

@@ -39,5 +39,3 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
         **{"sweep": sweep, "summary": summary, "columns": columns, "rows": rows},
         **{"plots": plots, "left": left},
     )
-
-

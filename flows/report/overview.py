@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from flows.comparing.conclusion import listed
 from flows.charts import Chart, is_wide
+from flows.comparing.conclusion import listed
 from flows.report.content import Flag, merged_flags
 from flows.report.sections import Row, Sections, has_errors, judged
 from flows.scores.constant import JUDGED, not_better_words
@@ -45,8 +45,10 @@ def sentence_of(sections: Sections) -> str:
     if len(names) == 1:
         better = sum(one is True for one in known)
         of = f"{leader} alone was run, better than Constant on {better} of {len(found)}: "
-        return nobody + (of if known.count(None) < len(known) else f"{leader} alone was run: ") + (
-            f"{example}."
+        return (
+            nobody
+            + (of if known.count(None) < len(known) else f"{leader} alone was run: ")
+            + (f"{example}.")
         )
     if len(found) == 1:
         return f"{nobody}{example[0].upper()}{example[1:]}."

@@ -31,7 +31,10 @@ def ok_runs(runs: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]:
 
 def sources_of(store: AnyPath, runs: pa.Table) -> dict[str, dict[str, Any]]:
     """The sources of the datasets of some runs, by name."""
-    return {name: load_manifest(store, name).source for name in pc.unique(runs.column("dataset")).to_pylist()}
+    return {
+        name: load_manifest(store, name).source
+        for name in pc.unique(runs.column("dataset")).to_pylist()
+    }
 
 
 class Curve(NamedTuple):

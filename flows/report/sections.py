@@ -6,15 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from flows.report.bounds import THEOREMS, bound_of, why_not
 from flows.charts import Chart, is_wide
+from flows.report.bounds import THEOREMS, bound_of, why_not
 from flows.report.content import Figure
 from flows.results.views import Views, table_of
 from flows.scores.constant import CONSTANT
 from flows.scores.means import mean
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
-from koco_stream.errors import WrongInput
 from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
@@ -60,7 +59,10 @@ class Sections:
         for name in ("curves", "windows"):
             views.rows(f"FROM {name} LIMIT 0")  # these are read when they are named first
         self.names = sorted(by_learner)
-        self.best = grouped(views.rows("FROM best JOIN told USING (learner, params) ORDER BY merit, learner"), _stream)
+        self.best = grouped(
+            views.rows("FROM best JOIN told USING (learner, params) ORDER BY merit, learner"),
+            _stream,
+        )
         every = views.rows("SELECT DISTINCT stream FROM configurations WHERE NOT rung")
         self.streams = sorted((row["stream"] for row in every), key=sort_key)
         self.titles = self.streams[:MOST_STREAMS]
@@ -79,7 +81,9 @@ class Sections:
         rows = [row for row in self.views.rows(f"FROM {view}") if row["stream"] in place]
         return sorted(rows, key=lambda row: place[row["stream"]])  # it is stable
 
-    def chart(self, title: str, rows: Sequence[Row], columns: Mapping[str, str], **how: Any) -> Chart:
+    def chart(
+        self, title: str, rows: Sequence[Row], columns: Mapping[str, str], **how: Any
+    ) -> Chart:
         """A chart of rows: `columns` has the names of their columns by what they are called."""
         values = [[row[name] for name in columns.values()] for row in rows]
         alt = f"{title}: {len(rows):,} points."
@@ -222,7 +226,9 @@ class Sections:
         """Regret of the best configurations, beside its bound where there is one."""
         reasons, theorems = dict[str, None](), dict[str, None]()
         points, table = list[Row](), list[list[Any]]()
-        params = {(row["stream"], row["learner"]): row for rows in self.best.values() for row in rows}
+        params = {
+            (row["stream"], row["learner"]): row for rows in self.best.values() for row in rows
+        }
         for row in self.rows("regrets"):
             manifest, how = self._read(row["stream"])
             end, found, why = None, list[Row](), None

@@ -10,7 +10,7 @@ from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.content import Claim, Figure, Flag, Page
 from flows.report.pages import write_page
-from flows.report.papers.benchmark import PARTS, blocks_of_part, part_figures, table_of
+from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
 from flows.report.papers.experiment import Experiment
 from flows.reproduce.targets import (
     VARIANTS,

@@ -59,7 +59,10 @@ def banded(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[list[Any
     known = np.isfinite(values).all(axis=0)
     columns = means(values.T), values.min(axis=0), values.max(axis=0)
     found = [[at, *map(float, numbers)] for at, *numbers in zip(x, *columns, strict=True)]
-    return [row if there else [row[0], None, None, None] for row, there in zip(found, known, strict=True)]
+    return [
+        row if there else [row[0], None, None, None]
+        for row, there in zip(found, known, strict=True)
+    ]
 
 
 def scatter(

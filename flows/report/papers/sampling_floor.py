@@ -59,7 +59,9 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
     for dataset, points in found.items():
         exact = next((point for point in points if point.floor == EXACT), None)
         drawn = [point for point in points if point.floor > 0]
-        regret += [[dataset, *row] for one in drawn for row in banded([one.floor], zip(one.regrets))]
+        regret += [
+            [dataset, *row] for one in drawn for row in banded([one.floor], zip(one.regrets))
+        ]
         seconds += [[dataset, one.floor, one.seconds, None, None] for one in drawn]
         if exact is not None:
             claimed = (f"{dataset}, KONS's / γ", f"{dataset}, γ² KONS's")
@@ -88,7 +90,10 @@ def sampling_floor(store: AnyPath, runs: pa.Table) -> Figure:
                 band=("least", "largest"),
                 log="xy",
             )
-            for what, drawn in (("regret", [row for row in regret if row[2] and row[2] > 0]), ("seconds", seconds))
+            for what, drawn in (
+                ("regret", [row for row in regret if row[2] and row[2] > 0]),
+                ("seconds", seconds),
+            )
         ],
         claims,
         [

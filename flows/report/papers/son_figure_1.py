@@ -35,8 +35,12 @@ def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
             of_line = readings.setdefault(READINGS[reading], {}).setdefault(line, {})
             of_seed, kappa = of_line.setdefault(source["data_seed"], {}), source["condition_number"]
             of_seed[kappa] = min(of_seed.get(kappa, 1.0), row["error_rate"])
-    readings = {name: readings[name] for name in READINGS.values() if {*readings.get(name, ())} - {LINES[0]}}
-    every = [of_seed for of in readings.values() for line in of.values() for of_seed in line.values()]
+    readings = {
+        name: readings[name] for name in READINGS.values() if {*readings.get(name, ())} - {LINES[0]}
+    }
+    every = [
+        of_seed for of in readings.values() for line in of.values() for of_seed in line.values()
+    ]
     kappas = sorted({kappa for of_seed in every for kappa in of_seed})
     whole = all({*errors} == {*LINES} for errors in readings.values())
     whole = whole and all({10.0, 200.0} <= {*of_seed} == {*kappas} for of_seed in every)
@@ -45,10 +49,14 @@ def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
         for reading, errors in readings.items()
         for line in LINES
         if line in errors
-        for row in banded(kappas, ([e.get(k, float("nan")) for k in kappas] for e in errors[line].values()))
+        for row in banded(
+            kappas, ([e.get(k, float("nan")) for k in kappas] for e in errors[line].values())
+        )
     ]
     ends = {(row[0], row[1]): (row[3], row[2]) for row in rows}
-    said = "; ".join(f"{reading}, {line}: {at[0]:.3f}" for (reading, line), at in ends.items() if at[0])
+    said = "; ".join(
+        f"{reading}, {line}: {at[0]:.3f}" for (reading, line), at in ends.items() if at[0]
+    )
     error, y = ("least", "largest"), "progressive error, best parameters"
     chart = Chart(
         "Error against the condition number",
@@ -80,7 +88,8 @@ def son_figure_1(store: AnyPath, runs: pa.Table) -> Figure:
 def _finding(errors: Errors) -> str:
     """What the first chart shows at its right end."""
     oja, ada = (
-        100 * mean(of_seed[200.0] for of_seed in errors[line].values()) for line in (LINES[3], LINES[0])
+        100 * mean(of_seed[200.0] for of_seed in errors[line].values())
+        for line in (LINES[3], LINES[0])
     )
     return f"at condition number 200 Oja-SON (m = 10) errs on {oja:.0f} %, AdaGrad on {ada:.0f} %"
 

@@ -103,9 +103,7 @@ def son_figure_3(store: AnyPath, runs: pa.Table) -> Figure:
     )
     return Figure(
         "Progressive error on real data (Figure 3 of Luo et al., 2016)",
-        [
-_panel(letter, readings, x, x_name, lines) for letter, x, x_name, lines in PANELS
-        ],
+        [_panel(letter, readings, x, x_name, lines) for letter, x, x_name, lines in PANELS],
         [claim for reading, best in readings.items() for claim in claims_of(reading, best)],
         ["reading", "dataset", *ADA, *LINES],
         [
