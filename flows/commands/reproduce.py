@@ -41,7 +41,7 @@ def reproduce(
     claims: whether it is reproduced, the criterion, and the outcome. Datasets that are not
     available are named. Exit status 1 if runs have failed, but not if a claim does not hold.
     """
-    from flows.report.papers.experiments import EXPERIMENTS
+    from flows.report.papers.experiment import EXPERIMENTS
 
     if listed or target is None:
         rows = [{"target": one.name, "about": one.about} for one in EXPERIMENTS.values()]

@@ -15,7 +15,7 @@ from flows.report.content import Figure, Page
 from flows.report.next_run import what_to_run_next
 from flows.report.overview import dataset_rows, facts_of, first_chart, sentence_of, warnings_of
 from flows.report.pages import write_page
-from flows.report.papers.experiments import FIGURES
+from flows.report.papers.experiment import FIGURES
 from flows.report.sections import Row, Sections
 from flows.results.views import Views
 from flows.tables.decisions import read_decisions
@@ -108,8 +108,8 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     columns = ", ".join(f'"{name}"' for name in READ)
     runs = views.rows(f"SELECT {columns} FROM runs")
     missing = max(0, len(note["run_ids"]) - len(runs))
-    every = runs_of(store, sweep) if note["figures"] and runs else None
-    papers = [FIGURES[name](store, every) for name in note["figures"] if every and name in FIGURES]
+    named = [name for name in note["figures"] if runs and name in FIGURES]
+    papers = [FIGURES[name].figure(views) for name in named]
     papers = [figure for figure in papers if figure.rows]
     facts, sentence = facts_of(runs, missing), sentence_of(sections)
     if papers and papers[0].verdict:

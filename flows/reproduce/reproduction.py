@@ -19,10 +19,10 @@ from flows.reproduce.targets import (
     prepared_datasets,
     sweep_for,
 )
+from flows.results.views import Views
 from flows.runtime.console import say
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
-from flows.tables.sweep_runs import runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import write_tables
@@ -93,7 +93,7 @@ class Reproduction:
         told += [
             f"not tested: {figure.title} ({sweep})"
             for sweep, figure in self.figures
-            if not figure.claims and self.experiment.figure
+            if not figure.claims and self.experiment.chart_name
         ]
         return [*told, f"{self.experiment.name}: {self.summary}", f"report: {self.page}"]
 
@@ -122,8 +122,8 @@ def reproduce(
             continue
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
-        if one.figure:
-            drawn = [one.figure(store, runs_of(store, outcome["sweep"]))]
+        if one.chart_name:
+            drawn = [one.figure(Views(store, [outcome["sweep"]]))]
         else:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
@@ -144,7 +144,7 @@ def page_of(done: Reproduction, flags: list[Flag]) -> Page:
     charts = [chart for figure in drawn for chart in figure.charts]
     sets = Figure("Datasets", (), (), SETS, done.sets)
     small = ["Each criterion was fixed before the run, unless it says that it was set afterwards."]
-    if not done.experiment.figure:
+    if not done.experiment.chart_name:
         small.append(
             "Configurations are chosen by the first half of each stream and judged on the second;"
             " the sweeps' own reports choose by the rounds on which they judge."

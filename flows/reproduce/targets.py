@@ -10,8 +10,7 @@ from typing import Any
 
 import tomli_w
 
-from flows.report.papers.experiment import Experiment
-from flows.report.papers.experiments import EXPERIMENTS
+from flows.report.papers.experiment import EXPERIMENTS, Experiment
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text

@@ -19,7 +19,6 @@ from flows.comparing.comparison import Comparison, comparison_of
 from flows.comparing.counted import FIRST_HALF, datasets_of, runs_to_compare
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.content import Claim, Figure, merged_flags
-from flows.report.papers.experiment import Experiment
 from flows.tables.tables import grouped, rows_of
 from koco_stream.io.paths import AnyPath
 
@@ -182,10 +181,3 @@ def scores_table(one: Comparison) -> tuple[list[str], list[list[Any]]]:
         metric = scores[one.learners[0]]["metric"]
         rows.append([dataset, metric, *(scores[name]["score"] for name in one.learners)])
     return ["dataset", "metric", *one.learners], rows
-
-
-EXPERIMENT = Experiment(
-    "benchmark",
-    "The benchmark: all learners, with equal budgets, on all datasets at hand",
-    (*PARTS,),
-)

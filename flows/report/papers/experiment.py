@@ -1,86 +1,135 @@
-"""An experiment: its sweeps, and the figure with the claims that their results are held against."""
+"""An experiment: its sweeps, and the figure with the claims that their results are held against.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+Each is a file: the views that it makes of those of flows/results/views.sql, the charts and the table
+that are drawn from them, and the claims with their criteria. Text is SQL but for titles and notes.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+from pyarrow.csv import read_csv
 
 from flows.charts import Chart
-from flows.report.content import Figure
-from flows.scores.means import means
-from koco_stream.io.paths import AnyPath
-from storage.catalogue.entries import CATALOGUE
+from flows.report.content import Claim, Figure
+from flows.report.papers.computed import COMPUTED
+from flows.results.views import Views, table_of
+from koco_stream.errors import WrongInput
+from koco_stream.streams.manifest import load_manifest
+from storage.catalogue.entries import CATALOGUE, PROS, SON
 
-SMALLEST = 1e-4  # an error of 0 is drawn at this value on a logarithmic axis
+HERE = Path(__file__).parent
+PAPERS = {"SON": SON, "PROS": PROS}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A published figure or table that can be reproduced.
+    """A published figure or table that can be reproduced, as its file has it.
 
     Attributes
     ----------
     name, about : str
         Name for the command line, and a sentence about it.
-    sweeps : tuple of str
+    sweeps : sequence of str
         Sweeps whose results are held against the claims.
-    figure : callable or None
-        Draws a sweep's figure from the store and the rows of its runs; None for the benchmark.
-    chart : str
-        The figure's name in sweep files; empty if no report shows it.
-    datasets : tuple of str
-        The paper's datasets, by their names in the catalogue.
+    chart_name : str
+        The figure's name in sweep files; empty for the benchmark, which compares learners.
+    paper, ending : str
+        The paper whose datasets it is about, and how their names end.
     takes_more : bool
         Whether it has one point per dataset, so that those can be added that its sweep file lacks.
+    title, note : str
+        Of the figure.
+    before, views : str
+        SQL that is executed before tables are computed, and after that.
+    table, claims, finding, notes : str
+        Queries of the rows of its table, of claims, of a sentence, and of more notes.
+    charts : sequence of dict
+        What `Chart` takes, with a query for its `rows`.
     """
 
     name: str
     about: str
-    sweeps: tuple[str, ...]
-    figure: Callable[[AnyPath, pa.Table], Figure] | None = None
-    chart: str = ""
-    datasets: tuple[str, ...] = ()
+    sweeps: Sequence[str]
+    chart_name: str = ""
+    paper: str = ""
+    ending: str = ""
     takes_more: bool = False
+    title: str = ""
+    note: str = ""
+    before: str = ""
+    views: str = ""
+    table: str = ""
+    claims: str = ""
+    finding: str = ""
+    notes: str = ""
+    charts: Sequence[Mapping[str, Any]] = ()
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The paper's datasets, by their names in the catalogue."""
+        paper = PAPERS.get(self.paper)
+        return [one.name + self.ending for one in CATALOGUE.values() if paper in one.papers]
+
+    def figure(self, views: Views) -> Figure:
+        """The figure of the runs of some views."""
+        views.register("sources", sources_of(views))
+        if "stored_curves" in self.views:
+            views.rows("FROM curves LIMIT 0")  # which reads them
+        if (printed := HERE / f"{self.name}.csv").is_file():
+            table = read_csv(printed)
+            place = pa.array(range(table.num_rows), pa.int64())
+            views.register("published", table.append_column("place", place))
+        views.connection.execute(self.before)
+        for name, table in COMPUTED.get(self.name, lambda _: {})(views).items():
+            views.register(name, table)
+        views.connection.execute(self.views)
+        finding = "; ".join(self._texts(views, self.finding))
+        rows = views.table(self.table)
+        charts = [_chart(views, finding or self.title, **one) for one in self.charts]
+        return Figure(
+            self.title,
+            [one for one in charts if one.rows],
+            [Claim(*row.values()) for row in views.rows(self.claims)],
+            rows.column_names,
+            [[*row.values()] for row in rows.to_pylist()],
+            "\n".join([self.note.strip(), *self._texts(views, self.notes)]),
+            finding,
+        )
+
+    def _texts(self, views: Views, query: str) -> Iterator[str]:
+        """Yield the texts of a query; none if there is no query."""
+        for row in views.rows(query) if query else ():
+            yield from row.values()
 
 
-def datasets_of(paper: str, ending: str = "") -> tuple[str, ...]:
-    """The catalogue's datasets of a paper."""
-    return tuple(entry.name + ending for entry in CATALOGUE.values() if paper in entry.papers)
+def _chart(views: Views, alt: str, rows: str, title: str, **how: Any) -> Chart:
+    """A chart of the rows of a query."""
+    found = views.table(rows)
+    values = [[*row.values()] for row in found.to_pylist()]
+    return Chart(title, f"{title}: {alt}.", found.column_names, values, **how)
 
 
-def banded(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[list[Any]]:
-    """Rows of x, the mean over `runs` (n, k) at each x (k,), and the least and largest value.
-
-    What is not finite in one of the runs is None.
-    """
-    values = np.asarray(list(runs), float)
-    known = np.isfinite(values).all(axis=0)
-    columns = means(values.T), values.min(axis=0), values.max(axis=0)
-    found = [[at, *map(float, numbers)] for at, *numbers in zip(x, *columns, strict=True)]
-    return [
-        row if there else [row[0], None, None, None]
-        for row, there in zip(found, known, strict=True)
-    ]
+def sources_of(views: Views) -> pa.Table:
+    """What generated datasets were made with: `dataset`, `condition_number`, `data_seed`."""
+    rows = []
+    for row in views.rows("SELECT DISTINCT dataset FROM runs"):
+        try:
+            source = load_manifest(views.store, row["dataset"]).source
+        except WrongInput:  # the dataset is gone
+            source = {}
+        rows.append((row["dataset"], source.get("condition_number"), source.get("data_seed")))
+    return table_of(rows, dataset=str, condition_number=float, data_seed=int)
 
 
-def scatter(
-    title: str,
-    alt: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    names: Sequence[str],
-    **how: Any,
-) -> Chart:
-    """A chart of points, whose last two columns are logarithmic axes with the diagonal."""
-    x, y = columns[-2:]
-    shown = [[*row[:-2], *(max(value, SMALLEST) for value in row[-2:])] for row in rows]
-    return Chart(
-        title, alt, columns, shown, x, y, mark="point", log="xy", diagonal=True, names=names, **how
-    )
+def _read(file: Path) -> Experiment:
+    """The experiment of a file."""
+    return Experiment(file.stem, **tomllib.loads(file.read_text(encoding="utf-8")))
 
 
-def most(counts: Mapping[str, int]) -> str:
-    """Numbers of things in words: `agrees 3, better 1`."""
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
+EXPERIMENTS = {one.name: one for one in map(_read, sorted(HERE.glob("*.toml")))}
+FIGURES = {one.chart_name: one for one in EXPERIMENTS.values() if one.chart_name}
