@@ -6,8 +6,9 @@ security policy forbids that. vl-convert has the library, and draws without a br
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ COLOURS = [
         *(("purple", "#b0558a"), ("orange", "#a86f00"), ("sky", "#2a84b8"), ("grey", "#767676")),
     )
 ]
+Spec = dict[str, Any]
+Rows = Sequence[Sequence[Any]]
 SHAPES = ("circle", "triangle-up", "square", "triangle-down", "diamond", "cross")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 INK = "currentColor"
@@ -30,7 +33,7 @@ HEIGHT, WIDTH, STEP = 280, 640, 24  # pixels; of a file the width, of a row of a
 CHARACTER, HANDLE = 7, 46  # widths of a character and of the mark beside a name in a legend
 WIDE = 20.0  # values that differ by this factor are drawn on a logarithmic axis
 MOST_FILES = 24  # of a chart, for as many values of what a reader chooses
-CONFIG: dict[str, Any] = {
+CONFIG: Spec = {
     "background": None,
     "font": "system-ui, sans-serif",
     "view": {"stroke": None},
@@ -44,7 +47,29 @@ CONFIG: dict[str, Any] = {
         **{"orient": "bottom", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 2},
     },
 }
-Rows = Sequence[Sequence[Any]]
+# what tells the series apart, by their numbers
+SCALES: dict[str, Callable[[int], Any]] = {
+    "color": lambda k: COLOURS[k % 7],
+    "shape": lambda k: SHAPES[(k + k // 7) % 6],
+    "strokeDash": lambda k: DASHES[k // 7 % 4],
+}
+AREA: Spec = {"type": "area", "opacity": 0.16}
+RULE: Spec = {"type": "rule", "strokeWidth": 2}
+LINE: Spec = {"type": "line", "clip": True, "strokeWidth": 2}
+POINT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 1}
+MARK: Spec = {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5}
+DIAGONAL: Spec = {"type": "line", "color": INK, "opacity": 0.4, "strokeWidth": 1}
+NEAR: Spec = {
+    "name": "near",
+    "select": {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"},
+}
+# a page is scrolled over charts: by wheel, and by touch
+ZOOM: Spec = {
+    "type": "interval",
+    "zoom": "wheel![event.ctrlKey || event.shiftKey]",
+    "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
+    " > window:pointermove!",
+}
 
 
 @dataclass(frozen=True)
@@ -98,121 +123,94 @@ class Chart:
         place = list(self.columns).index(column)
         return [one for one in dict.fromkeys(row[place] for row in self.rows) if one is not None]
 
-    def spec(self, chosen: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def spec(self, chosen: Mapping[str, Any] | None = None) -> Spec:
         """The chart in Vega-Lite's words; with values `chosen` for its picks, none can be chosen.
 
         Its data are named `rows`, and are not in it.
         """
         present = self.values(self.series)
-        series = json_text(self.series)
-        params, filters = [], []
-        for k, name in enumerate(self.picks):
-            options = self.values(name)
-            value = (chosen or {}).get(name, options[0] if options else None)
-            bind = {"input": "select", "options": options, "name": f"{name} "}
-            params.append({"name": f"pick{k}", "value": value, "bind": bind})
-            filters.append({"filter": f"datum[{json_text(name)}] == pick{k}"})
-        own = [{"filter": f"only == 'all' || datum[{series}] == only"}]
-        bind = {"input": "select", "options": ["all", *present], "name": f"{self.series} "}
-        params.append({"name": "only", "value": "all", "bind": bind})
-        if chosen is not None:
-            params = [{key: one[key] for key in ("name", "value")} for one in params]
-        params = [
-            one if len(one.get("bind", {}).get("options", ())) != 1 else {**one, "bind": None}
-            for one in params
-        ]
-        names = list(self.names) or present
-        drawn = {
-            "color": self._scaled(names, present, [COLOURS[k % 7] for k in range(len(names))]),
-            "x": self._axis("x", self.x),
-            "y": self._axis("y", self.y),
-        }
-        tooltip = [self._told(name) for name in self.columns if name not in self.picks]
-        near = {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"}
-        zoom = {
-            "type": "interval",
-            "zoom": "wheel![event.ctrlKey || event.shiftKey]",
-            "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
-            " > window:pointermove!",
-        }
-        shapes = [SHAPES[(k + k // 7) % 6] for k in range(len(names))]
-        dashes = [DASHES[k // 7 % 4] for k in range(len(names))]
-        is_line, named = self.mark == "line", self._is_named(self.y)
-        layers: list[dict[str, Any]] = []
-        if self.band:
-            low, high = ("x", "x2") if named else ("y", "y2")
-            kind = (
-                {"type": "rule", "strokeWidth": 2} if named else {"type": "area", "opacity": 0.16}
-            )
-            ends = {low: {**drawn[low], "field": self.band[0]}, high: {"field": self.band[1]}}
-            layers.append({"mark": kind, "encoding": ends})
-        if is_line or self.joined:
-            line: dict[str, Any] = {"mark": {"type": "line", "clip": True, "strokeWidth": 2}}
-            dashed = self._scaled(names, present, dashes)
-            line["encoding"] = {"strokeDash": dashed, "order": {"field": self.x}}
-            if not is_line:
-                line["transform"] = [{"filter": {"field": self.series, "oneOf": self.joined}}]
-                line["encoding"]["strokeDash"] = {"value": [6, 3]}
-            layers.append(line)
-        layers.append(
-            {
-                "mark": {"type": "point", "filled": True, "clip": True, "opacity": 1},
-                "encoding": {
-                    "tooltip": tooltip,
-                    "shape": self._scaled(names, present, shapes),
-                    "size": {
-                        "condition": {"param": "near", "value": 140, "empty": False},
-                        "value": 14 if is_line else 60,
-                    },
-                },
-                "params": [
-                    {"name": "near", "select": near},
-                    *([] if named else [{"name": "zoom", "select": zoom, "bind": "scales"}]),
-                ],
-            }
+        names, picked = (
+            list(self.names) or present,
+            {name: self.values(name) for name in self.picks},
         )
-        beside: list[dict[str, Any]] = []
-        rule = {"mark": {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5}}
-        if self.marks[1]:
-            at = {**self._axis("x", self.x), "title": None}
-            own_picks = [
-                f for name, f in zip(self.picks, filters, strict=True) if name in self.marks[0]
-            ]
-            beside.append(
-                {
-                    **rule,
-                    "data": data_of(*self.marks),
-                    "transform": own_picks,
-                    "encoding": {"x": at},
-                }
-            )
-        if self.diagonal:
-            numbers = [v for name in (self.x, self.y) for v in self.values(name) if v > 0]
-            ends = [[end, end] for end in (min(numbers, default=1), max(numbers, default=1))]
-            axes = {"x": drawn["x"], "y": drawn["y"]}
-            line = {"type": "line", "color": INK, "opacity": 0.4, "strokeWidth": 1}
-            beside.append({"mark": line, "data": data_of((self.x, self.y), ends), "encoding": axes})
-        rows = len(self.values(self.y))
+        filters = {name: f"datum.{self.field(name)} == pick{k}" for k, name in enumerate(picked)}
+        own = f"only == 'all' || datum.{self.field(self.series)} == only"
+        params = [
+            _param(f"pick{k}", name, values, (chosen or {}).get(name), chosen is None)
+            for k, (name, values) in enumerate(picked.items())
+        ]
+        params.append(_param("only", self.series, ["all", *present], "all", chosen is None))
+        axes = {"x": self._axis("x", self.x), "y": self._axis("y", self.y)}
+        legend = {"values": present} if len(present) > 1 or not self.picks else None
+        scaled = {
+            kind: {
+                **{"field": self.field(self.series), "type": "nominal", "legend": legend},
+                "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
+            }
+            for kind, value in SCALES.items()
+        }
+        is_line, named = self.mark == "line", self._is_named(self.y)
+        drawn = {**axes, "color": scaled["color"]}
+        layers: list[Spec] = []
+        if self.band:
+            ends = (("x", "x2") if named else ("y", "y2"), self.band)
+            pairs = zip(*ends, strict=True)
+            where = {end: {**axes.get(end, {}), "field": self.field(one)} for end, one in pairs}
+            layers.append({"mark": RULE if named else AREA, "encoding": where})
+        if is_line or self.joined:
+            dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
+            of = {"filter": {"field": self.field(self.series), "oneOf": self.joined}}
+            line = {"strokeDash": dash, "order": {"field": self.field(self.x)}}
+            layers.append({"mark": LINE, "encoding": line, "transform": [] if is_line else [of]})
+        zoomed = [] if named else [{"name": "zoom", "select": ZOOM, "bind": "scales"}]
+        tooltip = [self._told(name) for name in self.columns if name not in self.picks]
+        pointed = {"param": "near", "value": 140, "empty": False}
+        size = {"condition": pointed, "value": 14 if is_line else 60}
+        points = {"tooltip": tooltip, "shape": scaled["shape"], "size": size}
+        layers.append({"mark": POINT, "encoding": points, "params": [NEAR, *zoomed]})
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "description": self.alt,
             "width": "container",
-            "height": max(120, STEP * rows) if named else HEIGHT,
+            "height": max(120, STEP * len(self.values(self.y))) if named else HEIGHT,
             "autosize": {"type": "fit-x", "contains": "padding"},
             "config": CONFIG,
             # how wide the names of a legend are, for the number of its columns
             "usermeta": {"name": HANDLE + CHARACTER * max(map(len, present), default=0)},
             "data": {"name": "rows"},
             "params": params,
-            "layer": [*beside, {"transform": [*filters, *own], "encoding": drawn, "layer": layers}],
+            "layer": [
+                *self._beside(axes, filters),
+                {
+                    "transform": [{"filter": one} for one in (*filters.values(), own)],
+                    "encoding": drawn,
+                    "layer": layers,
+                },
+            ],
         }
 
-    def files(self, most: int = MOST_FILES) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _beside(self, axes: Spec, filters: Mapping[str, str]) -> Iterator[Spec]:
+        """Yield what stands behind the series: vertical lines, and the diagonal."""
+        columns, rows = self.marks
+        if rows:
+            mine = [{"filter": one} for name, one in filters.items() if name in columns]
+            at = {"x": {**axes["x"], "title": None}}
+            yield {"mark": MARK, "data": self._data(columns, rows), "transform": mine, "encoding": at}
+        if self.diagonal:
+            ends = [[end, end] for end in self._ends()]
+            yield {"mark": DIAGONAL, "data": self._data((self.x, self.y), ends), "encoding": axes}
+
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest positive number of both axes."""
+        both = [one for name in (self.x, self.y) for one in self.values(name) if one > 0]
+        return min(both, default=0.1), max(both, default=1.0)
+
+    def files(self, most: int = MOST_FILES) -> Iterator[tuple[str, Spec]]:
         """Yield what a file of it shows in words, and its declaration, for each of its picks."""
         every = product(*(self.values(name) for name in self.picks))
         for values in islice(every, most):
             spec = self.spec(dict(zip(self.picks, values, strict=True)))
-            yield ", ".join(map(str, values)), {**spec, "data": data_of(self.columns, self.rows)}
+            yield ", ".join(map(str, values)), {**spec, "data": self._data(self.columns, self.rows)}
 
     def on_page(self) -> str:
         """JSON of its declaration, its columns and its rows, with six digits of a float."""
@@ -223,40 +221,45 @@ class Chart:
         """Whether a column has texts."""
         return any(isinstance(one, str) for one in self.values(column))
 
-    def _scaled(
-        self, names: Sequence[str], present: Sequence[str], values: Sequence[Any]
-    ) -> dict[str, Any]:
-        """The encoding of the series by values, with a legend of those that are present."""
-        legend = {"values": present}
-        scale = {"domain": list(names), "range": list(values)}
-        shown = legend if len(present) > 1 or not self.picks else None
-        return {"field": self.series, "type": "nominal", "scale": scale, "legend": shown}
-
-    def _axis(self, which: str, column: str) -> dict[str, Any]:
+    def _axis(self, which: str, column: str) -> Spec:
         """The encoding of an axis."""
         if self._is_named(column):
-            return {"field": column, "type": "nominal", "sort": None, "title": None}
-        numbers = self.values(column)
-        log = which in self.log and min(numbers, default=0) > 0
-        scale = {"type": "log", "nice": False} if log else {"zero": False}
+            return {"field": self.field(column), "type": "nominal", "sort": None, "title": None}
+        log = which in self.log and min(self.values(column), default=0) > 0
+        scale: Spec = {"type": "log", "nice": False} if log else {"zero": False}
         if self.diagonal:
-            both = [v for name in (self.x, self.y) for v in self.values(name) if v > 0]
-            scale |= {"domain": [min(both, default=0.1) / 1.2, 1.2 * max(both, default=1)]}
+            low, high = self._ends()
+            scale["domain"] = [low / 1.2, 1.2 * high]
         return {
-            **{"field": column, "type": "quantitative", "title": column, "scale": scale},
+            **{"field": self.field(column), "type": "quantitative", "title": column},
+            "scale": scale,
             "axis": {"tickCount": 6, "format": ",.6~g"},
         }
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _told(self, name: str) -> Spec:
         """The encoding of a column under the pointer."""
         if self._is_named(name):
-            return {"field": name, "type": "nominal"}
-        return {"field": name, "type": "quantitative", "format": ".4~g"}
+            return {"field": self.field(name), "title": name, "type": "nominal"}
+        whole = all(isinstance(one, int) for one in self.values(name))
+        number = {"type": "quantitative", "format": "," if whole else ",.4~r"}
+        return {"field": self.field(name), "title": name, **number}
+
+    def field(self, column: str) -> str:
+        """The name of a column in the data, where that of people would have to be escaped."""
+        return f"c{list(self.columns).index(column)}"
+
+    def _data(self, columns: Sequence[str], rows: Rows) -> Spec:
+        """Rows as Vega-Lite reads them."""
+        names = [self.field(name) for name in columns]
+        return {"values": [dict(zip(names, row, strict=True)) for row in rows]}
 
 
-def data_of(columns: Sequence[str], rows: Rows) -> dict[str, Any]:
-    """Rows as Vega-Lite reads them."""
-    return {"values": [dict(zip(columns, row, strict=True)) for row in rows]}
+def _param(name: str, column: str, values: Sequence[Any], value: Any, free: bool) -> Spec:
+    """A value that a reader chooses of a column, if it is `free` and there are several."""
+    first = values[0] if values and value is None else value
+    bind = {"input": "select", "options": values, "name": f"{column} "}
+    several = free and len({*values} - {"all"}) > 1
+    return {"name": name, "value": first, **({"bind": bind} if several else {})}
 
 
 def is_wide(values: Sequence[float]) -> bool:
@@ -264,7 +267,7 @@ def is_wide(values: Sequence[float]) -> bool:
     return bool(values) and 0 < WIDE * min(values) < max(values)
 
 
-def drawn(spec: Mapping[str, Any], kind: str = "svg") -> Any:
+def drawn(spec: Spec, kind: str = "svg") -> Any:
     """A declared chart as SVG text or as the bytes of a PNG, on white, in a file's width."""
     import vl_convert
 
@@ -282,7 +285,7 @@ def library() -> str:
     """The script of Vega, Vega-Lite and Vega-Embed; bundled once, and then cached."""
     import vl_convert
 
-    path = Path(private_folder("charts")) / f"vega-{vl_convert.__version__}.js"
+    path = Path(private_folder("charts")) / f"vega-{version('vl-convert-python')}.js"
     if not path.is_file():
         write_text(path, vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     return path.read_text(encoding="utf-8")

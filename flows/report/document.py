@@ -37,7 +37,7 @@ BEST = {
 }
 BEST_NOTE = (
     "The best configuration of each learner on each stream, by error rate, or by mean loss where"
-    " there is no error rate, over orders and seeds; a configuration with a run that failed is none."
+    " there is no error rate, over orders and seeds; one with a run that failed does not count."
     " The parameters are those that vary and those that are not at their default. Constant always"
     " predicts the best constant so far; a configuration beats it if its mean loss is smaller and,"
     " where there are classes, also its error rate."
@@ -53,9 +53,11 @@ RUNGS = (
 )
 SELECTED = "Configurations are chosen by the rounds on which they are judged here"
 # columns of single runs that the first screen and the last sections need
-READ = ("status", "dataset", "dataset_hash", "order", "order_seed", "learner", "learner_seed")
-READ += ("params", "seconds", "doubtful_rounds", "error", "numbers", "numbers_version", "host")
-READ += ("version", "finished_at", "computed_by")
+READ = (
+    *("status", "dataset", "dataset_hash", "order", "order_seed", "learner", "learner_seed"),
+    *("params", "seconds", "doubtful_rounds", "error", "numbers", "numbers_version", "host"),
+    *("version", "finished_at", "computed_by"),
+)
 
 
 def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> StorePath:
@@ -91,7 +93,7 @@ def charts_of(page: Page) -> list[Chart]:
 def write_chart(chart: Chart, folder: Path, name: str) -> None:
     """Write a chart as SVG and PNG, a file for each value that a reader may choose."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, spec in enumerate(chart.files()):
+    for number, (_, spec) in enumerate(chart.files()):
         file = folder / f"{name}{f'-{number + 1}' * bool(chart.picks)}"
         file.with_suffix(".svg").write_text(drawn(spec), encoding="utf-8")
         file.with_suffix(".png").write_bytes(drawn(spec, "png"))
@@ -105,8 +107,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     views = Views(store, [sweep])
     note = views.notes[sweep]
     sections = Sections(views, manifests_of(store, views))
-    columns = ", ".join(f'"{name}"' for name in READ)
-    runs = views.rows(f"SELECT {columns} FROM runs")
+    runs = views.rows("SELECT " + ", ".join(f'"{name}"' for name in READ) + " FROM runs")
     missing = max(0, len(note["run_ids"]) - len(runs))
     named = [name for name in note["figures"] if runs and name in FIGURES]
     papers = [FIGURES[name].figure(views) for name in named]

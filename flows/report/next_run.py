@@ -13,15 +13,11 @@ from koco_stream.learners import LEARNERS
 
 FEWEST = 3  # least number of values of a grid that has inner ones
 MOST = 4  # most grids that are named
-AS_GOOD = """
-SELECT c.stream, c.learner, c.params FROM configurations c JOIN best b USING (stream, learner)
-WHERE c.whole AND NOT c.rung AND c.merit = b.merit
-"""
 
 
 def what_to_run_next(sections: Sections) -> str:
     """A line on the grids whose best value is at an edge; empty if there are none."""
-    rows = sections.views.rows(AS_GOOD)
+    rows = sections.views.rows("FROM as_good")
     as_good = grouped(rows, lambda row: (row["stream"], row["learner"]))
     counts = Counter(
         words

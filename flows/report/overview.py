@@ -227,18 +227,12 @@ def warnings_of(
             for row in worse
         ],
     )
-    differing = list(_other_by_loss(sections.best, sections.views.rows(BY_LOSS)))
+    differing = list(_other_by_loss(sections.best, sections.views.rows("FROM best_by_loss")))
     return flags + merged_flags(
         f"On {len(differing)} of {len(sections.streams)} streams, the best by error rate is not the"
         " best by mean loss",
         differing,
     )
-
-
-BY_LOSS = """
-SELECT stream, learner FROM configurations WHERE whole AND NOT rung
-QUALIFY rank() OVER (PARTITION BY stream ORDER BY mean_loss_mean) = 1 ORDER BY stream, learner
-"""
 
 
 def _other_by_loss(best: Mapping[str, Sequence[Row]], by_loss: Sequence[Row]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""The sections of a sweep's report: each is a view, which `sections.sql` defines, and its charts."""
+"""The sections of a sweep's report: each is a view, which `sections.sql` has, and its charts."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,9 @@ SQL = (Path(__file__).parent / "sections.sql").read_text()
 MOST_STREAMS = 24  # most streams in charts
 MOST_SIZES = 6  # sketch sizes of a learner that have lines of their own
 LOGARITHMIC = 8.0  # values whose ends have a larger ratio are drawn on a logarithmic axis
+REGRETS = ("stream", "learner", "regret", "deviation", "largest")
+FRONT = "Pareto front"
 EVERY = 4  # every fourth recorded round has a bound: two a decade
-BEYOND_ROUNDS = "from round 10 on"
 MEANS = "Means over orders and seeds, with bands from the least to the largest value"
 
 
@@ -59,11 +60,8 @@ class Sections:
         for name in ("curves", "windows"):
             views.rows(f"FROM {name} LIMIT 0")  # these are read when they are named first
         self.names = sorted(by_learner)
-        self.best = grouped(
-            views.rows("FROM best JOIN told USING (learner, params) ORDER BY merit, learner"),
-            _stream,
-        )
-        every = views.rows("SELECT DISTINCT stream FROM configurations WHERE NOT rung")
+        self.best = grouped(views.rows("FROM best_of_each ORDER BY merit, learner"), _stream)
+        every = views.rows("SELECT DISTINCT stream FROM averages")
         self.streams = sorted((row["stream"] for row in every), key=sort_key)
         self.titles = self.streams[:MOST_STREAMS]
 
@@ -129,7 +127,7 @@ class Sections:
             "Curves",
             charts,
             note=f"The best configuration of each of the best ten learners. {MEANS},"
-            f" {BEYOND_ROUNDS}.",
+            f" from round 10 on.",
         )
 
     def parameters(self) -> Figure:
@@ -249,8 +247,7 @@ class Sections:
                 points += found if how["order"] == AS_STORED else []
             if row["regret"] is not None or end:
                 at_end = (end["regret"], end["bound"]) if end else (None, None)
-                names = ("stream", "learner", "regret", "deviation", "largest")
-                table.append([*(row[name] for name in names), *at_end])
+                table.append([*(row[name] for name in REGRETS), *at_end])
         columns = {"stream": "stream", "learner": "learner", "round t": "t", "regret": "value"}
         lines = [
             {**one, "value": one[kind], "learner": one["learner"] + said}
@@ -258,33 +255,30 @@ class Sections:
             for one in points
         ]
         names = [name + said for said in ("", ", bound") for name in self.names]
-        chart = self.chart(
-            *("Regret and its bound", lines, columns),
-            **{"x": "round t", "y": "regret", "log": "xy", "names": names},
-        )
+        how = {"x": "round t", "y": "regret", "log": "xy", "names": names}
+        chart = self.chart("Regret and its bound", lines, columns, **how)
         note = (
             "Regret is the cumulative squared loss above that of the best linear predictor in"
             " hindsight, which may predict beyond the clip."
         )
         if theorems:
             note += (
-                f"\nBound, computed from the rows: {'; '.join(theorems)}. It is of the regret against"
-                " the best function in the learner's own space, shrunk into the clip, which the chart"
-                " and the last two columns have."
+                f"\nBound, computed from the rows: {'; '.join(theorems)}. It is of the regret"
+                " against the best function in the learner's own space, shrunk into the clip, which"
+                " the chart and the last two columns have."
             )
         note += f"\nNo bound: {'; '.join(reasons)}." if reasons else ""
         heads = ["stream", "learner", "regret against the best linear predictor", "std"]
         heads += ["its largest prediction", "regret against the bound's competitor", "bound"]
         return Figure("Regret", [chart] * bool(lines), (), heads, table, note)
 
+    @cached_property
+    def _streams_read(self) -> dict[str, list[Row]]:
+        return grouped(self.views.rows("FROM streams_read"), _stream)
+
     def _read(self, stream: str) -> tuple[Manifest | None, Row]:
         """The manifest of a stream's first dataset that the store has, and how it is read."""
-        rows = self.views.rows(
-            'SELECT dataset_hash, dataset, "order", max_rows, multiclass, positive_class,'
-            " max(rounds) AS rounds, count(*) OVER () AS data FROM runs WHERE stream = ?"
-            " GROUP BY ALL ORDER BY dataset_hash NULLS LAST",
-            [stream],
-        )
+        rows = self._streams_read[stream]
         there = [row for row in rows if row["dataset_hash"] in self.manifests]
         how = (there or rows)[0]
         return self.manifests.get(how["dataset_hash"]), how
@@ -323,9 +317,6 @@ class Sections:
             }
             for t, competitor, most in zip(bound.t, bound.competitor, bound.bound, strict=True)
         ]
-
-
-FRONT = "Pareto front"
 
 
 def has_errors(row: Row) -> bool:

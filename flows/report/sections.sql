@@ -2,10 +2,13 @@
 --   told (learner, params, parameters)                     what tells a configuration from others
 --   settings (learner, params, line, name, value, word)    each parameter that varies, and its value
 
+-- Configurations and the best of them, computed once.
+CREATE TABLE averages AS FROM configurations JOIN told USING (learner, params) WHERE NOT rung;
+CREATE TABLE best_of_each AS FROM best JOIN told USING (learner, params);
+
 -- The learners that charts show: on each stream the best ten.
 CREATE VIEW drawn AS
-SELECT *, error_rate_mean IS NOT NULL AS has_errors, parameters
-FROM best JOIN told USING (learner, params)
+SELECT *, error_rate_mean IS NOT NULL AS has_errors FROM best_of_each
 QUALIFY row_number() OVER (PARTITION BY stream, dataset_hash ORDER BY merit, learner) <= 10;
 
 CREATE VIEW drawn_runs AS
@@ -29,8 +32,7 @@ ORDER BY stream, learner, t;
 -- The best configuration at each value of each parameter; of many values the best 64.
 CREATE VIEW parameter_values AS
 SELECT stream, line, name, value, word, merit, parameters, n_runs
-FROM configurations JOIN told USING (learner, params) JOIN settings USING (learner, params)
-WHERE merit IS NOT NULL AND NOT rung
+FROM averages JOIN settings USING (learner, params) WHERE merit IS NOT NULL
 QUALIFY row_number() OVER (PARTITION BY stream, line, name, value, word
                            ORDER BY merit, params) = 1
     AND rank() OVER (PARTITION BY stream, line, name ORDER BY merit) <= 64
@@ -43,7 +45,7 @@ WITH costs AS (
     SELECT stream, learner, parameters, merit,
            unnest(['µs a round', 'points in the dictionary']) AS kind,
            unnest([microseconds_mean, dictionary_size_mean]) AS cost
-    FROM configurations JOIN told USING (learner, params) WHERE merit IS NOT NULL AND NOT rung
+    FROM averages WHERE merit IS NOT NULL
 ), marked AS (
     SELECT *, merit < coalesce(min(merit) OVER (
         PARTITION BY stream, kind ORDER BY cost, merit, parameters
@@ -73,5 +75,21 @@ GROUP BY d.stream, d.learner, d.parameters ORDER BY d.stream, d.learner;
 -- The best configurations' runs, to be compared in pairs.
 CREATE VIEW best_runs AS
 SELECT b.stream, b.learner, r.dataset_hash AS data, order_seed, exact_mean(list(score)) AS score
-FROM measured r JOIN (SELECT stream, learner, unnest(run_ids) AS run_id FROM best) b USING (run_id)
+FROM measured r JOIN (SELECT stream, learner, unnest(run_ids) AS run_id FROM best_of_each) b USING (run_id)
 GROUP BY b.stream, b.learner, r.dataset_hash, order_seed ORDER BY ALL;
+
+-- How each stream is read: a row a dataset.
+CREATE VIEW streams_read AS
+SELECT *, count(*) OVER (PARTITION BY stream) AS data FROM (
+    SELECT stream, dataset_hash, dataset, "order", max_rows, multiclass, positive_class,
+           max(rounds) AS rounds
+    FROM runs GROUP BY ALL
+) ORDER BY stream, dataset_hash NULLS LAST;
+
+CREATE VIEW as_good AS
+SELECT c.stream, c.learner, c.params
+FROM averages c JOIN best_of_each b USING (stream, learner) WHERE c.whole AND c.merit = b.merit;
+
+CREATE VIEW best_by_loss AS
+SELECT stream, learner FROM averages WHERE whole
+QUALIFY rank() OVER (PARTITION BY stream ORDER BY mean_loss_mean) = 1 ORDER BY stream, learner;

@@ -87,7 +87,8 @@ class Reproduction:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         told = [
-            f"{words[one.holds]}: {one.claim} | criterion: {one.criterion} | came out: {one.came_out}"
+            f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
+            f" | came out: {one.came_out}"
             for _, one in self.claims
         ]
         told += [
@@ -190,8 +191,8 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
 def more_tables(one: Experiment, sweep: str, at_hand: list[str]) -> list[dict[str, Any]]:
     """[[dataset]] tables for available datasets of the paper that the sweep file does not have.
 
-    Only an experiment that `takes_more` uses them. The sweep file lacks these datasets because this project
-    has no copy of them.
+    Only an experiment that `takes_more` uses them. The sweep file lacks them because
+    this project has no copy of them.
     """
     if not one.takes_more:
         return []

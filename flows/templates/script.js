@@ -78,7 +78,7 @@ for (const table of document.querySelectorAll("table[data-name]")) equip(table);
 async function draw(chart) {
   const [spec, columns, rows] = JSON.parse(chart.nextElementSibling.textContent);
   chart.replaceChildren();
-  const datasets = { rows: rows.map((row) => Object.fromEntries(row.map((value, k) => [columns[k], value]))) };
+  const datasets = { rows: rows.map((row) => Object.fromEntries(row.map((value, k) => [`c${k}`, value]))) };
   spec.config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - 80) / spec.usermeta.name));
   const numbers = made("details", {}, made("summary", {}, `The numbers: ${chart.dataset.title}`));
   numbers.addEventListener("toggle", () => numbers.append(tableOf(chart.dataset.title, columns, rows)), { once: true });

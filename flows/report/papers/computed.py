@@ -1,7 +1,6 @@
 """Tables that experiments need beside the views, of what takes a learner or a solver."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ def recovery(views: Views) -> dict[str, pa.Table]:
         later = (t for t in curve_points(row["rounds"]) if t >= FIRST_ROUND)
         points = np.unique([*named, *later])
 
-        def computed(row: dict[str, Any] = row, points: Array = points) -> list[float]:
+        def compute(row: dict[str, Any] = row, points: Array = points) -> list[float]:
             X, y = rows_of_stream(views.store, Stream(row["dataset"], row["dataset_hash"]))
             params = json.loads(row["params"])
             errors = [
@@ -80,7 +79,7 @@ def recovery(views: Views) -> dict[str, pa.Table]:
             return np.mean(errors, axis=0).tolist()
 
         identity = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS}
-        errors = computed_once("recovery", {**identity, "version": 2}, computed)
+        errors = computed_once("recovery", {**identity, "version": 2}, compute)
         of = row["condition_number"], row["data_seed"]
         found += [(*of, t, e) for t, e in zip(points.tolist(), errors, strict=True)]
     return {
@@ -115,7 +114,7 @@ def batch(views: Views) -> dict[str, pa.Table]:
     found = []
     for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}"):
 
-        def computed(run: dict[str, Any] = run) -> float:
+        def compute(run: dict[str, Any] = run) -> float:
             X, y = rows_of_stream(views.store, stream_of(run))
             params, seed = json.loads(run["params"]), run["learner_seed"] or 0
             learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
@@ -123,14 +122,12 @@ def batch(views: Views) -> dict[str, pa.Table]:
             best = Batch(learner, params["alpha"]).fit(X, y)
             return best.mean_loss_ if best.error_rate_ is None else best.error_rate_
 
-        value = computed_once("batch", {"run_id": run["run_id"], "version": 1}, computed)
+        value = computed_once("batch", {"run_id": run["run_id"], "version": 1}, compute)
         found.append((run["name"], run["published"], float(value)))
     return {"batch": table_of(found, dataset=str, alpha=float, value=float)}
 
 
-# by the names of experiments
-COMPUTED: dict[str, Callable[[Views], dict[str, pa.Table]]] = {
-    "son-figure-2": recovery,
-    "sampling-floor": hindsight,
-    "pros-n-kons-table": batch,
-}
+def computed(experiment: str, views: Views) -> dict[str, pa.Table]:
+    """The tables of an experiment, by name."""
+    by_name = {"son-figure-2": recovery, "sampling-floor": hindsight, "pros-n-kons-table": batch}
+    return by_name[experiment](views) if experiment in by_name else {}

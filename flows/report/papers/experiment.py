@@ -1,7 +1,8 @@
 """An experiment: its sweeps, and the figure with the claims that their results are held against.
 
-Each is a file: the views that it makes of those of flows/results/views.sql, the charts and the table
-that are drawn from them, and the claims with their criteria. Text is SQL but for titles and notes.
+Each is a file: the views that it makes of those of flows/results/views.sql, the charts and the
+table that are drawn from them, and the claims with their criteria. It is SQL but for titles and
+notes.
 """
 
 import tomllib
@@ -16,7 +17,7 @@ from pyarrow.csv import read_csv
 
 from flows.charts import Chart
 from flows.report.content import Claim, Figure
-from flows.report.papers.computed import COMPUTED
+from flows.report.papers.computed import computed
 from flows.results.views import Views, table_of
 from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import load_manifest
@@ -85,7 +86,7 @@ class Experiment:
             place = pa.array(range(table.num_rows), pa.int64())
             views.register("published", table.append_column("place", place))
         views.connection.execute(self.before)
-        for name, table in COMPUTED.get(self.name, lambda _: {})(views).items():
+        for name, table in computed(self.name, views).items():
             views.register(name, table)
         views.connection.execute(self.views)
         finding = "; ".join(self._texts(views, self.finding))
