@@ -195,7 +195,12 @@ class Chart:
         if rows:
             mine = [{"filter": one} for name, one in filters.items() if name in columns]
             at = {"x": {**axes["x"], "title": None}}
-            yield {"mark": MARK, "data": self._data(columns, rows), "transform": mine, "encoding": at}
+            yield {
+                "mark": MARK,
+                "data": self._data(columns, rows),
+                "transform": mine,
+                "encoding": at,
+            }
         if self.diagonal:
             ends = [[end, end] for end in self._ends()]
             yield {"mark": DIAGONAL, "data": self._data((self.x, self.y), ends), "encoding": axes}
@@ -227,6 +232,8 @@ class Chart:
             return {"field": self.field(column), "type": "nominal", "sort": None, "title": None}
         log = which in self.log and min(self.values(column), default=0) > 0
         scale: Spec = {"type": "log", "nice": False} if log else {"zero": False}
+        if self.mark == "point":  # a point at an end is whole
+            scale["padding"] = 8
         if self.diagonal:
             low, high = self._ends()
             scale["domain"] = [low / 1.2, 1.2 * high]

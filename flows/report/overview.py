@@ -21,53 +21,57 @@ MOST_NAMED = 3  # most learners that the sentence names
 COLUMNS = ("dataset", "best", "{}", "µs a round", "runner-up", "its {}", "is it sure", "Constant")
 
 
+def _outcome(sections: Sections) -> tuple[list[list[Row]], list[Row], Counter[str]]:
+    """The best of each stream, those of one that is named, and how often each learner is first.
+
+    The named one is where the learner that is most often first is the furthest before another one.
+    """
+    found = [rows for title in sections.streams if (rows := judged(sections.best.get(title, ())))]
+    wins = Counter(rows[0]["learner"] for rows in found)
+    leader = min(wins, key=lambda name: (-wins[name], name), default="")
+    of_leader = [rows for rows in found if rows[0]["learner"] == leader]
+    return found, max(of_leader, key=_gap, default=[]), wins
+
+
 def sentence_of(sections: Sections) -> str:
     """What happened, in a sentence, with numbers that the figure has."""
-    found = [rows for title in sections.streams if (rows := judged(sections.best.get(title, ())))]
-    if not found:
+    found, shown, wins = _outcome(sections)
+    if not shown:
         return "No run has ended well yet."
     known = [row["beats_constant"] for rows in found for row in rows]
     nobody = "No learner is better than Constant on any stream. "
     nobody = nobody if False in known and True not in known else ""
-    names = {row["learner"] for rows in found for row in rows}
-    wins = Counter(rows[0]["learner"] for rows in found)
-    [(leader, most), *others] = sorted(wins.items(), key=lambda item: (-item[1], item[0]))
-    shown = max(
-        (rows for rows in found if rows[0]["learner"] == leader),
-        key=lambda rows: (len(rows) > 1, _gap(rows)),
+    names, leader, rates = (
+        {row["learner"] for rows in found for row in rows},
+        shown[0],
+        has_errors(shown[0]),
     )
-    example = f"on {shown[0]['stream']} {_score(shown[0])}"
-    if len(shown) > 1:
-        example += f", {_score(shown[1], len(found) > 1 or not has_errors(shown[0]))}"
-    constant = _constant(shown[0])
-    if constant is not None:
-        example += f", Constant {_number(constant, has_errors(shown[0]))}"
+    told = [f"{row['learner']} {_number(row['merit'], rates)}" for row in shown[1:2]]
+    if (constant := _constant(leader)) is not None:
+        told.append(f"Constant {_number(constant, rates)}")
+    verb = "errs on" if rates else "has the mean loss"
+    score = f"{leader['learner']} {verb} {_number(leader['merit'], rates)}"
+    example = f"on {leader['stream']} {', '.join([score, *told])}."
     if len(names) == 1:
-        better = sum(one is True for one in known)
-        of = f"{leader} alone was run, better than Constant on {better} of {len(found)}: "
-        return (
-            nobody
-            + (of if known.count(None) < len(known) else f"{leader} alone was run: ")
-            + (f"{example}.")
-        )
+        better = f", better than Constant on {known.count(True)} of {len(found)}"
+        return f"{nobody}{leader['learner']} alone was run{better * any(known)}: {example}"
     if len(found) == 1:
-        return f"{nobody}{example[0].upper()}{example[1:]}."
+        return f"{nobody}{example[0].upper()}{example[1:]}"
+    others = sorted((item for item in wins.items() if item[0] != leader["learner"]), key=_by_count)
     also = "".join(f", {name} on {count}" for name, count in others[:MOST_NAMED])
     return (
-        f"{nobody}{leader} is the best of {len(names)} learners on {most} of {len(found)} datasets"
-        f"{also}: {example}."
+        f"{nobody}{leader['learner']} is the best of {len(names)} learners on"
+        f" {wins[leader['learner']]} of {len(found)} datasets{also}: {example}"
     )
+
+
+def _by_count(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
 
 
 def _gap(rows: Sequence[Row]) -> float:
     """How many times as large the runner-up's error is."""
     return rows[1]["merit"] / rows[0]["merit"] if len(rows) > 1 and rows[0]["merit"] > 0 else 0.0
-
-
-def _score(row: Row, short: bool = False) -> str:
-    """What a configuration comes to, in words."""
-    verb = "" if short else " errs on" if has_errors(row) else " has the mean loss"
-    return f"{row['learner']}{verb} {_number(row['merit'], has_errors(row))}"
 
 
 def _number(value: float, is_rate: bool) -> str:
@@ -133,36 +137,28 @@ def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
 
 
 def first_chart(sections: Sections) -> Chart | None:
-    """The figure of the first screen: every learner's best on each dataset, or curves of one."""
-    if len(sections.streams) == 1:
-        return next(iter(sections.curves().charts), None)
+    """The figure of the first screen, which has the numbers of the sentence.
+
+    It is every learner's best on each dataset, or, of one dataset and where losses are compared,
+    which have other sizes on each, the curves of the dataset that the sentence names.
+    """
     rows = sections.rows("drawn")
-    if not rows:
-        return None
-    column, losses = sections.measure, not all(map(has_errors, rows))
-    if losses:  # losses of two datasets are of different sizes
-        column = f"{sections.measure}, over the best one's"
-        least = {row["stream"]: row["merit"] for row in reversed(rows)}
-        rows = [{**row, "over": _over(row["merit"], least[row["stream"]])} for row in rows]
-    values = [row["over" if losses else "merit"] for row in rows]
-    columns = {"dataset": "stream", "learner": "learner", column: "over" if losses else "merit"}
-    columns |= {} if not losses else {sections.measure: "merit"}
+    if len(sections.streams) == 1 or not all(map(has_errors, rows)):
+        _, shown, _ = _outcome(sections)
+        return next(iter(sections.curves(shown[0]["stream"] if shown else "").charts), None)
+    columns = {"dataset": "stream", "learner": "learner", "error rate": "merit"}
     return sections.chart(
-        f"The best of each learner: {column}",
+        "The best of each learner",
         rows,
         {**columns, "µs a round": "microseconds_mean", "parameters": "parameters"},
-        x=column,
+        x="error rate",
         y="dataset",
         mark="point",
-        log="x" * is_wide([one for one in values if one is not None]),
+        log="x" * is_wide([row["merit"] for row in rows]),
         picks=(),
-        alt="What each learner's best configuration comes to on each dataset; the table has the"
+        alt="The error rate of each learner's best configuration on each dataset; the table has the"
         " best two.",
     )
-
-
-def _over(value: float, least: float) -> float | None:
-    return value / least if least > 0 else None
 
 
 def facts_of(runs: Sequence[Row], missing: int) -> list[str]:

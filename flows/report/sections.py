@@ -95,9 +95,9 @@ class Sections:
             if figure.charts or figure.rows:
                 yield figure
 
-    def curves(self) -> Figure:
-        """Error, and the size of dictionaries, over the rounds."""
-        rows = self.rows("curves_of_best")
+    def curves(self, first: str = "") -> Figure:
+        """Error, and the size of dictionaries, over the rounds; a stream may be the first one."""
+        rows = sorted(self.rows("curves_of_best"), key=lambda row: row["stream"] != first)
         charts = []
         for y, low, high, title in (
             ("mean", "least", "largest", f"progressive {self.measure}"),
