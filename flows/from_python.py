@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cluster.machine import cores
+from flows.results.answer import best_of
+from flows.results.views import IN_ORDER, NAMES, Views, quoted
 from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
 from flows.sweeping.request import SweepRequest
-from flows.tables.decisions import whole_runs
-from flows.tables.sweep_runs import runs_of, sweep_note
-from flows.tables.tables import BEST, best_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
-from storage.results import read_curves, read_predictions, read_windows
 from storage.store import existing_store
 
 if TYPE_CHECKING:
@@ -128,11 +126,14 @@ class SweepResult:
         One row for each run that is done, with all columns of the table `runs`.
     curves : pyarrow.Table
         Columns `run_id`, `t`, `cumulative_loss`, `mistakes` and `dictionary_size`, at rounds spaced
-        evenly in log t.
+        evenly in log t; with `mean_loss` and `error_rate` until then, `stream`, `dataset`,
+        `learner`, `params`, `order_seed` and `learner_seed`.
     windows : pyarrow.Table
         The metrics of each window, if the sweep has a `window`; else no rows.
     predictions : pyarrow.Table
         Columns `run_id`, `t` and `prediction`, if the sweep has kept them; else no rows.
+    views : Views
+        The views of its results, for SQL: ``result.views.table("FROM best")``.
     report : StorePath
         The sweep's HTML report.
 
@@ -145,27 +146,27 @@ class SweepResult:
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.store: StorePath = existing_store(store)
         self.sweep = sweep
-        self._planned = len(sweep_note(self.store, sweep)["run_ids"])
+        self.views = Views(self.store, [sweep])
 
     @cached_property
     def runs(self) -> pa.Table:
         """One row for each run that is done."""
-        return runs_of(self.store, self.sweep)
+        return self.views.table(f"SELECT {quoted(NAMES)} FROM runs ORDER BY {IN_ORDER}")
 
     @cached_property
     def curves(self) -> pa.Table:
         """The runs' curves."""
-        return read_curves(self.store, self.runs.column("run_id").to_pylist())
+        return self.views.table("FROM curves")
 
     @cached_property
     def windows(self) -> pa.Table:
         """The metrics of the runs' windows."""
-        return read_windows(self.store, self.runs.column("run_id").to_pylist())
+        return self.views.table("FROM windows")
 
     @cached_property
     def predictions(self) -> pa.Table:
         """The predictions that the runs have kept."""
-        return read_predictions(self.store, self.runs.column("run_id").to_pylist())
+        return self.views.table("FROM predictions")
 
     @property
     def report(self) -> StorePath:
@@ -178,8 +179,7 @@ class SweepResult:
         They are those of `koco results --best`: averages over order seeds and learner seeds,
         compared by error rate where there are classes, and else by mean loss.
         """
-        rows = best_of(whole_runs(self.store, self.sweep, self.runs))
-        return pa.Table.from_pylist(rows) if rows else pa.table({name: [] for name in BEST})
+        return best_of(self.views)
 
     def compare(
         self,
@@ -238,7 +238,8 @@ class SweepResult:
 
     @property
     def _summary(self) -> str:
-        return f"{self.runs.num_rows:,} of {self._planned:,} runs in {self.store}"
+        planned = len(self.views.notes[self.sweep]["run_ids"])
+        return f"{self.runs.num_rows:,} of {planned:,} runs in {self.store}"
 
 
 def _check_main() -> None:

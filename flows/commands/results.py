@@ -59,7 +59,7 @@ def results(
     changed shows datasets and parameters that differ. Runs of a running sweep are shown as they
     finish. Nightly runs have results of their own (--store STORE/nights/SWEEP).
     """
-    from flows.tables.querying import Query, answer
+    from flows.results.answer import Query, answer
     from storage.nights import night_names, night_path
     from storage.store import existing_store
 

@@ -12,22 +12,13 @@ import pyarrow as pa
 from flows.charts import Chart, drawn
 from flows.comparing.blocks import Blocks, blocks_of, how_chosen
 from flows.comparing.conclusion import MIN_BLOCKS, concluded
-from flows.comparing.counted import (
-    ALL,
-    LOSS,
-    check_choices,
-    datasets_of,
-    runs_to_compare,
-    unfinished,
-    with_predictions,
-)
+from flows.comparing.counted import ALL, LOSS, check_choices, unfinished, views_to_compare
 from flows.comparing.diagram import ranks_chart
 from flows.comparing.figures import blocks_table, pairs_table, summary_table
 from flows.comparing.shown import difference_words, html_of
 from flows.scores import statistics
 from flows.scores.means import exact_means, rounded
 from flows.scores.statistics import Friedman
-from flows.tables.decisions import has_rungs, without_rungs
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
@@ -174,8 +165,8 @@ def compare(
     """
     check_choices(select, metric)
     check_level(alpha)
-    runs = runs_to_compare(store, sweeps, learners)
-    blocks = blocks_of(store, runs, select, metric, datasets_of(store, sweeps).values())
+    views = views_to_compare(store, list(dict.fromkeys(sweeps)), select, metric, learners)
+    blocks = blocks_of(views, metric)
     if len(blocks.learners) < 2:
         there = ", ".join(blocks.learners) or "none"
         raise WrongInput(
@@ -188,8 +179,7 @@ def compare(
             f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
             f" fewer of them (--learner NAME, several times)\n{reasons}"
         )
-    halved = any(has_rungs(store, sweep) for sweep in sweeps)
-    return comparison_of(blocks, select, alpha, halved, unfinished(store, sweeps))
+    return comparison_of(blocks, select, alpha, views.halved, unfinished(views))
 
 
 def check_level(alpha: float) -> None:
@@ -198,19 +188,13 @@ def check_level(alpha: float) -> None:
         raise WrongInput(f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5")
 
 
-def compared_runs(store: AnyPath, sweep: str, runs: pa.Table) -> Comparison | None:
-    """Compare the learners of a sweep's runs, by what is usual; None if there are not two.
-
-    If the sweep has halved, only the longest streams count.
-    """
-    halved = has_rungs(store, sweep)
-    found = with_predictions(without_rungs(runs) if halved else runs)
-    if len(set(found.column("learner").to_pylist())) < 2:
-        return None
-    blocks = blocks_of(store, found, ALL, None, datasets_of(store, [sweep]).values())
+def compared_sweep(store: AnyPath, sweep: str) -> Comparison | None:
+    """Compare the learners of a sweep by what is usual; None if there are not two."""
+    views = views_to_compare(store, [sweep])
+    blocks = blocks_of(views)
     if len(blocks.learners) < 2 or not blocks.blocks:
         return None
-    return comparison_of(blocks, ALL, LEVEL, halved)
+    return comparison_of(blocks, ALL, LEVEL, views.halved)
 
 
 def comparison_of(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from flows.charts import Chart, drawn
-from flows.comparing.comparison import Comparison, compared_runs
+from flows.comparing.comparison import Comparison, compared_sweep
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.content import Figure, Page
 from flows.report.next_run import what_to_run_next
@@ -20,7 +20,7 @@ from flows.report.sections import Row, Sections
 from flows.results.views import Views
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text
-from flows.tables.sweep_runs import runs_of, sweep_names
+from flows.tables.sweep_runs import sweep_names
 from flows.tables.tables import dataset_text, grouped, rows_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
@@ -118,7 +118,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     if not whole:
         return Page(sweep, facts, sentence)
     chart = papers[0].charts[0] if papers and papers[0].charts else first_chart(sections)
-    found = compared_runs(store, sweep, runs_of(store, sweep))
+    found = compared_sweep(store, sweep)
     columns, rows = dataset_rows(sections)
     return Page(
         f"Sweep {sweep}",

@@ -4,8 +4,8 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from flows.report.document import write_report
+from flows.results.answer import results_of
 from flows.runtime.artifacts import linked, table_artifact
-from flows.tables.tables import results_of
 
 write_again = task(write_report, name="report", cache_policy=NO_CACHE)
 

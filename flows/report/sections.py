@@ -61,7 +61,7 @@ class Sections:
             views.rows(f"FROM {name} LIMIT 0")  # these are read when they are named first
         self.names = sorted(by_learner)
         self.best = grouped(views.rows("FROM best_of_each ORDER BY merit, learner"), _stream)
-        every = views.rows("SELECT DISTINCT stream FROM averages")
+        every = views.rows("SELECT DISTINCT stream FROM described")
         self.streams = sorted((row["stream"] for row in every), key=sort_key)
         self.titles = self.streams[:MOST_STREAMS]
 

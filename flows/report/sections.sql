@@ -3,7 +3,7 @@
 --   settings (learner, params, line, name, value, word)    each parameter that varies, and its value
 
 -- Configurations and the best of them, computed once.
-CREATE TABLE averages AS FROM configurations JOIN told USING (learner, params) WHERE NOT rung;
+CREATE TABLE described AS FROM configurations JOIN told USING (learner, params) WHERE NOT rung;
 CREATE TABLE best_of_each AS FROM best JOIN told USING (learner, params);
 
 -- The learners that charts show: on each stream the best ten.
@@ -32,7 +32,7 @@ ORDER BY stream, learner, t;
 -- The best configuration at each value of each parameter; of many values the best 64.
 CREATE VIEW parameter_values AS
 SELECT stream, line, name, value, word, merit, parameters, n_runs
-FROM averages JOIN settings USING (learner, params) WHERE merit IS NOT NULL
+FROM described JOIN settings USING (learner, params) WHERE merit IS NOT NULL
 QUALIFY row_number() OVER (PARTITION BY stream, line, name, value, word
                            ORDER BY merit, params) = 1
     AND rank() OVER (PARTITION BY stream, line, name ORDER BY merit) <= 64
@@ -45,7 +45,7 @@ WITH costs AS (
     SELECT stream, learner, parameters, merit,
            unnest(['µs a round', 'points in the dictionary']) AS kind,
            unnest([microseconds_mean, dictionary_size_mean]) AS cost
-    FROM averages WHERE merit IS NOT NULL
+    FROM described WHERE merit IS NOT NULL
 ), marked AS (
     SELECT *, merit < coalesce(min(merit) OVER (
         PARTITION BY stream, kind ORDER BY cost, merit, parameters
@@ -88,8 +88,8 @@ SELECT *, count(*) OVER (PARTITION BY stream) AS data FROM (
 
 CREATE VIEW as_good AS
 SELECT c.stream, c.learner, c.params
-FROM averages c JOIN best_of_each b USING (stream, learner) WHERE c.whole AND c.merit = b.merit;
+FROM described c JOIN best_of_each b USING (stream, learner) WHERE c.whole AND c.merit = b.merit;
 
 CREATE VIEW best_by_loss AS
-SELECT stream, learner FROM averages WHERE whole
+SELECT stream, learner FROM described WHERE whole
 QUALIFY rank() OVER (PARTITION BY stream ORDER BY mean_loss_mean) = 1 ORDER BY stream, learner;

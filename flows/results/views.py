@@ -11,11 +11,10 @@ notebook, `flows.results`. Each view may be queried with SQL::
 - `runs`: the table `runs`, with `stream` (what the run has read, in words, as titles of charts have
   it), `stream_dataset` and `stream_hash` (those of the dataset alone).
 - `members`: `sweep`, `run_id`.
-- `configurations`: `stream`, `learner`, `params`, `n_runs` that ended well of `repeats`, `diverged`,
-  `failed`, means `mean_loss_mean`, `error_rate_mean`, `seconds_mean`, `microseconds_mean` (a round),
-  `regret_mean`, `dictionary_size_mean`, `auc_mean`, …, deviations `mean_loss_std`,
-  `error_rate_std`; `merit` (what it is chosen by: less is better), `whole`, `rung`,
-  `beats_constant`, and `run_ids`. Best first on each stream.
+- `configurations`: `stream`, `learner`, `params`; of its `repeats`, `n_runs` that ended well,
+  `diverged` and `failed`; means `mean_loss_mean`, `error_rate_mean`, `seconds_mean`, `auc_mean`, …,
+  `microseconds_mean` a round, and deviations `mean_loss_std`, `error_rate_std`; `merit` (what it is
+  chosen by: less is better), `whole`, `rung`, `beats_constant`, `run_ids`. Best first on a stream.
 - `best`: the row of `configurations` that is the best of each stream and learner.
 - `curves`, `windows`, `predictions`: the tables, with their runs' `stream`, `learner`, `params`,
   `order_seed` and `learner_seed`; curves also with `mean_loss` and `error_rate` until round t.
@@ -53,6 +52,13 @@ READERS = {
     "predictions": (PREDICTIONS, read_predictions),
 }
 NAMES = [column.name for column in RUNS]
+KINDS = {column.name: column.type for column in RUNS}
+IN_ORDER = "stream, learner, params, order_seed, learner_seed, run_id"
+# what in a query needs a table to be read, where it is not the table's name
+NEEDED = {
+    "configurations": r"\b(configurations|best)\b",
+    "curves": r"\b(curves|halves|first_\w+)\b",
+}
 MOST = 20  # values of a column in a message
 T = TypeVar("T")
 # columns whose names are words of SQL, outside of quotes
@@ -73,7 +79,8 @@ class Views:
         Conditions in SQL on the columns of `runs`: only runs that meet all have their place in the
         other views.
     columns : sequence of str, optional
-        Columns of `runs` that are read; others are NULL. By default all of them.
+        Texts that name the columns of `runs` that are read, beside those that `views.sql` names;
+        others are NULL. By default all are read.
 
     Raises
     ------
@@ -95,38 +102,37 @@ class Views:
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
+        how: Any = {"type": "arrow", "null_handling": "special"}
         for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
-            self.connection.create_function(
-                name, function, ["DOUBLE[]"], "DOUBLE", type="arrow", null_handling="special"
-            )
-        self._register_runs(columns)
+            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **how)
+        sql = (Path(__file__).parent / "views.sql").read_text()
+        self.runs = read_runs(store, None if columns is None else _named(" ".join((sql, *columns))))
+        nulls = {name: pa.nulls(len(self.runs), kind) for name, kind in KINDS.items()}
+        every = nulls | {name: self.runs.column(name) for name in self.runs.column_names}
+        self.register("stored_runs", pa.table(every))
+        self.datasets: dict[str, str] = {}  # names by hash
+        for note in self.notes.values():
+            self.datasets = note["datasets"] | self.datasets
+        self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
+        self.register("members", table_of([], sweep=str, run_id=str))
         for name, (of_table, _) in READERS.items():
             self.register(f"stored_{name}", schema(of_table).empty_table())
-        self.connection.execute((Path(__file__).parent / "views.sql").read_text())
+        self._choose(sweeps)
+        self.connection.execute(sql)
         self.select(where)
 
-    def _register_runs(self, columns: Sequence[str] | None) -> None:
-        """Register what `views.sql` needs of runs."""
-        read = read_runs(self.store, columns and [*{"run_id", "status", *columns}])
-        missing = [name for name in NAMES if name not in read.column_names]
-        nulls = {name: pa.nulls(read.num_rows, schema(RUNS).field(name).type) for name in missing}
-        tables = {name: read.column(name) for name in read.column_names} | nulls
-        self.register("stored_runs", pa.table({name: tables[name] for name in NAMES}))
-        if self.notes:
-            rows = [
-                (sweep, run_id, halved)
-                for sweep, note in self.notes.items()
-                for halved in [has_rungs(self.store, sweep)]
-                for run_id in note["run_ids"]
-            ]
-        else:
-            rows = [("", run_id, False) for run_id in read.column("run_id").to_pylist()]
-        names: dict[str, str] = {}
-        for note in self.notes.values():
-            names = note["datasets"] | names  # the first sweep's names hold
+    def choose(self, sweeps: Sequence[str]) -> None:
+        """Leave only the runs of some of the sweeps."""
+        self._choose(sweeps)
+        self._changed()
+
+    def _choose(self, sweeps: Sequence[str]) -> None:
+        halved = {sweep: has_rungs(self.store, sweep) for sweep in sweeps}
+        self.halved = any(halved.values())
+        rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
+        if not sweeps:
+            rows = [("", run_id, False) for run_id in self.runs.column("run_id").to_pylist()]
         self.register("chosen", table_of(rows, sweep=str, run_id=str, halved=bool))
-        self.register("named", table_of(names.items(), dataset_hash=str, dataset=str))
-        self.register("members", table_of([], sweep=str, run_id=str))
 
     def register(self, name: str, table: pa.Table) -> None:
         """Add a table, or put it in the place of another one with the same columns."""
@@ -135,7 +141,7 @@ class Views:
     def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
         """The answer to a query in SQL, whose question marks stand for `values`.
 
-        Raises `WrongInput` for an unknown column, and for a damaged table.
+        Raises `WrongInput` for a query that is wrong, and for a damaged table.
         """
         self._read(query)
         return _answered(query, lambda: self._relation(query, values).to_arrow_table())
@@ -148,64 +154,94 @@ class Views:
         return self.connection.sql(query, params=list(values) or None)
 
     def _read(self, query: str) -> None:
-        """Read the tables that a query names, once."""
-        for name in {"members", *READERS} - self._there:
-            if not re.search(rf"\b{name}\b", query):
+        """Read the tables that a query names, and compute `configurations`, once."""
+        for name in {"members", "configurations", *READERS} - self._there:
+            if not re.search(NEEDED.get(name, rf"\b{name}\b"), query):
                 continue
             self._there.add(name)
             if name == "members":
-                ids = {
-                    one: sweep_note(self.store, one)["run_ids"] for one in sweep_names(self.store)
-                }
-                rows = [(one, run_id) for one, run_ids in ids.items() for run_id in run_ids]
+                notes = {one: sweep_note(self.store, one) for one in sweep_names(self.store)}
+                rows = [(one, run_id) for one in notes for run_id in notes[one]["run_ids"]]
                 self.register("members", table_of(rows, sweep=str, run_id=str))
+            elif name == "configurations":
+                self.connection.execute("CREATE OR REPLACE TABLE kept AS FROM averages")
+                self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM kept")
             else:
-                ids = self._relation("SELECT run_id FROM selected").to_arrow_table()
+                ids = self._relation("SELECT run_id FROM runs").to_arrow_table()
                 read = READERS[name][1](self.store, ids.column("run_id").to_pylist())
                 self.register(f"stored_{name}", read)
 
+    def _changed(self) -> None:
+        """Forget the configurations of other runs."""
+        self._there -= {"configurations"}
+        self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
+
     def select(self, where: Sequence[str]) -> None:
-        """Leave only the runs that meet these conditions too. Raises `WrongInput`, with values that
-        there are, for one that no run meets.
+        """Leave only the runs that meet these conditions. Raises `WrongInput` for one that no run
+        meets, with the values that there are.
         """
         met = "FROM runs"
         for number, condition in enumerate(where):
             there, words = met, f"--where {condition!r}"
             quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
             met += f"{' AND' if number else ' WHERE'} ({quoted}\n)"
-            some = _answered(words, lambda: self._relation(f"{met} LIMIT 1").fetchall())
-            if not some and self._relation(f"{there} LIMIT 1").fetchall():
+            if not self._some(met, words) and self._some(there, words):
                 raise WrongInput(f"{words}: no run matches{self._values(condition, there)}")
         self.connection.execute(f"CREATE OR REPLACE VIEW selected AS {met}")
+        self._changed()
+
+    def _some(self, among: str, words: str) -> bool:
+        """Whether there are such rows."""
+        return bool(_answered(words, lambda: self._relation(f"{among} LIMIT 1").fetchall()))
 
     def _values(self, condition: str, among: str) -> str:
         """The values of the columns that a condition names, in words."""
         found = []
-        for name in NAMES:
-            if re.search(rf"\b{name}\b", condition):
-                query = f'SELECT DISTINCT "{name}" AS v FROM ({among}) ORDER BY v'
-                texts = [str(value) for (value,) in self._relation(query).fetchall()]
-                more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
-                found.append(f"; {name} has {', '.join(texts[:MOST])}{more}")
+        for name in _named(condition):
+            query = f'SELECT DISTINCT "{name}" AS v FROM ({among}) WHERE v IS NOT NULL ORDER BY v'
+            texts = [str(value) for (value,) in self._relation(query).fetchall()]
+            more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
+            found.append(f"; {name} is {', '.join(texts[:MOST]) or 'NULL'}{more}")
         return "".join(found)
 
-    def measure(self, chosen_by: str, score: str, more: pa.Table | None = None) -> None:
-        """Choose and compare by other numbers: expressions of columns of `runs`, and of `more`."""
-        beside = ""
-        if more is not None:
-            self.register("more", more)
-            beside = " LEFT JOIN more USING (run_id)"
+    def measure(self, chosen_by: str, score: str) -> None:
+        """Choose and compare by other numbers: expressions of columns of `runs` and `halves`."""
+        self._read(f"{chosen_by} {score}")
+        halves = " LEFT JOIN halves USING (run_id)" if "first_" in chosen_by else ""
         self.connection.execute(
             f"CREATE OR REPLACE VIEW measured AS SELECT *, {chosen_by} AS chosen_by,"
-            f" {score} AS score FROM selected{beside}"
+            f" {score} AS score FROM selected{halves}"
         )
+        self._changed()
+
+
+def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
+    """Rows of the table `runs` that belong to a sweep, with all columns or only some."""
+    views = Views(store, [sweep], columns=columns)
+    return views.table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
+
+
+def is_one_of(name: str, values: Iterable[str]) -> str:
+    """A condition in SQL: a column is one of some texts."""
+    texts = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{name} IN ({texts})"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Columns in SQL."""
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
     """A table of rows with these columns, by their Python types."""
-    kinds = typed(**columns)
     lists = [list(values) for values in zip(*rows, strict=True)] or [[] for _ in columns]
-    return pa.table(dict(zip(columns, lists, strict=True)), schema=kinds)
+    return pa.table(dict(zip(columns, lists, strict=True)), schema=typed(**columns))
+
+
+def _named(text: str) -> list[str]:
+    """The columns of `runs` that a text names."""
+    words = set(re.findall(r"\w+", text))
+    return [name for name in NAMES if name in words]
 
 
 def _answered(asked: str, answer: Callable[[], T]) -> T:
@@ -214,7 +250,9 @@ def _answered(asked: str, answer: Callable[[], T]) -> T:
 
     try:
         return answer()
-    except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+    except (duckdb.OperationalError, duckdb.InternalError):  # of memory, not of what was asked
+        raise
+    except duckdb.Error as error:
         text = str(error)
         if unknown := re.search(r'Referenced column "(.+?)" not found', text):
             close = similar(unknown[1], NAMES, 1)

@@ -6,9 +6,6 @@
 -- and the functions exact_mean and deviation of lists: of the exact sum, so that no order of rows
 -- matters, in 12 digits, and NULL for an empty list or one with anything that is not finite.
 
-CREATE MACRO mean_of(x, which) AS exact_mean(list(x) FILTER (WHERE which));
-CREATE MACRO deviation_of(x, which) AS deviation(list(x) FILTER (WHERE which));
-
 -- A configuration beats Constant in mean loss, and in errors where there are classes.
 CREATE MACRO beats(learner, loss, error, constant_loss, constant_error) AS
     CASE WHEN learner <> 'Constant' AND loss IS NOT NULL AND constant_loss IS NOT NULL
@@ -27,6 +24,7 @@ WITH mine AS (
     SELECT family, count(DISTINCT dataset) AS seeds FROM mine GROUP BY family
 ), told AS (
     SELECT mine.*, if(seeds > 1, NULL, left(dataset_hash, 12)) AS stream_hash,
+           if(seeds > 1, NULL, sharding) AS stream_sharding,
            if(seeds > 1, family, dataset)
            || CASE WHEN multiclass IS NOT NULL THEN ':all'
                    WHEN positive_class IS NOT NULL THEN format(':{:g}', positive_class)
@@ -48,6 +46,33 @@ CREATE VIEW selected AS FROM runs;
 CREATE VIEW measured AS
 SELECT *, coalesce(error_rate, mean_loss) AS chosen_by, chosen_by AS score FROM selected;
 
+-- What a run came to on the halves of its stream: mean losses, and error rates.
+CREATE VIEW halves AS
+WITH ends AS (
+    SELECT run_id, max(rounds) OVER (PARTITION BY stream, dataset_hash) AS n, n // 2 AS half
+    FROM selected
+)
+SELECT run_id, a.cumulative_loss / half AS first_loss, a.mistakes / half AS first_error,
+       (z.cumulative_loss - a.cumulative_loss) / (n - half) AS second_loss,
+       (z.mistakes - a.mistakes) / (n - half) AS second_error
+FROM ends JOIN stored_curves a USING (run_id) JOIN stored_curves z USING (run_id)
+WHERE a.t = half AND z.t = n;
+
+-- A run is `well` if it has ended with a loss, and `good` if it has what is compared. `repeat` is
+-- the same for runs of a configuration on one order and with one learner seed.
+CREATE VIEW marked AS
+SELECT *, status = 'ok' AND mean_loss IS NOT NULL AS well,
+       coalesce(well AND isfinite(mean_loss) AND isfinite(chosen_by) AND isfinite(score), false) AS good,
+       hash(stream, dataset_hash, sharding, learner, learner_code, params, numbers_version,
+            order_seed, learner_seed) AS repeat
+FROM measured;
+
+-- Runs of repeats that have another run too, with other metrics, which stands for them.
+CREATE VIEW again AS
+SELECT run_id FROM marked
+WHERE repeat IN (SELECT repeat FROM marked GROUP BY repeat HAVING count(*) > 1)
+QUALIFY row_number() OVER (PARTITION BY repeat ORDER BY good DESC, well DESC, run_id) > 1;
+
 -- Runs to the rungs of a halving: on a stream of which the sweep has a longer one.
 CREATE VIEW rungs AS
 SELECT run_id FROM (
@@ -58,65 +83,66 @@ SELECT run_id FROM (
 ) WHERE rung
 EXCEPT SELECT run_id FROM chosen WHERE NOT halved;
 
--- One row a stream and configuration, over order seeds and learner seeds, best first on each
--- dataset. Averages are over the runs that ended well. `whole` says whether all its runs have, and
--- whether there are as many as of any configuration of its learner on the stream; a configuration
--- without random numbers has one run for each order. Runs of older code are left out if newer code
--- has computed them too.
-CREATE VIEW configurations AS
-WITH marked AS (
-    SELECT measured.*, rungs.run_id IS NOT NULL AS rung,
-           status = 'ok' AND mean_loss IS NOT NULL AS well,
-           coalesce(well AND isfinite(chosen_by) AND isfinite(score), false) AS good
-    FROM measured LEFT JOIN rungs USING (run_id)
-), averaged AS (
+-- `configurations`: one row a stream and configuration, over order seeds and learner seeds, best
+-- first on each stream. Averages are over the runs that ended well. It is `whole` if all its runs
+-- are good, and as many as those of any configuration of its learner on the stream; one run of a
+-- configuration that draws nothing stands for all learner seeds. Runs of older code are left out if
+-- newer code has computed them too.
+CREATE VIEW averages AS
+WITH listed AS (
     SELECT
         stream, any_value(stream_dataset) AS dataset, stream_hash AS dataset_hash,
-        any_value("order") AS "order", any_value(window_rows) AS window_rows,
-        any_value(max_rows) AS max_rows, learner, learner_code, params,
-        any_value(sketch_size) AS sketch_size, bool_and(rung) AS rung,
+        stream_sharding AS sharding, any_value("order") AS "order",
+        any_value(window_rows) AS window_rows, any_value(max_rows) AS max_rows, learner,
+        learner_code, params, any_value(sketch_size) AS sketch_size, any_value(loss) AS loss, max(rounds) AS rounds,
         count(*) FILTER (WHERE well) AS n_runs, count(*) AS repeats,
-        count(*) FILTER (WHERE good) AS good_runs,
-        count(DISTINCT (dataset_hash, order_seed)) AS orders, count(learner_seed) = 0 AS seedless,
         count(*) FILTER (WHERE status = 'diverged') AS diverged,
         count(*) FILTER (WHERE status = 'failed') AS failed,
-        mean_of(mean_loss, well) AS mean_loss_mean,
-        deviation_of(mean_loss, well) AS mean_loss_std,
-        mean_of(error_rate, well) AS error_rate_mean,
-        deviation_of(error_rate, well) AS error_rate_std,
-        mean_of(seconds, well) AS seconds_mean,
-        mean_of(seconds / rounds * 1e6, well) AS microseconds_mean,
-        mean_of(constant_mean_loss, well) AS constant_mean_loss_mean,
-        mean_of(constant_error_rate, well) AS constant_error_rate_mean,
-        mean_of(regret, well) AS regret_mean,
-        mean_of(dictionary_size, well) AS dictionary_size_mean,
-        mean_of(COLUMNS('^(auc|balanced_accuracy|f1|kappa|log_loss|mae|rmse|r2)$'), well) AS '\0_mean',
-        any_value(loss) AS loss, max(rounds) AS rounds,
-        mean_of(chosen_by, good) AS merit,
-        mean_of(score, good) AS score_mean,
+        count(*) FILTER (WHERE well AND chosen_by IS NULL) AS unmeasured,
+        count(*) FILTER (WHERE good) AS good_runs, bool_and(run_id IN (FROM rungs)) AS rung,
+        count(DISTINCT learner_seed) AS seeds,
+        list(chosen_by) FILTER (WHERE good) AS chosen_by, list(score) FILTER (WHERE good) AS score,
+        list(COLUMNS('^(mean_loss|error_rate|constant_mean_loss|constant_error_rate|seconds|regret|'
+                     'dictionary_size|auc|balanced_accuracy|f1|kappa|log_loss|mae|rmse|r2)$'))
+            FILTER (WHERE well),
+        list(seconds / rounds * 1e6) FILTER (WHERE well) AS microseconds,
         list(run_id ORDER BY run_id) AS run_ids
-    FROM marked
-    GROUP BY stream, stream_hash, sharding, learner, learner_code, params, numbers_version
+    FROM marked WHERE run_id NOT IN (FROM again)
+    GROUP BY stream, stream_hash, stream_sharding, learner, learner_code, params, numbers_version
     QUALIFY coalesce(numbers_version, 0) = max(coalesce(numbers_version, 0)) OVER (
-        PARTITION BY stream, stream_hash, sharding, learner, learner_code, params)
+        PARTITION BY stream, stream_hash, stream_sharding, learner, learner_code, params)
+), averaged AS (
+    SELECT stream, dataset, dataset_hash, sharding, "order", window_rows, max_rows, learner,
+        learner_code, params, sketch_size, loss, rounds, n_runs, repeats, diverged, failed,
+        unmeasured, rung,
+        exact_mean(mean_loss) AS mean_loss_mean, deviation(mean_loss) AS mean_loss_std,
+        exact_mean(error_rate) AS error_rate_mean, deviation(error_rate) AS error_rate_std,
+        exact_mean(COLUMNS('^(seconds|microseconds|regret|dictionary_size|auc|balanced_accuracy|f1|'
+                           'kappa|log_loss|mae|rmse|r2|constant_mean_loss|constant_error_rate)$'))
+            AS '\0_mean',
+        exact_mean(chosen_by) AS merit, exact_mean(score) AS score,
+        good_runs = repeats AND max(repeats) OVER learner_there
+            <= repeats * if(seeds = 0, greatest(max(seeds) OVER learner_there, 1), 1) AS complete,
+        run_ids
+    FROM listed WINDOW learner_there AS (PARTITION BY stream, dataset_hash, sharding, learner)
 )
-SELECT * EXCLUDE (good_runs, orders, seedless),
+SELECT * EXCLUDE (complete), complete AND merit IS NOT NULL AS whole,
        beats(learner, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,
-             constant_error_rate_mean) AS beats_constant,
-       merit IS NOT NULL AND good_runs = repeats
-       AND (repeats = max(repeats) OVER learner_there
-            OR seedless AND orders = max(orders) OVER learner_there) AS whole
+             constant_error_rate_mean) AS beats_constant
 FROM averaged
-WINDOW learner_there AS (PARTITION BY stream, dataset_hash, learner)
-ORDER BY stream, dataset_hash, rung OR NOT whole, merit, learner, params, learner_code;
+ORDER BY dataset, dataset_hash, "order", window_rows NULLS FIRST, max_rows NULLS FIRST, sharding,
+         rung OR NOT whole, merit, learner, params, learner_code;
+
+CREATE VIEW configurations AS FROM averages;  -- later those that have been computed once
 
 -- One row a stream and learner: the best of its whole configurations, by error rate where there are
 -- classes and else by mean loss; of equal ones the first by the text of its parameters.
 CREATE VIEW best AS
 SELECT * FROM configurations WHERE whole AND NOT rung
 QUALIFY row_number() OVER (
-    PARTITION BY stream, dataset_hash, learner ORDER BY merit, params, learner_code) = 1
-ORDER BY stream, dataset_hash, merit, learner;
+    PARTITION BY stream, dataset_hash, sharding, learner ORDER BY merit, params, learner_code) = 1
+ORDER BY dataset, dataset_hash, "order", window_rows NULLS FIRST, max_rows NULLS FIRST, sharding,
+         merit, learner;
 
 -- The tables with rows for rounds, with what everyone plots and the run that they are of.
 CREATE VIEW curves AS

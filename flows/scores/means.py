@@ -71,6 +71,12 @@ def difference(one: float, other: float) -> float:
     return float(rounded(one - other, max(abs(one), abs(other))))
 
 
+def differences_of(ones: Array, others: Array) -> pa.Array:
+    """What means are above others, as `difference`; null where one of them is not finite."""
+    found = rounded(ones - others, np.maximum(np.abs(ones), np.abs(others)))
+    return pa.array(known_of(found), pa.float64())
+
+
 def with_means(
     table: pa.Table,
     names: Iterable[str],
@@ -137,6 +143,9 @@ def list_deviations(lists: pa.ChunkedArray) -> pa.Array:
 def _listed(lists: pa.ChunkedArray, numbers: Callable[[list[list[float]]], Array]) -> pa.Array:
     """Numbers of lists, or null where they are not finite."""
     ends = np.cumsum(pc.fill_null(pc.list_value_length(lists), 0).to_numpy()).tolist()
-    values = pc.list_flatten(lists).to_numpy().tolist()  # a null is NaN
+    flat = pc.list_flatten(lists)
+    if flat.null_count == len(flat):
+        return pa.nulls(len(ends), pa.float64())
+    values = flat.to_numpy().tolist()  # a null is NaN
     rows = [values[first:last] for first, last in zip([0, *ends], ends, strict=False)]
     return pa.array(known_of(numbers(rows)), pa.float64())

@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import koco_stream
+from flows.results.views import runs_of
 from flows.runtime.console import say
 from flows.sweeping.checks import CheckedSweep, all_runs
 from flows.sweeping.file import Sweep
 from flows.sweeping.progress import SweepProgress
 from flows.tables.decisions import write_decisions
-from flows.tables.sweep_runs import runs_of, sweep_note
+from flows.tables.sweep_runs import sweep_note
 from flows.tables.tables import rows_of
 from flows.tables.text import printable
 from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished

@@ -1,21 +1,13 @@
-"""Successive halving: its decisions, one table in the store for each sweep, and which runs of a
-sweep are to the ends of their streams.
-"""
+"""Successive halving: its decisions, one table in the store for each sweep."""
 
-import math
 from collections.abc import Sequence
 
 import pyarrow as pa
 
-from flows.tables.tables import grouped, lists_of
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
 from koco_stream.runs.schemas import Column, schema
 
-STREAM = (
-    *("dataset", "positive_class", "multiclass", "dataset_hash"),
-    *("order", "window_rows", "sharding"),
-)
 DECISIONS = schema(
     (
         Column("rung", int, "from 1"),
@@ -58,19 +50,3 @@ def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
 def has_rungs(store: AnyPath, sweep: str) -> bool:
     """Whether a sweep has halved."""
     return read_decisions(store, sweep).num_rows > 0
-
-
-def whole_runs(store: AnyPath, sweep: str | None, runs: pa.Table) -> pa.Table:
-    """Runs of a sweep; if it has halved, without those to its rungs."""
-    return without_rungs(runs) if sweep is not None and has_rungs(store, sweep) else runs
-
-
-def without_rungs(runs: pa.Table) -> pa.Table:
-    """Runs of a sweep with halving, without those on a stream that a longer one continues."""
-    streams = list(zip(*lists_of(runs, [*STREAM, "max_rows"]), strict=True))
-    longest = {
-        stream: max(math.inf if rows is None else rows for *_, rows in found)
-        for stream, found in grouped(set(streams), lambda one: one[:-1]).items()
-    }
-    kept = [(math.inf if rows is None else rows) == longest[tuple(s)] for *s, rows in streams]
-    return runs.filter(pa.array(kept, pa.bool_()))

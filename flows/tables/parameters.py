@@ -39,7 +39,7 @@ def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
         return list(params)
     one = LEARNERS[learner]
     usual = dict(one.defaults())
-    if usual.get("curvature", 0) is None:
+    if usual.get("curvature", 0) is None and {"loss", "clip"} <= params.keys():
         usual["curvature"] = one.usual_curvature(str(params["loss"]), float(params["clip"]))
     return [name for name, value in params.items() if name in among or usual.get(name) != value]
 

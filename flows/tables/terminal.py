@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flows.results.answer import Answer, Query
 from flows.tables.parameters import params_text, telling, varied
-from flows.tables.querying import Answer, Query
 from flows.tables.tables import grouped, rows_of
 from flows.tables.text import laid_out, printable
 from koco_stream.metrics import METRICS

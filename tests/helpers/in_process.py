@@ -7,22 +7,22 @@ import pytest
 from click.testing import CliRunner
 
 
-@pytest.fixture
-def koco():
+def command(*words, status=None):
     """Run `koco WORDS`; gives what click's runner does: exit_code, stdout, stderr. With `status`,
     the exit code must be that.
     """
-    from flows.cli import koco as command
+    from flows.cli import koco
 
-    def run(*words, status=None):
-        words = [str(word) for word in words]
-        done = CliRunner().invoke(
-            command, [*words, "--workers", "0"] if words[0] == "sweep" else words
-        )
-        assert status in (None, done.exit_code), (words, done.output, done.exception)
-        return done
+    words = [str(word) for word in words]
+    done = CliRunner().invoke(koco, [*words, "--workers", "0"] if words[0] == "sweep" else words)
+    assert status in (None, done.exit_code), (words, done.output, done.exception)
+    return done
 
-    return run
+
+@pytest.fixture
+def koco():
+    """The function `command`."""
+    return command
 
 
 def strict(text):

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from flows.comparing.blocks import Block, Blocks, blocks_of
 from flows.comparing.comparison import Comparison, comparison_of
-from flows.comparing.counted import FIRST_HALF, datasets_of, runs_to_compare
+from flows.comparing.counted import FIRST_HALF, views_to_compare
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.content import Claim, Figure, merged_flags
 from flows.tables.tables import grouped, rows_of
@@ -57,8 +57,7 @@ PARTS = {
 
 def blocks_of_part(store: AnyPath, sweep: str) -> Blocks:
     """What each learner of a sweep comes to on each dataset, chosen by the first half."""
-    runs, datasets = runs_to_compare(store, [sweep]), datasets_of(store, [sweep]).values()
-    return blocks_of(store, runs, FIRST_HALF, None, datasets)
+    return blocks_of(views_to_compare(store, [sweep], FIRST_HALF))
 
 
 def comparison_of_part(found: Blocks) -> Comparison:

@@ -19,7 +19,7 @@ from flows.report.sections.parameters import (
     kept_points,
     parts_of,
 )
-from flows.tables.sweep_runs import runs_of
+from flows.results.views import runs_of
 from tests.helpers.many_runs import put, run
 from tests.helpers.swept import swept
 

@@ -17,7 +17,7 @@ from flows.report.sections.curves import touching_ends
 from flows.report.sections.lines import READ, results_of
 from flows.tables.data_seeds import data_seeds_together
 from flows.tables.parameters import sort_key
-from flows.tables.sweep_runs import runs_of
+from flows.results.views import runs_of
 from koco_stream.runs.schemas import RUNS, schema
 from tests.helpers.many_runs import put, run
 

@@ -15,7 +15,7 @@ from flows.report.document import BEST, report_of, write_report
 from flows.report.notebook import best_results, best_table
 from flows.report.sections.lines import READ, results_of
 from flows.scores.constant import beats_constant
-from flows.tables.sweep_runs import runs_of
+from flows.results.views import runs_of
 from flows.tables.tables import summary_of
 from tests.helpers.swept import prepared, swept
 

@@ -5,7 +5,7 @@ sweep shows them under the name that it has.
 import numpy as np
 
 from flows.comparing.comparison import compare
-from flows.tables.sweep_runs import runs_of
+from flows.results.views import runs_of
 from flows.tables.tables import best_of
 from storage.results import read_runs
 from tests.helpers.swept import prepared, swept
