@@ -59,7 +59,11 @@ def test_pointer__shows_configuration_and_value_that_the_table_has(page):
         shown.mouse.move(box["x"] + 3, box["y"] + 3)
         tip = shown.locator("#vg-tooltip-element.visible")
         told = dict(
-            zip(tip.locator("td.key").all_text_contents(), tip.locator("td.value").all_text_contents(), strict=True)
+            zip(
+                tip.locator("td.key").all_text_contents(),
+                tip.locator("td.value").all_text_contents(),
+                strict=True,
+            )
         )
         shown.get_by_text("The numbers: The best of each learner").click()
         numbers = shown.locator("details[open] table tbody tr").all_text_contents()

@@ -83,7 +83,10 @@ def test_line__says_how_sure_the_best_is(screen, mine, theirs, said):
 def test_losses__are_told_with_the_curves_of_the_dataset_that_is_named(screen):
     rows = [{**one, "error_rate": None, "constant_error_rate": None} for one in two_learners(3)]
     found = screen(rows)
-    assert ": on set0, shuffled AdaGrad has the mean loss 0.4, OGD 0.5, Constant 0.9." in found.sentence
+    assert (
+        ": on set0, shuffled AdaGrad has the mean loss 0.4, OGD 0.5, Constant 0.9."
+        in found.sentence
+    )
     assert found.chart.rows[0][0] == "set0, shuffled"
     assert found.chart.picks == ("stream",)
 
@@ -166,7 +169,9 @@ def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
     (tmp_path / "results" / "halving").mkdir(parents=True)
     write_decisions(tmp_path, "s", [decided])
     found = screen(rows)
-    assert [row[:3] for row in found.rows] == [[f"set{k}, shuffled", "AdaGrad", 0.1] for k in (0, 1)]
+    assert [row[:3] for row in found.rows] == [
+        [f"set{k}, shuffled", "AdaGrad", 0.1] for k in (0, 1)
+    ]
 
 
 def test_index__has_a_line_a_sweep_and_a_link_to_its_page(tmp_path):

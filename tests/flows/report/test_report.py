@@ -131,9 +131,7 @@ def test_report__best_parameters_are_those_of_the_parquet_tables(store):
     for (dataset, learner), by_params in means.items():
         measure = "mean_loss" if dataset == "plain" else "error_rate"
         best = min(by_params.values(), key=lambda rows: np.mean([row[measure] for row in rows]))
-        [mine] = [
-            r for r in shown if r["learner"] == learner and r["dataset"].startswith(dataset)
-        ]
+        [mine] = [r for r in shown if r["learner"] == learner and r["dataset"].startswith(dataset)]
         assert mine["runs"] == len(best)
         for name in (measure, "mean_loss", "seconds"):
             mean = np.mean([row[name] for row in best])
@@ -282,7 +280,9 @@ def test_regret_section__has_the_bounds_of_son_s_learners_and_says_why_oja_has_n
     for _, name, *_, regret, bound in plain:
         assert (bound is not None) == (name in ("ONS", "FDSON")), name
         assert bound is None or regret <= bound, name
-    assert {"ONS", "FDSON", "ONS, bound", "FDSON, bound"} == {row[1] for row in figure.charts[0].rows}
+    assert {"ONS", "FDSON", "ONS, bound", "FDSON, bound"} == {
+        row[1] for row in figure.charts[0].rows
+    }
     for said in ("Theorem 2 of Luo", "Theorem 3 of Luo", "no bound is known for Oja's sketch"):
         assert said in figure.note
 

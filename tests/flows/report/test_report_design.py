@@ -43,7 +43,8 @@ def test_data_seeds__are_one_stream_over_all_of_which_is_averaged(report):
     titles = [f"sea,n_rows={n}, 3 data seeds, shuffled" for n in (50, 200, 1000)]
     assert [row[0] for row in found.rows] == titles
     assert [(row["dataset"], row["runs"], row["error rate"]) for row in best_of(found)] == [
-        (title, 6, pytest.approx(mean)) for title, mean in zip(titles, (0.07, 0.04, 0.01), strict=True)
+        (title, 6, pytest.approx(mean))
+        for title, mean in zip(titles, (0.07, 0.04, 0.01), strict=True)
     ]
     [data] = [one for one in found.figures if one.title == "What was run: data"]
     assert {row[0] for row in data.rows} == set(names)

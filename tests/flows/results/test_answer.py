@@ -10,10 +10,10 @@ from statistics import mean
 
 import pyarrow as pa
 import pytest
+from flows.tables.filters import OPERATORS, filtered
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.tables.filters import OPERATORS, filtered
 from koco_stream.errors import WrongInput
 from tests.helpers.examples import FORMULAS
 from tests.helpers.many_runs import put

@@ -123,7 +123,9 @@ def shown(store):
     """The best of the sweep `s` by each way to read it."""
     views = Views(store, ["s"])
     columns = "stream, learner, params, merit, beats_constant"
-    yield {(one["stream"], one["learner"]): one for one in views.rows(f"SELECT {columns} FROM best")}
+    yield {
+        (one["stream"], one["learner"]): one for one in views.rows(f"SELECT {columns} FROM best")
+    }
     said = command("results", "--store", store, "--sweep", "s", "--best", "--json")
     for rows in (json.loads(said.stdout), flows.results(store, "s").best().to_pylist()):
         yield {(f"{one['dataset']}, {one['order']}", one["learner"]): one for one in rows}
@@ -189,7 +191,9 @@ def views_of(folder, rows, sweep="s"):
 
 def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
     rows = [
-        row("two", learner, 1, order, None, "ok", order / 4, order / 4, alpha=float(order), window=9)
+        row(
+            "two", learner, 1, order, None, "ok", order / 4, order / 4, alpha=float(order), window=9
+        )
         for learner in ("OGD", "ONS")
         for order in range(4)
     ]
@@ -197,8 +201,10 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
     for condition, left in (
         ("learner = 'OGD' AND alpha BETWEEN 1 AND 2", {(n, "OGD") for n in (1, 2)}),
         ("order = 'shuffled' and window=9 and alpha>2", {(3, "OGD"), (3, "ONS")}),
-        ("learner_seed IS NULL AND params->>'which' = '1'", {(n, o) for n in range(4)
-                                                            for o in ("OGD", "ONS")}),
+        (
+            "learner_seed IS NULL AND params->>'which' = '1'",
+            {(n, o) for n in range(4) for o in ("OGD", "ONS")},
+        ),
         ("alpha = (SELECT min(alpha) FROM runs) -- ends here", {(0, "OGD"), (0, "ONS")}),
     ):
         views = Views(tmp_path, ["s"], [condition])

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from flows.report.sections.lines import READ, results_of
 
 from flows.report.document import BEST, report_of, write_report
 from flows.report.notebook import best_results, best_table
-from flows.report.sections.lines import READ, results_of
-from flows.scores.constant import beats_constant
 from flows.results.views import runs_of
+from flows.scores.constant import beats_constant
 from flows.tables.tables import summary_of
 from tests.helpers.swept import prepared, swept
 

@@ -9,10 +9,10 @@ import termios
 from decimal import Decimal
 
 import pytest
+from flows.tables.differences import differences_of_best, differences_of_configurations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.tables.differences import differences_of_best, differences_of_configurations
 from flows.tables.text import laid_out, line_width, number_text, text_table
 from tests.helpers.swept import prepared, swept
 
