@@ -20,7 +20,7 @@ from flows.tables.text import line_width
     "conditions",
     multiple=True,
     metavar="CONDITION",
-    help="Only runs with COLUMN=VALUE, or != < <= > >= for =; may be repeated.",
+    help="Only runs that meet this condition in SQL; may be repeated.",
 )
 @click.option("--runs", "single", is_flag=True, help="List single runs.")
 @click.option(
@@ -54,10 +54,11 @@ def results(
     spreadsheet would take for a formula has an apostrophe before it, and control characters
     are spaces.
 
-    Conditions use the columns of single runs (--runs --json shows them all); the value none stands
-    for a missing value. --diff joins the rows of two sweeps that are equal in both; the column
-    changed shows datasets and parameters that differ. Runs of a running sweep are shown as they
-    finish. Nightly runs have results of their own (--store STORE/nights/SWEEP).
+    Conditions are SQL on the columns of single runs (--runs --json shows them all), such as
+    "learner = 'OGD' AND alpha IS NOT NULL". The best configuration is one of which all runs ended
+    well. --diff joins two sweeps by stream, learner and parameters; with --best, by stream and
+    learner. Runs of a running sweep are shown as they finish. Nightly runs have results of their
+    own (--store STORE/nights/SWEEP).
     """
     from flows.results.answer import Query, answer
     from storage.nights import night_names, night_path
@@ -77,7 +78,7 @@ def results(
     elif as_json:
         show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
     else:
-        from flows.tables.terminal import in_terminal
+        from flows.results.terminal import in_terminal
 
         if answered.table.num_rows:
             text, remarks = in_terminal(answered, query, line_width(sys.stdout))

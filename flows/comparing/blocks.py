@@ -1,6 +1,5 @@
 """Blocks: what each learner's best configuration comes to on each dataset and order."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,8 @@ KEYS = ("stream", "dataset_hash", "sharding")  # of a block
 LEARNERS = """
     SELECT stream, dataset_hash, sharding, learner, count(*) FILTER (WHERE whole) AS choices,
            sum(repeats)::INT AS runs, sum(n_runs)::INT AS ended, sum(unmeasured)::INT AS unmeasured,
-           sum(diverged)::INT AS diverged, sum(failed)::INT AS failed
+           sum(diverged)::INT AS diverged, sum(failed)::INT AS failed,
+           sum(infinite)::INT AS "came to no number"
     FROM configurations WHERE NOT rung GROUP BY ALL ORDER BY ALL"""
 # the runs of the best configurations
 REPEATS = """
@@ -173,10 +173,8 @@ def _block(
 
 def _why(row: Row) -> str:
     """Why a learner has no result: `1 of 3 runs diverged`."""
-    ends = {name: row[name] for name in ("diverged", "failed") if row[name]}
-    if not ends:
-        ends = {"came to no number": row["runs"] - row["unmeasured"]}
-    return ", ".join(f"{n} of {row['runs']} runs {end}" for end, n in ends.items())
+    ends = {name: row[name] for name in ("diverged", "failed", "came to no number") if row[name]}
+    return ", ".join(f"{n:,} of {row['runs']:,} runs {end}" for end, n in ends.items())
 
 
 def common_repeats(runs: Mapping[str, Sequence[Row]]) -> tuple[list[Array], str]:

@@ -124,7 +124,10 @@ def answer(store: StorePath, query: Query) -> Answer:
         shown,
         [] if query.single or query.other else _remarks(views, query.best),
         len(table) - len(shown),
-        views.table("SELECT DISTINCT learner, params FROM selected ORDER BY ALL"),
+        views.table(
+            "SELECT DISTINCT learner, params"
+            f" FROM {'selected' if query.single or query.other else 'configurations'} ORDER BY ALL"
+        ),
     )
 
 
@@ -133,11 +136,11 @@ def filtered(store: AnyPath, sweeps: Sequence[str], query: Query) -> Views:
     texts = None if query.single else [*query.conditions]
     views, where = Views(store, sweeps, columns=texts), []
     for name, wanted in (("learner", query.learners), ("dataset", query.datasets)):
-        found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
-        for value in wanted:
-            if found and value not in found:
-                raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
         if wanted:
+            found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
+            for value in wanted if found else ():
+                if value not in found:
+                    raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
             where.append(is_one_of(name, wanted))
     views.select([*where, *query.conditions])
     return views
@@ -177,15 +180,13 @@ def _beside(views: Views, query: Query) -> pa.Table:
 
 def _remarks(views: Views, best: bool) -> list[str]:
     """Sentences on what a table of averages does not show."""
-    [ends] = views.rows(
-        "SELECT count(*) FILTER (WHERE run_id IN (FROM rungs)) AS rungs FROM selected"
-    )
     said = []
-    if best and ends["rungs"]:
-        said.append(
-            f"{ends['rungs']:,} runs to the rungs of the halving are left out; without --best they"
-            " are listed"
-        )
+    for row in views.rows("SELECT sum(repeats)::INT AS n FROM configurations WHERE rung"):
+        if best and row["n"]:
+            said.append(
+                f"{row['n']:,} runs to the rungs of the halving are left out; without --best they"
+                " are listed"
+            )
     for row in views.rows(
         "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY ALL ORDER BY ALL"
     ):

@@ -62,7 +62,8 @@ WHERE a.t = half AND z.t = n;
 -- the same for runs of a configuration on one order and with one learner seed.
 CREATE VIEW marked AS
 SELECT *, status = 'ok' AND mean_loss IS NOT NULL AS well,
-       coalesce(well AND isfinite(mean_loss) AND isfinite(chosen_by) AND isfinite(score), false) AS good,
+       coalesce(well AND isfinite(mean_loss) AND isfinite(chosen_by) AND isfinite(score), false)
+           AS good,
        hash(stream, dataset_hash, sharding, learner, learner_code, params, numbers_version,
             order_seed, learner_seed) AS repeat
 FROM measured;
@@ -99,6 +100,7 @@ WITH listed AS (
         count(*) FILTER (WHERE status = 'diverged') AS diverged,
         count(*) FILTER (WHERE status = 'failed') AS failed,
         count(*) FILTER (WHERE well AND chosen_by IS NULL) AS unmeasured,
+        count(*) FILTER (WHERE well AND NOT good AND chosen_by IS NOT NULL) AS infinite,
         count(*) FILTER (WHERE good) AS good_runs, bool_and(run_id IN (FROM rungs)) AS rung,
         count(DISTINCT learner_seed) AS seeds,
         list(chosen_by) FILTER (WHERE good) AS chosen_by, list(score) FILTER (WHERE good) AS score,
@@ -114,7 +116,7 @@ WITH listed AS (
 ), averaged AS (
     SELECT stream, dataset, dataset_hash, sharding, "order", window_rows, max_rows, learner,
         learner_code, params, sketch_size, loss, rounds, n_runs, repeats, diverged, failed,
-        unmeasured, rung,
+        unmeasured, infinite, rung,
         exact_mean(mean_loss) AS mean_loss_mean, deviation(mean_loss) AS mean_loss_std,
         exact_mean(error_rate) AS error_rate_mean, deviation(error_rate) AS error_rate_std,
         exact_mean(COLUMNS('^(seconds|microseconds|regret|dictionary_size|auc|balanced_accuracy|f1|'

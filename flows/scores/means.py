@@ -45,14 +45,15 @@ def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
     """
     found = []
     for row in rows:
-        n = len(row)
+        n, whole = len(row), min(row, default=0.0) >= 0.0  # no number is negative
         try:
-            size = math.fsum(map(abs, row)) / n if n else math.inf
+            size = (math.fsum(row) if whole else math.fsum(map(abs, row))) / n if n else math.inf
         except OverflowError:
             n, row = 1, [value / n for value in row]
-            size = math.fsum(map(abs, row))
+            size, whole = math.fsum(map(abs, row)), False
         known = size < math.inf  # it may be NaN
-        found.append((math.fsum(row) / n, size) if known else (math.inf, math.inf))
+        total = size if whole else math.fsum(row) / n if known else math.inf
+        found.append((total, size) if known else (math.inf, math.inf))
     return rounded(*np.array(found).reshape(-1, 2).T, digits=KNOWN)
 
 

@@ -1,23 +1,18 @@
-"""Which runs make a block, and which configuration stands for a learner in it: beside plain loops
-over made-up results.
-"""
+"""What makes a block, and what is left out: on made-up results."""
 
 import json
 import math
+import tempfile
 from itertools import permutations
 from statistics import mean
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from flows.comparing.blocks import blocks_of
 from flows.comparing.comparison import comparison_of
-from flows.comparing.counted import COLUMNS, with_predictions
-from flows.tables.decisions import without_rungs
-from koco_stream.runs.schemas import RUNS, schema
+from flows.comparing.counted import views_to_compare
+from tests.helpers.many_runs import put
 
 
 def row(dataset, learner, error, order_seed=None, learner_seed=None, params=None, **more):
@@ -41,93 +36,11 @@ def row(dataset, learner, error, order_seed=None, learner_seed=None, params=None
     }
 
 
-def made(rows, select="all", metric=None, rungs=False):
+def made(rows, metric=None):
     """The blocks of rows of results."""
-    rows = [{"run_id": f"{number:032d}", **one} for number, one in enumerate(rows)]
-    table = pa.Table.from_pylist(rows, schema=schema(RUNS)).select(COLUMNS)
-    table = without_rungs(table) if rungs else table
-    # a store that is nowhere: whole streams need no curves
-    return blocks_of("store", with_predictions(table), select, metric)
-
-
-def scores(found):
-    """Mean scores by block and learner."""
-    return {
-        (block.title, learner): score
-        for block in found.blocks
-        for learner, score in zip(found.learners, block.scores.mean(axis=0), strict=True)
-    }
-
-
-values = st.integers(0, 9).map(lambda n: n / 10)
-results = st.dictionaries(
-    st.tuples(
-        st.sampled_from("ab"),  # dataset
-        st.sampled_from(["OGD", "AdaGrad", "ONS"]),
-        st.integers(0, 2),  # configuration
-        st.integers(0, 1),  # order seed
-        st.sampled_from([0, 1, None]),  # learner seed
-    ),
-    st.one_of(values, st.just(math.inf)),  # a run that diverged
-    max_size=60,
-)
-
-
-def literal(table):
-    """Block by block: the orders and seeds that all have, and of the configurations that were run
-    in all of them the one with the least mean.
-    """
-    learners = sorted({key[1] for key in table})
-    found = {}
-    for dataset in sorted({key[0] for key in table}):
-        here = {key[1:]: value for key, value in table.items() if key[0] == dataset}
-        if {key[0] for key in here} != set(learners):
-            continue
-        repeats = []
-        for order in (0, 1):
-            if all(any(k[0] == one and k[2] == order for k in here) for one in learners):
-                for seed in (0, 1):
-                    drawing = [
-                        one
-                        for one in learners
-                        if any(k[0] == one and k[3] is not None for k in here)
-                    ]
-                    if all(
-                        (one in drawing) <= any(k[0] == one and k[3] == seed for k in here)
-                        for one in learners
-                    ):
-                        repeats.append((order, seed))
-                    if not drawing:
-                        repeats = [*{*repeats, (order, None)}]
-        repeats = [
-            r for r in repeats if (r[1] is None) == (not any(k[3] is not None for k in here))
-        ]
-        best = {}
-        for one in learners:
-            means = []
-            for which in range(3):
-                got = [
-                    here.get((one, which, o, s), here.get((one, which, o, None)))
-                    for o, s in repeats
-                ]
-                if got and None not in got:
-                    means.append(mean(got))
-            if means:
-                best[one] = min(means)
-        if len(best) == len(learners):
-            found |= {(f"{dataset}, shuffled", one): score for one, score in best.items()}
-    return found
-
-
-@given(results)
-def test_scores__are_those_of_plain_loops(table):
-    rows = [
-        row(*key[:2], 0.0 if math.isinf(value) else value, key[3], key[4], {"which": key[2]})
-        | ({"status": "diverged"} if math.isinf(value) else {})
-        for key, value in table.items()
-    ]
-    found, expected = scores(made(rows)), literal(table)
-    assert found == {key: pytest.approx(value) for key, value in expected.items()}
+    with tempfile.TemporaryDirectory() as store:
+        put(store, "s", None, rows)
+        return blocks_of(views_to_compare(store, ["s"], metric=metric), metric)
 
 
 def grid(datasets, learners, orders=(0, 1)):
@@ -144,7 +57,7 @@ def test_learner_that_diverged__has_the_worst_rank_there_and_is_named():
     rows = grid("abcde", ["AdaGrad", "OGD", "ONS"])
     rows[0] |= {"status": "diverged"}  # AdaGrad, in one of two orders of a
     found = made(rows)
-    why = "1 of 2 repeats diverged"
+    why = "1 of 2 runs diverged"
     assert [block.failed for block in found.blocks] == [[why, "", ""]] + [[""] * 3] * 4
     compared = comparison_of(found)
     ranks = {(one["block"], one["learner"]): one["rank"] for one in compared.blocks.to_pylist()}
@@ -177,16 +90,23 @@ def test_block_without_a_learner__is_left_out_and_named():
 
 def test_repeats_that_not_all_learners_have__are_counted_and_named():
     rows = grid("a", ["AdaGrad", "OGD"], orders=(0, 1, 2))
-    rows += [row("a", "ONS", 0.5, order, seed) for order in (1, 2, 4) for seed in (0, 1)]
-    rows += [row("a", "RPSON", 0.5, order, seed) for order in (1, 2) for seed in (1, 3)]
-    [block] = made(rows).blocks
-    assert block.scores.shape == (2, 4)
+    rows += [row("a", "ONS", 0.5 + seed, order, seed) for order in (1, 2, 4) for seed in (0, 1)]
+    found = made(rows)
+    [block] = found.blocks
+    # by order and learner seed
+    expected = [[one, 0.1 + one, 0.5 + seed] for one in (0.11, 0.12) for seed in (0, 1)]
+    assert np.allclose(block.scores, expected, rtol=1e-12)
     assert block.lacking == (
-        "10 of 12 repeats are left out: AdaGrad has no runs with order 4; OGD has no runs with"
-        " order 4; ONS has no runs with order 0; RPSON has no runs with order 0, 4; ONS has no runs"
-        " with learner seed 3; RPSON has no runs with learner seed 0"
+        "4 of 8 repeats are left out: AdaGrad has no runs in 2; OGD has no runs in 2; ONS has no"
+        " runs in 2"
     )
-    assert comparison_of(made(rows)).left_out == [f"a, shuffled: {block.lacking}"]
+    assert comparison_of(found).left_out == [f"a, shuffled: {block.lacking}"]
+    rows = [
+        one
+        for one in grid("a", ["AdaGrad", "OGD"])
+        if (one["order_seed"], one["learner"]) in ((0, "AdaGrad"), (1, "OGD"))
+    ]
+    assert "no repeat in common" in made(rows).left_out[0]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -195,7 +115,7 @@ def test_score_that_is_no_number__is_a_learner_without_a_result(value, metric):
     rows = [one | {"auc": 0.5} for one in grid("ab", ["AdaGrad", "OGD"])]
     rows[0] |= {metric: value}
     compared = comparison_of(made(rows, metric=metric))
-    assert compared.notes[0].endswith("there: a, shuffled (1 of 2 repeats came to no number)")
+    assert compared.notes[0].endswith("there: a, shuffled (1 of 2 runs came to no number)")
     [score, rank] = [
         [one[name] for one in compared.blocks.to_pylist() if one["learner"] == "AdaGrad"]
         for name in ("score", "rank")
@@ -235,17 +155,6 @@ def test_same_scores_in_another_order__are_ties_everywhere_but_where_they_are_ot
     assert [one.to_json() for one in again] == [found.to_json()] * 3
 
 
-def test_choice_among_equal_configurations__is_the_first_by_the_text_of_its_parameters():
-    rows = [
-        row("a", learner, error, order, params={"step_size": step})
-        for learner in ("AdaGrad", "OGD")
-        for step, errors in ((0.2, (0.1, 0.3)), (0.1, (0.3, 0.1)), (0.3, (0.2, 0.3)))
-        for order, error in enumerate(errors)
-    ]
-    for some in (rows, rows[::-1]):
-        assert made(some).blocks[0].params == ['{"step_size": 0.1}'] * 2
-
-
 def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_beat():
     known = {"constant_error_rate": 0.15, "constant_mean_loss": 2.0}
     rows = [one | known for one in grid("ab", ["AdaGrad", "OGD"])]
@@ -271,19 +180,6 @@ def test_learners_without_predictions__are_left_out():
     assert made(rows).learners == ["AdaGrad", "OGD"]
 
 
-def test_rungs__are_no_blocks_of_their_own():
-    rows = [
-        one | {"max_rows": rows}
-        for rows in (100, 300, None)
-        for one in grid("a", ["AdaGrad", "OGD"])
-    ]
-    assert [block.title for block in made(rows, rungs=True).blocks] == ["a, shuffled"]
-    assert len(made(rows).blocks) == 3  # lengths that a sweep without halving has asked for
-    cut = [one for one in rows if one["max_rows"] is not None]
-    titles = [block.title for block in made(cut, rungs=True).blocks]
-    assert titles == ["a, shuffled, the first 300 rows"]
-
-
 def test_data_seeds__are_repeats_and_classes_and_orders_are_blocks():
     names = ["sea,n_rows=9,data_seed=1", "sea,n_rows=9,data_seed=2"]
     [block] = made(grid(names, ["AdaGrad", "OGD"])).blocks
@@ -300,13 +196,6 @@ def test_data_seeds__are_repeats_and_classes_and_orders_are_blocks():
         "a:2, shuffled",
     }
     assert comparison_of(found).n_datasets == 1
-
-
-def test_runs_of_older_code__do_not_count():
-    rows = grid("a", ["AdaGrad", "OGD"])
-    old = [one | {"numbers_version": 1, "error_rate": 0.0} for one in rows]
-    found = made([one | {"numbers_version": 2} for one in rows] + old)
-    assert scores(found) == scores(made(rows))
 
 
 def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():

@@ -1,5 +1,5 @@
-"""The views of results, beside plain loops over made-up runs: with ties, with numbers that are none,
-failed, diverged and missing runs, one class against the rest and all classes.
+"""The views of results, beside plain loops over made-up runs: with ties, with losses that are no
+numbers, failed, diverged and missing runs, one class against the rest and all classes.
 """
 
 import json
@@ -131,7 +131,7 @@ def shown(store):
         yield {(f"{one['dataset']}, {one['order']}", one["learner"]): one for one in rows}
 
 
-@settings(max_examples=40, phases=[Phase.generate])  # a failure is shrunk for minutes
+@settings(max_examples=20, phases=[Phase.generate])  # a failure is shrunk for minutes
 @given(stores(), st.randoms())
 def test_best__is_the_same_wherever_it_is_read_and_that_of_plain_loops(rows, chance):
     expected = literal(rows)

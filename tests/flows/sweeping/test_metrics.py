@@ -13,7 +13,6 @@ from flows.from_python import results
 from flows.sweeping.dry_run import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.steps import run_sweep
-from flows.tables.tables import summary_of
 from koco_stream.errors import WrongInput
 from koco_stream.streams.reader import StreamReader
 from tests.helpers.sweeps import checked, stream_of, written
@@ -79,15 +78,10 @@ def test_tables__are_read_by_pandas_polars_and_duckdb(folder):
 
 
 def test_results__have_the_means_of_what_was_asked_for(folder):
-    rows = summary_of(results(folder / "store", "measured").runs)
-    assert [name for name in rows[0] if name.endswith("_mean")][-3:] == [
-        "auc_mean",
-        "kappa_mean",
-        "rmse_mean",
-    ]
-    assert [row["rmse_mean"] is None for row in rows] == [
-        row["dataset"].startswith("sea") for row in rows
-    ]
+    found = results(folder / "store", "measured").best()
+    assert found.column_names[-3:] == ["auc_mean", "kappa_mean", "rmse_mean"]
+    for row in found.to_pylist():
+        assert (row["rmse_mean"] is None) == row["dataset"].startswith("sea")
 
 
 def test_report__shows_windows_and_where_the_stream_changes(folder):

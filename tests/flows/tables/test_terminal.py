@@ -128,54 +128,22 @@ def test_parameters__that_vary_are_shown_and_the_others_once(store, koco):
     assert single.stdout.count("OjaSON") == 2 * 8
 
 
-def test_difference__joins_what_is_equal_and_says_what_has_changed(store, koco):
-    """Every row of one sweep stands beside that of the other with the same values but the clip."""
-    before, after = (
-        {
-            (row["dataset"], row["learner"], params.get("sketch_size"), params.get("alpha")): row
-            for row in json.loads(koco("results", "--store", store, "--sweep", n, "--json").stdout)
-            if (params := json.loads(row["params"]))
-        }
-        for n in ("before", "after")
-    )
-    words = ("--sweep", "before", "--diff", "after")
-    rows = json.loads(koco("results", "--store", store, *words, "--json", status=0).stdout)
-    assert len(rows) == len(before) == len(after)
+def test_difference__joins_what_is_equal(store, koco):
+    """AdaGrad's rows stand beside each other; those of OjaSON do as the best, with their clips."""
+    words = ("results", "--store", store, "--sweep", "before", "--diff", "after")
+    rows = json.loads(koco(*words, "--json", status=0).stdout)
+    assert len(rows) == 2 * (8 + 1) == 2 * (4 * 2 + 1)
     for row in rows:
-        params = json.loads(row["params"])
-        key = (row["dataset"], row["learner"], params.get("sketch_size"), params.get("alpha"))
-        losses = [side.pop(key)["mean_loss_mean"] for side in (before, after)]
-        assert [row["mean_loss_mean"], row["mean_loss_mean_other"]] == losses
-        assert row["difference"] == pytest.approx(losses[1] - losses[0])
-        said = row["changed"] or ""
-        assert ("clip=1 -> 2" in said) == (row["learner"] == "OjaSON")
-        assert ("curvature=0.125 -> 0.03125" in said) == (params.get("sketch_size") == 3)
-    shown = koco("results", "--store", store, *words, status=0)
-    assert max(map(len, shown.stdout.splitlines())) <= 100
-    best = koco("results", "--store", store, *words, "--best", "--json", status=0).stdout
-    assert sorted((row["dataset"], row["learner"]) for row in json.loads(best)) == [
+        both = None not in (row["n_runs"], row["n_runs_other"])
+        assert both == (row["learner"] == "AdaGrad") == (row["difference"] == 0.0)
+    best = json.loads(koco(*words, "--best", "--json", status=0).stdout)
+    assert sorted((row["dataset"], row["learner"]) for row in best) == [
         (dataset, learner) for dataset in ("first", "second") for learner in ("AdaGrad", "OjaSON")
     ]
-
-
-def row_of(loss, hash="a", **params):
-    stream = {"dataset": "d", "dataset_hash": hash, "order": "o"}
-    whole = {"window_rows": None, "max_rows": None, "learner": "L"}
-    return stream | whole | {"params": json.dumps(params), "mean_loss_mean": loss}
-
-
-def test_difference__keeps_apart_what_one_sweep_has_several_of():
-    # the clip alone tells rows of one side apart: it separates them
-    found = differences_of_configurations(
-        [row_of(0.5, clip=1), row_of(0.4, clip=2)], [row_of(0.3, clip=3)]
-    )
-    assert [(r["mean_loss_mean"], r["mean_loss_mean_other"], r["changed"]) for r in found] == [
-        (0.5, None, None),
-        (0.4, None, None),
-        (None, 0.3, None),
-    ]
-    [found] = differences_of_configurations([row_of(0.5, clip=1)], [row_of(0.25, "b", clip=1)])
-    assert (found["changed"], found["difference"]) == ("dataset_hash=a -> b", -0.25)
-    [found] = differences_of_best([row_of(0.5, clip=1)], [row_of(0.25, "b", clip=3)])
-    assert (found["params"], found["params_other"]) == ('{"clip": 1}', '{"clip": 3}')
-    assert found["changed"] == "dataset_hash=a -> b"
+    for row in best:
+        clips = [json.loads(row[name])["clip"] for name in ("params", "params_other")]
+        assert clips == ([1, 2] if row["learner"] == "OjaSON" else clips[:1] * 2)
+        losses = row["mean_loss_mean_other"], row["mean_loss_mean"]
+        assert row["difference"] == pytest.approx(losses[0] - losses[1])
+    shown = koco(*words, status=0)
+    assert max(map(len, shown.stdout.splitlines())) <= 100

@@ -5,8 +5,7 @@ sweep shows them under the name that it has.
 import numpy as np
 
 from flows.comparing.comparison import compare
-from flows.results.views import runs_of
-from flows.tables.tables import best_of
+from flows.results.views import Views
 from storage.results import read_runs
 from tests.helpers.swept import prepared, swept
 
@@ -38,8 +37,9 @@ def test_runs_of_two_sweeps__have_the_name_of_each(tmp_path):
     swept(tmp_path, TWO, "two")
     assert read_runs(store).num_rows == 3
     for sweep, name, count in (("one", "raw", 2), ("two", "scaled", 3)):
-        assert runs_of(store, sweep).column("dataset").to_pylist() == [name] * count
-        assert {row["dataset"] for row in best_of(runs_of(store, sweep))} == {name}
+        views = Views(store, [sweep])
+        assert [row["dataset"] for row in views.rows("FROM runs")] == [name] * count
+        assert {row["dataset"] for row in views.rows("FROM best")} == {name}
     for sweeps, name in ((["two"], "scaled"), (["one", "two"], "raw"), (["two", "one"], "scaled")):
         found = compare(store, sweeps)
         assert set(found.learners) == {"OGD", "AdaGrad"}
