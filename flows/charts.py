@@ -56,12 +56,14 @@ SCALES: dict[str, Callable[[int], Any]] = {
 AREA: Spec = {"type": "area", "opacity": 0.16}
 RULE: Spec = {"type": "rule", "strokeWidth": 2}
 LINE: Spec = {"type": "line", "clip": True, "strokeWidth": 2}
-POINT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 1}
+POINT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 1, "aria": False}
+# what the pointer meets: larger than the point, and unseen
+HIT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 0, "size": 300}
 MARK: Spec = {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5}
 DIAGONAL: Spec = {"type": "line", "color": INK, "opacity": 0.4, "strokeWidth": 1}
 NEAR: Spec = {
     "name": "near",
-    "select": {"type": "point", "nearest": True, "on": "pointermove", "clear": "pointerout"},
+    "select": {"type": "point", "on": "pointerover", "clear": "pointerout"},
 }
 # a page is scrolled over charts: by wheel, and by touch
 ZOOM: Spec = {
@@ -141,10 +143,11 @@ class Chart:
         ]
         params.append(_param("only", self.series, ["all", *present], "all", chosen is None))
         axes = {"x": self._axis("x", self.x), "y": self._axis("y", self.y)}
-        legend = {"values": present} if len(present) > 1 or not self.picks else None
+        legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
         scaled = {
             kind: {
                 **{"field": self.field(self.series), "type": "nominal", "legend": legend},
+                "title": self.series,
                 "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
             }
             for kind, value in SCALES.items()
@@ -166,8 +169,10 @@ class Chart:
         tooltip = [self._told(name) for name in self.columns if name not in self.picks]
         pointed = {"param": "near", "value": 140, "empty": False}
         size = {"condition": pointed, "value": 14 if is_line else 60}
-        points = {"tooltip": tooltip, "shape": scaled["shape"], "size": size}
-        layers.append({"mark": POINT, "encoding": points, "params": [NEAR, *zoomed]})
+        points = {"shape": scaled["shape"], "size": size}
+        layers.append({"mark": POINT, "encoding": points})
+        hit = {"mark": HIT, "encoding": {"tooltip": tooltip}, "params": [NEAR, *zoomed]}
+        layers.append(hit)
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "description": self.alt,

@@ -1,6 +1,7 @@
 """The report of a sweep: a self-contained HTML file, and its text and tables as Markdown."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flows.charts import Chart, drawn
+from flows.charts import drawn
 from flows.comparing.comparison import Comparison, compared_sweep
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.content import Figure, Page
@@ -67,8 +68,8 @@ def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> Sto
     `WrongInput` if the sweep has not run on `store`.
     """
     page = page_of(store, sweep)
-    for number, chart in enumerate(charts_of(page)) if figures else ():
-        write_chart(chart, figures or Path(), f"{sweep}-{number + 1}")
+    if figures:
+        write_figures(page, figures, sweep)
     return write_page(store, sweep, page)
 
 
@@ -85,18 +86,17 @@ def write_index(store: AnyPath) -> StorePath:
     return write_page(store, "index", Page(title, columns=columns, rows=rows, links=there))
 
 
-def charts_of(page: Page) -> list[Chart]:
-    """The charts of a page, each once."""
-    return [*([page.chart] if page.chart else []), *(c for f in page.figures for c in f.charts)]
-
-
-def write_chart(chart: Chart, folder: Path, name: str) -> None:
-    """Write a chart as SVG and PNG, a file for each value that a reader may choose."""
+def write_figures(page: Page, folder: Path, name: str) -> None:
+    """Write the charts of a page as SVG and PNG, a file for each value that a reader may choose."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, (_, spec) in enumerate(chart.files()):
-        file = folder / f"{name}{f'-{number + 1}' * bool(chart.picks)}"
-        file.with_suffix(".svg").write_text(drawn(spec), encoding="utf-8")
-        file.with_suffix(".png").write_bytes(drawn(spec, "png"))
+    for chart in [
+        *([page.chart] if page.chart else []),
+        *(c for f in page.figures for c in f.charts),
+    ]:
+        for chosen, spec in chart.files():
+            words = re.sub(r"\W+", "-", f"{name} {chart.title} {chosen}".strip().lower())
+            (folder / f"{words}.svg").write_text(drawn(spec), encoding="utf-8")
+            (folder / f"{words}.png").write_bytes(drawn(spec, "png"))
 
 
 def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:

@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import rankdata
+
+from docs.benchmark_tables import benchmark_page
 from flows.report.papers.benchmark import (
     KEPT,
     PARTS,
@@ -20,9 +23,6 @@ from flows.report.papers.benchmark import (
     parts_of,
     table_of,
 )
-from scipy.stats import rankdata
-
-from docs.benchmark_tables import benchmark_page
 from flows.reproduce.targets import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
 from storage.results import read_runs

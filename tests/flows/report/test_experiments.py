@@ -200,9 +200,7 @@ def floor_run(floor, regret, size, seed=0):
         (((0.5, 1, 1),), []),
     ],
 )
-def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(
-    runs, holds, tmp_path
-):
+def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(runs, holds, tmp_path):
     # labels that the best function has without loss
     store = prepared(tmp_path, "x", np.ones((100, 1)), np.zeros(100))
     known = {"dataset_hash": load_manifest(store, "x").dataset_hash, "params": PARAMS}

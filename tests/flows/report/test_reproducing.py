@@ -70,7 +70,7 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
         assert f"not available: {name}: " in done.stderr
     assert done.stdout.splitlines()[0] == "son-figure-3: no claim could be tested"
     page = tmp_path / "store" / "reports" / "reproduce-son-figure-3.html"
-    [table] = [rows for rows in tables_of(page).values() if rows and "rows here" in rows[0]]
+    [table] = [rows for rows in tables_of(page).values() if rows and "rows in the paper" in rows[0]]
     shown = {row["dataset"]: row for row in table}
     # german is not of the paper
     assert set(shown) == {*EXPERIMENTS["son-figure-3"].datasets, "german,scale=none"}

@@ -9,7 +9,6 @@ import termios
 from decimal import Decimal
 
 import pytest
-from flows.tables.differences import differences_of_best, differences_of_configurations
 from hypothesis import given
 from hypothesis import strategies as st
 
