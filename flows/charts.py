@@ -284,7 +284,7 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
     import vl_convert
 
     columns = {"columns": max(1, WIDTH // spec["usermeta"]["name"])}
-    config = {**CONFIG, "legend": {**CONFIG["legend"], **columns}}
+    config = {**CONFIG, "background": "#ffffff", "legend": {**CONFIG["legend"], **columns}}
     whole = json.dumps({**spec, "width": WIDTH, "config": config})
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole)
     plain = plain.replace(INK, "#1b1b1b").replace("system-ui, ", "")
