@@ -283,11 +283,10 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
     """A declared chart as SVG text or as the bytes of a PNG, on white, in a file's width."""
     import vl_convert
 
-    columns = {"columns": max(1, WIDTH // spec["usermeta"]["name"])}
-    config = {**CONFIG, "background": "#ffffff", "legend": {**CONFIG["legend"], **columns}}
-    whole = json.dumps({**spec, "width": WIDTH, "config": config})
-    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole)
-    plain = plain.replace(INK, "#1b1b1b").replace("system-ui, ", "")
+    legend = {**CONFIG["legend"], "columns": max(1, WIDTH // spec["usermeta"]["name"])}
+    config = {**CONFIG, "background": "#ffffff", "legend": legend}
+    whole = json.dumps({**spec, "width": WIDTH, "config": config}).replace("system-ui, ", "")
+    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
     if kind == "png":
         return vl_convert.vegalite_to_png(plain, scale=2)
     return vl_convert.vegalite_to_svg(plain)

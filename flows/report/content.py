@@ -54,8 +54,8 @@ class Figure:
     def verdict(self) -> str:
         """How many claims hold, and the finding."""
         judged = [one.holds for one in self.claims if one.holds is not None]
-        held = f"{sum(judged)} of {len(judged)} claims hold" if judged else ""
-        return "; ".join(part for part in (held, self.finding) if part)
+        held = [f"{sum(judged)} of {len(judged)} claims hold"] * bool(judged)
+        return "; ".join([*held, *([self.finding] if self.finding else [])])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,16 @@ from flows.report.next_run import what_to_run_next
 from flows.report.overview import dataset_rows, facts_of, first_chart, sentence_of, warnings_of
 from flows.report.pages import write_page
 from flows.report.papers.experiment import FIGURES
+from flows.report.rows import manifests_of
 from flows.report.sections import Row, Sections
 from flows.results.views import Views
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text
 from flows.tables.sweep_runs import sweep_names
 from flows.tables.tables import dataset_text, grouped, rows_of
-from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.metrics import METRICS
-from koco_stream.streams.manifest import Manifest, load_manifest
+from koco_stream.streams.manifest import Manifest
 
 MOST_NOT_OK = 50
 BEST = {
@@ -52,7 +51,6 @@ RUNGS = (
     *("dataset", "learner", "rung", "rounds", "configurations", "continued", "the best"),
     "its mean loss",
 )
-SELECTED = "Configurations are chosen by the rounds on which they are judged here"
 # columns of single runs that the first screen and the last sections need
 READ = (
     *("status", "dataset", "dataset_hash", "order", "order_seed", "learner", "learner_seed"),
@@ -106,12 +104,13 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     """
     views = Views(store, [sweep])
     note = views.notes[sweep]
-    sections = Sections(views, manifests_of(store, views))
+    names = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
+    manifests = manifests_of(store, sorted(names)).values()
+    sections = Sections(views, {one.dataset_hash: one for one in manifests})
     runs = views.rows("SELECT " + ", ".join(f'"{name}"' for name in READ) + " FROM runs")
     missing = max(0, len(note["run_ids"]) - len(runs))
-    named = [name for name in note["figures"] if runs and name in FIGURES]
-    papers = [FIGURES[name].figure(views) for name in named]
-    papers = [figure for figure in papers if figure.rows]
+    named = [FIGURES[name] for name in note["figures"] if runs and name in FIGURES]
+    papers = [figure for one in named for figure in [one.figure(views)] if figure.rows]
     facts, sentence = facts_of(runs, missing), sentence_of(sections)
     if papers and papers[0].verdict:
         sentence = f"{papers[0].verdict}."
@@ -145,10 +144,10 @@ def small_print(sweep: str, sections: Sections, found: Comparison | None) -> lis
     several = any(
         len(values) > 1 for tried in sections.varied.values() for values in tried.values()
     )
-    said = [found.conclusion, found.how] if found else [f"{SELECTED}."] * several
-    if found and several:
-        said[1] += f" To choose otherwise: koco compare {sweep} --select first-half"
-    return said
+    if found is None:
+        return ["Configurations are chosen by the rounds on which they are judged here."] * several
+    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
+    return [found.conclusion, found.how + other]
 
 
 def comparison(found: Comparison) -> Figure:
@@ -186,16 +185,6 @@ def details(
     yield Figure("What was run: data", (), (), DATA, data)
     where = ("what", "value")
     yield Figure("What was run: code and machines", (), (), where, circumstances_of(runs))
-
-
-def manifests_of(store: AnyPath, views: Views) -> dict[str, Manifest]:
-    """Manifests, by dataset hash, of the datasets that the store has."""
-    found = {}
-    for row in views.rows("SELECT DISTINCT dataset FROM runs"):
-        with suppress(WrongInput):
-            manifest = load_manifest(store, row["dataset"])
-            found[manifest.dataset_hash] = manifest
-    return found
 
 
 def rung_rows(decisions: pa.Table) -> list[list[Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from flows.charts import Chart, is_wide
+from flows.comparing.comparison import LEVEL
 from flows.comparing.conclusion import listed
 from flows.report.content import Flag, merged_flags
 from flows.report.sections import Row, Sections, has_errors, judged
@@ -16,7 +17,6 @@ from flows.tables.tables import grouped
 from flows.tables.text import with_minus
 from koco_stream.streams.orders import AS_STORED
 
-LEVEL = 0.05
 MOST_NAMED = 3  # most learners that the sentence names
 COLUMNS = ("dataset", "best", "{}", "µs a round", "runner-up", "its {}", "is it sure", "Constant")
 
@@ -39,34 +39,26 @@ def sentence_of(sections: Sections) -> str:
     if not shown:
         return "No run has ended well yet."
     known = [row["beats_constant"] for rows in found for row in rows]
-    nobody = "No learner is better than Constant on any stream. "
-    nobody = nobody if False in known and True not in known else ""
-    names, leader, rates = (
-        {row["learner"] for rows in found for row in rows},
-        shown[0],
-        has_errors(shown[0]),
-    )
-    told = [f"{row['learner']} {_number(row['merit'], rates)}" for row in shown[1:2]]
-    if (constant := _constant(leader)) is not None:
-        told.append(f"Constant {_number(constant, rates)}")
-    verb = "errs on" if rates else "has the mean loss"
-    score = f"{leader['learner']} {verb} {_number(leader['merit'], rates)}"
-    example = f"on {leader['stream']} {', '.join([score, *told])}."
+    nobody = "No learner is better than Constant on any stream. " * ({*known} - {None} == {False})
+    leader, rates = shown[0], has_errors(shown[0])
+    names = {row["learner"] for rows in found for row in rows}
+    others = [(row["learner"], row["merit"]) for row in shown[1:2]]
+    told = [*others, ("Constant", _constant(leader))]
+    verb = " errs on" if rates else " has the mean loss"
+    score = f"{leader['learner']}{verb} {_number(leader['merit'], rates)}"
+    rest = "".join(f", {n} {_number(value, rates)}" for n, value in told if value is not None)
+    example = f"on {leader['stream']} {score}{rest}."
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {len(found)}"
         return f"{nobody}{leader['learner']} alone was run{better * any(known)}: {example}"
     if len(found) == 1:
         return f"{nobody}{example[0].upper()}{example[1:]}"
-    others = sorted((item for item in wins.items() if item[0] != leader["learner"]), key=_by_count)
-    also = "".join(f", {name} on {count}" for name, count in others[:MOST_NAMED])
+    often = [item for item in wins.most_common() if item[0] != leader["learner"]]
+    also = "".join(f", {name} on {count}" for name, count in often[:MOST_NAMED])
     return (
         f"{nobody}{leader['learner']} is the best of {len(names)} learners on"
         f" {wins[leader['learner']]} of {len(found)} datasets{also}: {example}"
     )
-
-
-def _by_count(item: tuple[str, int]) -> tuple[int, str]:
-    return -item[1], item[0]
 
 
 def _gap(rows: Sequence[Row]) -> float:
@@ -78,32 +70,29 @@ def _number(value: float, is_rate: bool) -> str:
     return f"{with_minus(100 * value, 3)} %" if is_rate else with_minus(value, 3)
 
 
-def _constant(row: Row) -> float | None:
-    """What `Constant` comes to in the same runs."""
-    name = "constant_error_rate_mean" if has_errors(row) else "constant_mean_loss_mean"
-    value: float | None = row[name]
-    return value
+def _constant(row: Row) -> Any:
+    """What `Constant` comes to in the same runs; None if that is not known."""
+    return row[f"constant_{'error_rate' if has_errors(row) else 'mean_loss'}_mean"]
 
 
 def dataset_rows(sections: Sections) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of a line a dataset: the best and its cost, the runner-up, is it sure."""
-    rows: list[list[Any]] = []
     runs = grouped(sections.views.rows("FROM best_runs"), lambda row: row["stream"])
-    for title in sections.streams:
-        found = judged(sections.best.get(title, ()))
-        if not found:
-            rows.append([title, "no run has ended well", *(None,) * 6])
-            continue
-        first, second = found[0], found[1] if len(found) > 1 else None
-        rows.append(
-            [
-                *(title, _named(first), first["merit"], first["microseconds_mean"]),
-                *((_named(second), second["merit"]) if second else (None, None)),
-                is_sure(runs[title], first["learner"], second["learner"]) if second else None,
-                _constant(first),
-            ]
-        )
+    rows = [_line(title, judged(sections.best.get(title, ())), runs) for title in sections.streams]
     return [name.format(sections.measure) for name in COLUMNS], rows
+
+
+def _line(title: str, found: Sequence[Row], runs: Mapping[str, Sequence[Row]]) -> list[Any]:
+    """A stream's row: what is best on it, of its learners' best configurations and their runs."""
+    if not found:
+        return [title, "no run has ended well", *(None,) * 6]
+    first, second = found[0], found[1] if len(found) > 1 else None
+    return [
+        *(title, _named(first), first["merit"], first["microseconds_mean"]),
+        *((_named(second), second["merit"]) if second else (None, None)),
+        is_sure(runs[title], first["learner"], second["learner"]) if second else None,
+        _constant(first),
+    ]
 
 
 def _named(row: Row) -> str:
@@ -115,7 +104,8 @@ def _named(row: Row) -> str:
 def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
     """Whether a difference of two learners over the orders that both have is real.
 
-    All orders have to agree, and be so many that chance would seldom make them agree.
+    The interval of the paired differences has to be above 0, over so many orders that chance would
+    seldom make them agree.
     """
     scores = [
         {(row["data"], row["order_seed"]): row["score"] for row in runs if row["learner"] == name}
@@ -129,11 +119,9 @@ def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
     if mean == 0 or low is None or high is None:
         return "equal"
     between = f"by {with_minus(low, 2)} to {with_minus(high, 2)}"
-    if low <= 0 or wins == 0:
-        return f"no: {between}, best in {wins} of {n}"
-    if least_p(n) > LEVEL:
-        return f"likely: {between}, best in {wins} of {n}, too few to be sure"
-    return f"yes: {between}, best in {wins} of {n}"
+    sure = "no" if low <= 0 or wins == 0 else "likely" if least_p(n) > LEVEL else "yes"
+    few = ", too few to be sure" * (sure == "likely")
+    return f"{sure}: {between}, best in {wins} of {n}{few}"
 
 
 def first_chart(sections: Sections) -> Chart | None:
@@ -195,15 +183,12 @@ def warnings_of(
     """What failed, whose digits are in doubt, what is no better than `Constant`, and bests by error
     but not by loss. `missing` runs are not computed yet, and all of those `datasets` without any.
     """
-    flags = []
-    if missing:
-        without = sorted({*datasets} - {row["dataset"] for row in runs})
-        none = f", and none on {listed(without)}" if without else ""
-        planned = missing + len(runs)
-        flags.append(Flag(f"{missing:,} of {planned:,} runs are not computed yet{none}"))
-    for status, count in sorted(Counter(row["status"] for row in runs).items()):
-        if status != "ok":
-            flags.append(Flag(f"{count:,} run{'s' * (count != 1)} {status}"))
+    without = listed(sorted({*datasets} - {row["dataset"] for row in runs}))
+    none = f", and none on {without}" if without else ""
+    said = [f"{missing:,} of {missing + len(runs):,} runs are not computed yet{none}"]
+    ended = sorted(Counter(row["status"] for row in runs if row["status"] != "ok").items())
+    said = said * (missing > 0) + [f"{n:,} run{'s' * (n != 1)} {status}" for status, n in ended]
+    flags = [*map(Flag, said)]
     if doubtful := [row["learner"] for row in runs if (row["doubtful_rounds"] or 0) > 0]:
         flags.append(
             Flag(

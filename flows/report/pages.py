@@ -12,11 +12,11 @@ from markupsafe import Markup, escape
 
 import koco_stream
 from flows.charts import library
-from flows.report.content import Claim, Page
+from flows.report.content import Page
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 MISSING = "–"
-CLAIM_COLUMNS = ("Holds", "Claim", "Criterion", "Came out")
+CLAIM_COLUMNS = ("Claim", "Criterion", "Came out", "Holds")  # the fields of a `Claim`
 # Control characters, on which a terminal acts that shows the Markdown, and those that turn the
 # direction in which a text is read.
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -30,8 +30,8 @@ def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
     the path of the HTML file.
     """
     folder, content = store_path(store) / "reports", {"page": page, "name": name}
-    markdown = rendered("page.md", **content)
-    (folder / f"{name}.md").write_text(re.sub(r"\n{3,}", "\n\n", markdown).strip() + "\n")
+    markdown = re.sub(r"\n{3,}", "\n\n", rendered("page.md", **content)).strip()
+    (folder / f"{name}.md").write_text(f"{markdown}\n")
     style, script = rendered("style.css"), rendered("script.js")
     scripts = [library(), script] if page.has_charts else [script]
     hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
@@ -63,7 +63,6 @@ def rendered(template: str, **content: Any) -> str:
         md=markdown_of,
         # backticks that do not occur in a text, for a Markdown code block
         fence=lambda text: "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))]),
-        claim_rows=claim_rows,
     )
     return UNSEEN.sub(" ", environment.get_template(template).render(**content))
 
@@ -142,8 +141,3 @@ def markdown_of(value: object) -> str:
         .replace("<", "&lt;")
         .replace("\n", " ")
     )
-
-
-def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
-    """Claims as table rows with the columns `CLAIM_COLUMNS`."""
-    return [[one.holds, one.claim, one.criterion, one.came_out] for one in claims]

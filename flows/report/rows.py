@@ -1,21 +1,33 @@
 """Input of what figures compute: rows of datasets, and cached results."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.io.paths import AnyPath
+from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
 READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_rows", "sharding")
+
+
+def manifests_of(store: AnyPath, names: Iterable[str]) -> dict[str, Manifest]:
+    """Manifests, by name, of those datasets that the store has."""
+    found = {}
+    for name in names:
+        with suppress(WrongInput):
+            found[name] = load_manifest(store, name)
+    return found
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ MOST_SIZES = 6  # sketch sizes of a learner that have lines of their own
 LOGARITHMIC = 8.0  # values whose ends have a larger ratio are drawn on a logarithmic axis
 REGRETS = ("stream", "learner", "regret", "deviation", "largest")
 FRONT = "Pareto front"
+_stream = itemgetter("stream")
 EVERY = 4  # every fourth recorded round has a bound: two a decade
 MEANS = "Means over orders and seeds, with bands from the least to the largest value"
 
@@ -229,17 +231,22 @@ class Sections:
         }
         for row in self.rows("regrets"):
             manifest, how = self._read(row["stream"])
-            end, found, why = None, list[Row](), None
-            if how["data"] > 1:
-                why = "a bound is for one dataset, and this stream has several data seeds"
-            elif manifest is None:
-                why = "the dataset is no longer in the store"
-            elif how["max_rows"] and how["order"] != AS_STORED:
-                why = "the first rows of a shuffle differ from seed to seed"
-            else:
-                best = params[row["stream"], row["learner"]]
-                why, found = self._bounded(best, how)
-                end = found[-1] if found else None
+            found = list[Row]()
+            reading = (
+                (
+                    how["data"] > 1,
+                    "a bound is for one dataset, and this stream has several data seeds",
+                ),
+                (manifest is None, "the dataset is no longer in the store"),
+                (
+                    how["max_rows"] and how["order"] != AS_STORED,
+                    "the first rows of a shuffle differ from seed to seed",
+                ),
+            )
+            why = next((words for applies, words in reading if applies), None)
+            if why is None:
+                why, found = self._bounded(params[row["stream"], row["learner"]], how)
+            end = found[-1] if found else None
             if why:
                 reasons[why] = None
             else:
@@ -327,10 +334,6 @@ def has_errors(row: Row) -> bool:
 def judged(rows: Sequence[Row]) -> list[Row]:
     """A stream's best configurations without `Constant`, the best learner first."""
     return [row for row in rows if row["learner"] != CONSTANT]
-
-
-def _stream(row: Row) -> str:
-    return str(row["stream"])
 
 
 def _placed(value: Any) -> tuple[float | None, str | None]:

@@ -29,6 +29,11 @@ from koco_stream.io.table_file import write_tables
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
 
+FIXED = "Each criterion was fixed before the run, unless it says that it was set afterwards."
+HALVES = (
+    "Configurations are chosen by the first half of each stream and judged on the second; the"
+    " sweeps' own reports choose by the rounds on which they judge."
+)
 SETS = ("dataset", "rows in the paper", "rows here", "state")
 
 
@@ -144,19 +149,13 @@ def page_of(done: Reproduction, flags: list[Flag]) -> Page:
     findings = [figure.finding for figure in drawn if figure.finding]
     charts = [chart for figure in drawn for chart in figure.charts]
     sets = Figure("Datasets", (), (), SETS, done.sets)
-    small = ["Each criterion was fixed before the run, unless it says that it was set afterwards."]
-    if not done.experiment.chart_name:
-        small.append(
-            "Configurations are chosen by the first half of each stream and judged on the second;"
-            " the sweeps' own reports choose by the rounds on which they judge."
-        )
     return Page(
         f"Reproducing {done.experiment.name}",
         [done.experiment.about],
         "; ".join([done.summary, *findings[:1]]) + ".",
         charts[0] if charts else None,
         flags=flags,
-        small=small,
+        small=[FIXED, *([] if done.experiment.chart_name else [HALVES])],
         figures=[*drawn, *[sets] * bool(done.sets)],
         links=[*dict.fromkeys(sweep for sweep, _ in done.figures)],
     )

@@ -18,13 +18,11 @@ from pyarrow.csv import read_csv
 from flows.charts import Chart
 from flows.report.content import Claim, Figure
 from flows.report.papers.computed import computed
+from flows.report.rows import manifests_of
 from flows.results.views import Views, table_of
-from koco_stream.errors import WrongInput
-from koco_stream.streams.manifest import load_manifest
-from storage.catalogue.entries import CATALOGUE, PROS, SON
+from storage.catalogue.entries import CATALOGUE
 
 HERE = Path(__file__).parent
-PAPERS = {"SON": SON, "PROS": PROS}
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,7 @@ class Experiment:
     @cached_property
     def datasets(self) -> list[str]:
         """The paper's datasets, by their names in the catalogue."""
-        paper = PAPERS.get(self.paper)
-        return [one.name + self.ending for one in CATALOGUE.values() if paper in one.papers]
+        return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
 
     def figure(self, views: Views) -> Figure:
         """The figure of the runs of some views."""
@@ -117,20 +114,16 @@ def _chart(views: Views, alt: str, rows: str, title: str, **how: Any) -> Chart:
 
 def sources_of(views: Views) -> pa.Table:
     """What generated datasets were made with: `dataset`, `condition_number`, `data_seed`."""
-    rows = []
-    for row in views.rows("SELECT DISTINCT dataset FROM runs"):
-        try:
-            source = load_manifest(views.store, row["dataset"]).source
-        except WrongInput:  # the dataset is gone
-            source = {}
-        rows.append((row["dataset"], source.get("condition_number"), source.get("data_seed")))
+    names = (row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs"))
+    rows = [
+        (name, one.source.get("condition_number"), one.source.get("data_seed"))
+        for name, one in manifests_of(views.store, names).items()
+    ]
     return table_of(rows, dataset=str, condition_number=float, data_seed=int)
 
 
-def _read(file: Path) -> Experiment:
-    """The experiment of a file."""
-    return Experiment(file.stem, **tomllib.loads(file.read_text(encoding="utf-8")))
-
-
-EXPERIMENTS = {one.name: one for one in map(_read, sorted(HERE.glob("*.toml")))}
+EXPERIMENTS = {
+    file.stem: Experiment(file.stem, **tomllib.loads(file.read_text(encoding="utf-8")))
+    for file in sorted(HERE.glob("*.toml"))
+}
 FIGURES = {one.chart_name: one for one in EXPERIMENTS.values() if one.chart_name}
