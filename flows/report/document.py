@@ -102,6 +102,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
 
     Raises `WrongInput` if the sweep has not run on `store`.
     """
+    found = compared_sweep(store, sweep) if whole else None  # its views are gone before the others
     views = Views(store, [sweep])
     note = views.notes[sweep]
     names = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
@@ -117,7 +118,6 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     if not whole:
         return Page(sweep, facts, sentence)
     chart = papers[0].charts[0] if papers and papers[0].charts else first_chart(sections)
-    found = compared_sweep(store, sweep)
     columns, rows = dataset_rows(sections)
     return Page(
         f"Sweep {sweep}",

@@ -19,9 +19,11 @@ from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.stream import Stream
+from storage.results import read_curves, read_windows
 
 Row = dict[str, Any]
 SQL = (Path(__file__).parent / "sections.sql").read_text()
+READERS = {"curves_drawn": read_curves, "windows_drawn": read_windows}
 MOST_STREAMS = 24  # most streams in charts
 MOST_SIZES = 6  # sketch sizes of a learner that have lines of their own
 LOGARITHMIC = 8.0  # values whose ends have a larger ratio are drawn on a logarithmic axis
@@ -58,9 +60,12 @@ class Sections:
         views.register("told", table_of(told, learner=str, params=str, parameters=str))
         columns = dict.fromkeys(("learner", "params", "line", "name", "value", "word"), str)
         views.register("settings", table_of(settings, **{**columns, "value": float}))
+        for name, read in READERS.items():
+            views.register(name, read(views.store, []))
         views.connection.execute(SQL)
-        for name in ("curves", "windows"):
-            views.rows(f"FROM {name} LIMIT 0")  # these are read when they are named first
+        ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
+        for name, read in READERS.items():  # of the runs that are drawn alone
+            views.register(name, read(views.store, ids))
         self.names = sorted(by_learner)
         self.best = grouped(views.rows("FROM best_of_each ORDER BY merit, learner"), _stream)
         every = views.rows("SELECT DISTINCT stream FROM described")
@@ -298,7 +303,7 @@ class Sections:
             return why or f"{learner}: it is computed here for one label", []
         of_runs = grouped(
             self.views.rows(
-                "SELECT t, cumulative_loss AS loss FROM curves WHERE run_id IN"
+                "SELECT t, cumulative_loss AS loss FROM curves_drawn WHERE run_id IN"
                 " (SELECT unnest(?)) ORDER BY t, run_id",
                 [best["run_ids"]],
             ),

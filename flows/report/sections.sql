@@ -1,5 +1,6 @@
 -- A view for each section of a report, over those of flows/results/views.sql. Python registers:
 --   told (learner, params, parameters)                     what tells a configuration from others
+--   curves_drawn, windows_drawn                            the tables of the runs that are drawn
 --   settings (learner, params, line, name, value, word)    each parameter that varies, and its value
 
 -- Configurations and the best of them, computed once.
@@ -18,8 +19,8 @@ SELECT stream, learner, parameters, has_errors, unnest(run_ids) AS run_id FROM d
 CREATE VIEW curves_of_best AS
 WITH mine AS (
     SELECT d.stream, d.learner, d.parameters, t, dictionary_size,
-           if(has_errors, error_rate, mean_loss) AS y
-    FROM curves JOIN drawn_runs d USING (run_id)
+           if(has_errors, mistakes / t, cumulative_loss / t) AS y
+    FROM curves_drawn JOIN drawn_runs d USING (run_id)
     QUALIFY max(t) OVER (PARTITION BY run_id) = max(t) OVER (PARTITION BY d.stream, d.learner)
 )
 SELECT stream, learner, parameters, t, exact_mean(list(y)) AS mean, min(y) AS least, max(y) AS largest,
@@ -61,7 +62,7 @@ CREATE VIEW windows_of_best AS
 SELECT stream, learner, metric, last, exact_mean(list(value)) AS mean, min(value) AS least,
        max(value) AS largest
 FROM (UNPIVOT (SELECT d.stream, d.learner, last, COLUMNS('^(mean_loss|error_rate|auc|balanced_accuracy|f1|kappa|log_loss|mae|rmse|r2)$')
-               FROM windows JOIN drawn_runs d USING (run_id))
+               FROM windows_drawn JOIN drawn_runs d USING (run_id))
       ON * EXCLUDE (stream, learner, last) INTO NAME metric VALUE value)
 GROUP BY stream, learner, metric, last HAVING mean IS NOT NULL ORDER BY stream, learner, last;
 
