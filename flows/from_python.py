@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from cluster.machine import cores
 from flows.results.answer import best_of
-from flows.results.views import IN_ORDER, NAMES, Views, quoted
+from flows.results.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
 from flows.sweeping.request import SweepRequest
+from flows.tables.sweep_runs import sweep_note
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from storage.store import existing_store
@@ -146,12 +147,17 @@ class SweepResult:
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.store: StorePath = existing_store(store)
         self.sweep = sweep
-        self.views = Views(self.store, [sweep])
+        self._planned = len(sweep_note(self.store, sweep)["run_ids"])
+
+    @cached_property
+    def views(self) -> Views:
+        """The views of its results."""
+        return Views(self.store, [self.sweep])
 
     @cached_property
     def runs(self) -> pa.Table:
         """One row for each run that is done."""
-        return self.views.table(f"SELECT {quoted(NAMES)} FROM runs ORDER BY {IN_ORDER}")
+        return as_runs(self.views.table(f"SELECT {quoted(NAMES)} FROM runs ORDER BY {IN_ORDER}"))
 
     @cached_property
     def curves(self) -> pa.Table:
@@ -238,8 +244,7 @@ class SweepResult:
 
     @property
     def _summary(self) -> str:
-        planned = len(self.views.notes[self.sweep]["run_ids"])
-        return f"{self.runs.num_rows:,} of {planned:,} runs in {self.store}"
+        return f"{self.runs.num_rows:,} of {self._planned:,} runs in {self.store}"
 
 
 def _check_main() -> None:

@@ -19,8 +19,7 @@ KEYS = ("stream", "dataset_hash", "sharding")  # of a block
 # what each learner has run on each stream
 LEARNERS = """
     SELECT stream, dataset_hash, sharding, learner, count(*) FILTER (WHERE whole) AS choices,
-           sum(repeats)::INT AS runs, sum(n_runs)::INT AS ended, sum(unmeasured)::INT AS unmeasured,
-           sum(diverged)::INT AS diverged, sum(failed)::INT AS failed,
+           sum(repeats)::INT AS runs, sum(diverged)::INT AS diverged, sum(failed)::INT AS failed,
            sum(infinite)::INT AS "came to no number"
     FROM configurations WHERE NOT rung GROUP BY ALL ORDER BY ALL"""
 # the runs of the best configurations
@@ -142,8 +141,9 @@ def _block(
         return f"it has no runs of {', '.join(missing)}"
     classes = bool(best) and all(row["error_rate_mean"] is not None for row in best.values())
     metric = metric or (ERROR if classes else LOSS)
-    for name, row in rows.items():
-        if name not in best and 0 < row["ended"] == row["unmeasured"]:
+    failed = {name: "" if name in best else _why(rows[name]) for name in learners}
+    for name in learners:
+        if name not in best and not failed[name]:
             return f"no configuration of {name} has {metric} in each repeat"
     chosen = {name: found for name, found in runs.items() if name in learners}
     found, lacking = common_repeats(chosen)
@@ -162,7 +162,7 @@ def _block(
         metric,
         scores,
         [best[name]["params"] if name in best else "{}" for name in learners],
-        ["" if name in best else _why(rows[name]) for name in learners],
+        list(failed.values()),
         [None if one is None else one / 1e6 for one in microseconds],
         beats,
         sorted({str(row["loss"]) for row in best.values()}),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from flows.results.views import IN_ORDER, NAMES, Views, is_one_of, quoted
+from flows.results.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from flows.scores.constant import not_better_words
 from flows.scores.means import differences_of
 from koco_stream.errors import WrongInput, nearest
@@ -121,7 +121,7 @@ def answer(store: StorePath, query: Query) -> Answer:
     limit = len(table) if query.limit is None else query.limit
     shown = views.table(f"SELECT {quoted(columns)} FROM answered ORDER BY {by} LIMIT {limit}")
     return Answer(
-        shown,
+        as_runs(shown) if query.single else shown,
         [] if query.single or query.other else _remarks(views, query.best),
         len(table) - len(shown),
         views.table(

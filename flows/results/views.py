@@ -95,16 +95,17 @@ class Views:
         where: Sequence[str] = (),
         columns: Sequence[str] | None = None,
     ) -> None:
-        import duckdb  # it takes a tenth of a second
-
         self.store = store
         self.notes = {sweep: sweep_note(store, sweep) for sweep in sweeps}
+        import duckdb  # it takes a tenth of a second, which a refusal does not pay
+
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
         how: Any = {"type": "arrow", "null_handling": "special"}
         for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
             self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **how)
+        self.connection.execute("SET TimeZone = 'UTC'")
         sql = (Path(__file__).parent / "views.sql").read_text()
         self.runs = read_runs(store, None if columns is None else _named(" ".join((sql, *columns))))
         nulls = {name: pa.nulls(len(self.runs), kind) for name, kind in KINDS.items()}
@@ -187,11 +188,16 @@ class Views:
             met += f"{' AND' if number else ' WHERE'} ({quoted}\n)"
             if not self._some(met, words) and self._some(there, words):
                 raise WrongInput(f"{words}: no run matches{self._values(condition, there)}")
-        self.connection.execute(f"CREATE OR REPLACE VIEW selected AS {met}")
+        here = ""
+        if where:  # they may be on what other views have now
+            self.connection.execute(f"CREATE OR REPLACE TABLE met AS SELECT run_id {met}")
+            here = "WHERE run_id IN (FROM met)"
+        self.connection.execute(f"CREATE OR REPLACE VIEW selected AS FROM runs {here}")
         self._changed()
 
     def _some(self, among: str, words: str) -> bool:
         """Whether there are such rows."""
+        self._read(among)
         return bool(_answered(words, lambda: self._relation(f"{among} LIMIT 1").fetchall()))
 
     def _values(self, condition: str, among: str) -> str:
@@ -218,7 +224,14 @@ class Views:
 def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
     """Rows of the table `runs` that belong to a sweep, with all columns or only some."""
     views = Views(store, [sweep], columns=columns)
-    return views.table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
+    table = views.table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
+    return as_runs(table)
+
+
+def as_runs(table: pa.Table) -> pa.Table:
+    """A table of columns of `runs` with their meanings and units."""
+    every = schema(RUNS)
+    return table.cast(pa.schema([every.field(name) for name in table.column_names]))
 
 
 def is_one_of(name: str, values: Iterable[str]) -> str:

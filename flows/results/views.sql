@@ -99,7 +99,6 @@ WITH listed AS (
         count(*) FILTER (WHERE well) AS n_runs, count(*) AS repeats,
         count(*) FILTER (WHERE status = 'diverged') AS diverged,
         count(*) FILTER (WHERE status = 'failed') AS failed,
-        count(*) FILTER (WHERE well AND chosen_by IS NULL) AS unmeasured,
         count(*) FILTER (WHERE well AND NOT good AND chosen_by IS NOT NULL) AS infinite,
         count(*) FILTER (WHERE good) AS good_runs, bool_and(run_id IN (FROM rungs)) AS rung,
         count(DISTINCT learner_seed) AS seeds,
@@ -116,7 +115,7 @@ WITH listed AS (
 ), averaged AS (
     SELECT stream, dataset, dataset_hash, sharding, "order", window_rows, max_rows, learner,
         learner_code, params, sketch_size, loss, rounds, n_runs, repeats, diverged, failed,
-        unmeasured, infinite, rung,
+        infinite, rung,
         exact_mean(mean_loss) AS mean_loss_mean, deviation(mean_loss) AS mean_loss_std,
         exact_mean(error_rate) AS error_rate_mean, deviation(error_rate) AS error_rate_std,
         exact_mean(COLUMNS('^(seconds|microseconds|regret|dictionary_size|auc|balanced_accuracy|f1|'

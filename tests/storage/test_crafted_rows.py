@@ -79,7 +79,7 @@ def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, sw
 )
 def test_row__with_another_value__is_refused_with_the_column(name, column, said, swept_store, koco):
     file = altered(swept_store, name, column)
-    printed = koco("results", "--store", swept_store, status=2).stderr
+    printed = koco("results", "--runs", "--store", swept_store, status=2).stderr
     assert f"{file} cannot be read ({said}" in " ".join(printed.split())
 
 

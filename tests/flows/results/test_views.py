@@ -22,6 +22,7 @@ from flows.results.views import Views
 from flows.tables.decisions import DECISIONS, write_decisions
 from koco_stream.errors import WrongInput
 from koco_stream.metrics import METRICS
+from koco_stream.runs.schemas import RUNS, schema
 from storage.results import table_files
 from tests.helpers.in_process import command
 from tests.helpers.many_runs import put
@@ -206,6 +207,10 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
             {(n, o) for n in range(4) for o in ("OGD", "ONS")},
         ),
         ("alpha = (SELECT min(alpha) FROM runs) -- ends here", {(0, "OGD"), (0, "ONS")}),
+        (
+            "run_id IN (SELECT unnest(run_ids) FROM best WHERE learner = 'ONS')",
+            {(n, "ONS") for n in range(4)},
+        ),
     ):
         views = Views(tmp_path, ["s"], [condition])
         found = views.rows("SELECT order_seed, learner FROM selected")
@@ -251,6 +256,7 @@ def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
     [best] = views.rows("FROM best")
     assert best["auc_mean"] == 0.75
     assert {f"{name}_mean" for name in METRICS} <= best.keys()
+    assert flows.results(tmp_path, "s").runs.schema.equals(schema(RUNS), check_metadata=True)
     [curve] = views.rows("FROM curves")
     assert (curve["t"], curve["mean_loss"], curve["learner"], curve["stream"]) == (
         *(8, 0.0, "OGD", "two, shuffled"),
