@@ -4,9 +4,16 @@ import tomllib
 
 from properdocs.structure.files import File
 
+from flows.charts import drawn
 from flows.comparing.shown import HEADINGS, summary_rows
 from flows.report.pages import markdown_of
-from flows.reproduce.benchmark import PARTS, comparison_of_part, kept_table, parts_of, scores_table
+from flows.report.papers.benchmark import (
+    PARTS,
+    comparison_of_part,
+    kept_table,
+    parts_of,
+    scores_table,
+)
 from flows.reproduce.targets import SWEEPS
 from flows.sweeping.search import is_drawn
 from flows.tables.text import number_text
@@ -68,9 +75,9 @@ def _section(part, one):
     columns, scores = scores_table(one)
     return "\n\n".join(
         [
-            f"## {PARTS[part].title}",
-            f"{PARTS[part].about} `koco sweep {part}` computes it.",
-            f'<div class="diagram">{one.diagram.narrow}</div>',
+            f"## {PARTS[part][0]}",
+            f"{PARTS[part][1]} `koco sweep {part}` computes it.",
+            *(f'<div class="diagram">{drawn(spec)}</div>' for _, spec in one.diagram.files()),
             _table([HEADINGS[name] for name in names], rows),
             markdown_of(f"{one.how} {one.meaning}"),
             "Error rate, or mean loss where labels are real numbers; the best in bold:",
@@ -108,7 +115,7 @@ def _ranges():
         content = tomllib.loads((SWEEPS / f"{part}.toml").read_text(encoding="utf-8"))
         for table in content["learner"]:
             key = table["name"], _parameters(table)
-            rows.setdefault(key, []).append(PARTS[part].title.lower())
+            rows.setdefault(key, []).append(PARTS[part][0].lower())
     body = [[name, text, "; ".join(where)] for (name, text), where in sorted(rows.items())]
     return "Parameters:\n\n" + _table(["learner", "parameters", "parts"], body)
 

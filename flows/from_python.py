@@ -231,10 +231,10 @@ class SweepResult:
         return self.runs.to_pandas()
 
     def __repr__(self) -> str:
-        from flows.report.notebook import best_results, best_table
+        from flows.report.notebook import best_table, sections_of
         from flows.tables.text import text_table
 
-        table = text_table(*best_table(best_results(self.store, self.sweep)))
+        table = text_table(*best_table(sections_of(self.store, self.sweep)))
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:

@@ -126,12 +126,28 @@ def _write_arrow(table: Any, file: Path) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", required=False)
 @STORE
-@example("koco report ill-conditioned")
-def report(name: str, store: str) -> None:
-    """Write the HTML report of the sweep NAME again, and print its path."""
-    from flows.report.document import write_report
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write its charts there too, as SVG and PNG.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@example("koco report ill-conditioned --open")
+def report(name: str | None, store: str, figures: Path | None, opens: bool) -> None:
+    """Write the report of the sweep NAME again, and print its path.
+
+    Without a name, write the store's index: a line a sweep, with what it found.
+    """
+    from flows.report.document import write_index, write_report
     from storage.store import existing_store
 
-    click.echo(str(write_report(existing_store(store), name)))
+    if figures is not None and name is None:
+        raise click.UsageError("--figures needs the NAME of a sweep")
+    root = existing_store(store)
+    written = write_index(root) if name is None else write_report(root, name, figures)
+    click.echo(str(written))
+    if opens:
+        click.launch(str(written))

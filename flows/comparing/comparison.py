@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from flows.charts import Chart, drawn
 from flows.comparing.blocks import Blocks, blocks_of, how_chosen
 from flows.comparing.conclusion import MIN_BLOCKS, concluded
 from flows.comparing.counted import ALL, LOSS, check_choices, unfinished, views_to_compare
-from flows.comparing.diagram import Picture, critical_difference_diagram
+from flows.comparing.diagram import ranks_chart
 from flows.comparing.figures import blocks_table, pairs_table, summary_table
 from flows.comparing.shown import difference_words, html_of
 from flows.scores import statistics
@@ -119,19 +120,13 @@ class Comparison:
         return difference_words(self.relative, self.alpha)
 
     @property
-    def diagram(self) -> Picture:
+    def diagram(self) -> Chart:
         """The critical-difference diagram."""
-        number = {name: k for k, name in enumerate(self.learners)}
-        return critical_difference_diagram(
-            self.learners,
-            list(self.ranks.values()),
-            self.critical_difference,
-            [[number[name] for name in group] for group in self.groups],
-        )
+        return ranks_chart(self.ranks, self.n_blocks, self.critical_difference, self.groups)
 
     def _repr_html_(self) -> str:
-        words = f"{self.how} {self.meaning}"
-        return html_of(self.summary, self.conclusion, self.diagram.narrow, words, self.notes)
+        words, [(_, spec)] = f"{self.how} {self.meaning}", self.diagram.files()
+        return html_of(self.summary, self.conclusion, drawn(spec), words, self.notes)
 
 
 def compare(

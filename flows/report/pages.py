@@ -11,54 +11,51 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import koco_stream
-from flows.report.drawing import Claim
+from flows.charts import library
+from flows.report.content import Page
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 MISSING = "–"
-CLAIM_COLUMNS = ("Holds", "The paper says", "Criterion", "Came out")
+CLAIM_COLUMNS = ("Claim", "Criterion", "Came out", "Holds")  # the fields of a `Claim`
 # Control characters, on which a terminal acts that shows the Markdown, and those that turn the
 # direction in which a text is read.
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LONG = 40  # longer cells get a minimum width, because tables scroll on narrow screens
 
 
-def write_pages(store: AnyPath, name: str, template: str, **content: Any) -> StorePath:
-    """Fill in a template, and write the page into the store's reports.
+def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
+    """Write a page into the store's reports: as HTML, and as Markdown without charts.
 
-    It is written as HTML, with style and script included, and as Markdown without plots. The page's
-    security policy allows only that script, and no loading of other files. Returns the path of the
-    HTML file.
+    Its security policy allows only the two scripts in it, and no loading of other files. Returns
+    the path of the HTML file.
     """
-    folder, content = store_path(store) / "reports", {"version": koco_stream.__version__, **content}
-    markdown = _environment(False).get_template(f"{template}.md").render(**content)
-    markdown = re.sub(r"\n{3,}", "\n\n", UNSEEN.sub(" ", markdown))
-    (folder / f"{name}.md").write_text(markdown.strip() + "\n")
-    environment = _environment(True)
-    style, script = (environment.get_template(file).render() for file in ("style.css", "script.js"))
-    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template(f"{template}.html").render(
-        style=style, script=script, script_hash=script_hash, **content
-    )
+    folder, content = store_path(store) / "reports", {"page": page, "name": name}
+    markdown = re.sub(r"\n{3,}", "\n\n", rendered("page.md", **content)).strip()
+    (folder / f"{name}.md").write_text(f"{markdown}\n")
+    style, script = rendered("style.css"), rendered("script.js")
+    scripts = [library(), script] if page.has_charts else [script]
+    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
     written = folder / f"{name}.html"
-    written.write_text(UNSEEN.sub(" ", page))
+    whole = rendered("page.html", style=style, hashes=hashes, **content)
+    # last, for what is unseen in a library is part of it
+    told = "".join(f"<script>{one}</script>\n" for one in scripts)
+    written.write_text(whole.replace("<!-- scripts -->", told))
     return written
 
 
 def rendered(template: str, **content: Any) -> str:
     """Fill in a template, whose name has its ending."""
-    return _environment(template.endswith(".html")).get_template(template).render(**content)
-
-
-def _environment(html: bool) -> Environment:
-    """Jinja environment of the templates, with their filters."""
+    html = template.endswith(".html")
     environment = Environment(
         loader=PackageLoader("flows", "templates"),
-        autoescape=lambda name: html and str(name).endswith(".html"),
+        autoescape=html,
         undefined=StrictUndefined,
         trim_blocks=not html,
         keep_trailing_newline=True,
     )
-    environment.globals.update(claim_columns=CLAIM_COLUMNS, without_empty=without_empty)
+    environment.globals.update(
+        claim_columns=CLAIM_COLUMNS, without_empty=without_empty, version=koco_stream.__version__
+    )
     environment.filters.update(
         cell=cell,
         soft=soft,
@@ -66,9 +63,8 @@ def _environment(html: bool) -> Environment:
         md=markdown_of,
         # backticks that do not occur in a text, for a Markdown code block
         fence=lambda text: "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))]),
-        claim_rows=claim_rows,
     )
-    return environment
+    return UNSEEN.sub(" ", environment.get_template(template).render(**content))
 
 
 def text_of(value: Any) -> str:
@@ -145,8 +141,3 @@ def markdown_of(value: object) -> str:
         .replace("<", "&lt;")
         .replace("\n", " ")
     )
-
-
-def claim_rows(claims: Sequence[Claim]) -> list[list[Any]]:
-    """Claims as table rows with the columns `CLAIM_COLUMNS`."""
-    return [[one.holds, one.claim, one.criterion, one.came_out] for one in claims]

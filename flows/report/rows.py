@@ -1,55 +1,33 @@
-"""Input of figures: runs, their curves, rows of datasets, and cached results."""
+"""Input of what figures compute: rows of datasets, and cached results."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from scipy.sparse import csr_array, issparse
 
+from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.io.paths import AnyPath
+from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
-from storage.results import read_curves
 
 READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_rows", "sharding")
 
 
-def ok_runs(runs: pa.Table, columns: Iterable[str]) -> list[dict[str, Any]]:
-    """Runs with status ok, as dicts of some columns, with `params` decoded."""
-    table = runs.filter(pc.equal(runs.column("status"), "ok")).select([*columns, "params"])
-    return [row | {"params": json.loads(row["params"])} for row in table.to_pylist()]
-
-
-class Curve(NamedTuple):
-    """A run's cumulative loss, number of mistakes and dictionary size at rounds `t` (k,).
-
-    Values are NaN where a run has none.
-    """
-
-    t: Array
-    loss: Array
-    mistakes: Array
-    size: Array
-
-
-def curves_of(store: AnyPath, run_ids: Sequence[str]) -> dict[str, Curve]:
-    """Curves of runs, by run_id."""
-    table = read_curves(store, run_ids).sort_by([("run_id", "ascending"), ("t", "ascending")])
-    ids = table.column("run_id").to_pylist()
-    arrays = [
-        table.column(name).cast(pa.float64()).to_numpy()
-        for name in ("t", "cumulative_loss", "mistakes", "dictionary_size")
-    ]
-    cuts = [k for k in range(len(ids) + 1) if k in (0, len(ids)) or ids[k] != ids[k - 1]]
-    return {ids[a]: Curve(*(array[a:b] for array in arrays)) for a, b in pairwise(cuts)}
+def manifests_of(store: AnyPath, names: Iterable[str]) -> dict[str, Manifest]:
+    """Manifests, by name, of those datasets that the store has."""
+    found = {}
+    for name in names:
+        with suppress(WrongInput):
+            found[name] = load_manifest(store, name)
+    return found
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:

@@ -1,33 +1,25 @@
-"""Reproduction of a published figure or table: prepare data, run sweeps, judge the claims."""
+"""Repeating an experiment: prepare data, run sweeps, judge the claims, write a page."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flows.comparing.blocks import Blocks
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
-from flows.report.drawing import Figure, Flag
-from flows.report.pages import write_pages
-from flows.report.papers.figures import FIGURES
-from flows.reproduce.benchmark import (
-    PARTS,
-    blocks_of_part,
-    comparison_of_part,
-    part_figures,
-    table_of,
-)
-from flows.reproduce.outcome import Reproduction
+from flows.report.content import Claim, Figure, Flag, Page
+from flows.report.pages import write_page
+from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
+from flows.report.papers.experiment import Experiment
 from flows.reproduce.targets import (
     VARIANTS,
-    Target,
     entry_of,
+    experiment_named,
     prepared_datasets,
     sweep_for,
-    target_named,
 )
-from flows.results.views import runs_of
+from flows.results.views import Views
 from flows.runtime.console import say
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
@@ -37,7 +29,12 @@ from koco_stream.io.table_file import write_tables
 from koco_stream.streams.manifest import Manifest, load_manifest
 from storage.catalogue.entries import CATALOGUE, find_edition
 
-TAKES_MORE = "son-figure-3"  # target with one point per dataset, to which datasets can be added
+FIXED = "Each criterion was fixed before the run, unless it says that it was set afterwards."
+HALVES = (
+    "Configurations are chosen by the first half of each stream and judged on the second; the"
+    " sweeps' own reports choose by the rounds on which they judge."
+)
+SETS = ("dataset", "rows in the paper", "rows here", "state")
 
 
 @dataclass(frozen=True)
@@ -63,55 +60,116 @@ class Dataset:
         ]
 
 
+@dataclass(frozen=True)
+class Reproduction:
+    """Outcome of repeating an experiment.
+
+    `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of its sweeps,
+    each with the name of the sweep. `failed` is the number of failed runs, `page` the path of the
+    page.
+    """
+
+    experiment: Experiment
+    sets: list[list[Any]]
+    figures: list[tuple[str, Figure]]
+    failed: int
+    page: str = ""
+
+    @property
+    def claims(self) -> list[tuple[str, Claim]]:
+        """The claims of all figures, each with the name of its sweep."""
+        return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
+
+    @property
+    def summary(self) -> str:
+        """How many claims are reproduced."""
+        judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
+        found = f"{sum(judged)} of {len(judged)} claims reproduced"
+        return found if judged else "no claim could be tested"
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines for the terminal: claims, figures that could not be tested, and the summary."""
+        words = {True: "reproduced", False: "not reproduced", None: "remark"}
+        told = [
+            f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
+            f" | came out: {one.came_out}"
+            for _, one in self.claims
+        ]
+        told += [
+            f"not tested: {figure.title} ({sweep})"
+            for sweep, figure in self.figures
+            if not figure.claims and self.experiment.chart_name
+        ]
+        return [*told, f"{self.experiment.name}: {self.summary}", f"report: {self.page}"]
+
+
 def reproduce(
     name: str, store: str, data: Path | None, workers: int, cluster: str = "local"
-) -> tuple[Reproduction, str]:
-    """Reproduce a published figure or table, and write a page about it; returns also its path.
+) -> Reproduction:
+    """Repeat an experiment: prepare its data, run its sweeps, judge its claims, write a page.
 
     `data` is the folder with the source files of datasets that the store lacks; None to download
     them. Datasets that are not available are listed, and reported on stderr. Raises `WrongInput` if
-    there is no such target or folder, or as a sweep does.
+    there is no such experiment or folder, or as a sweep does.
     """
-    target = target_named(name)
+    one = experiment_named(name)
     if data is not None and not data.is_dir():
         raise WrongInput(
             f"--data {data}: there is no such folder; give the folder that has the datasets' files"
         )
-    sets = datasets_of(target, store, data, workers)
-    at_hand = [one.name for one in sets if one.manifest]
+    sets = datasets_of(one, store, data, workers)
+    at_hand = [found.name for found in sets if found.manifest]
     figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
-    for sweep in target.sweeps:
-        path = sweep_for(sweep, at_hand, more_tables(target, sweep, at_hand))
+    for sweep in one.sweeps:
+        path = sweep_for(sweep, at_hand, more_tables(one, sweep, at_hand))
         if path is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
-        if sweep in PARTS:
+        if one.chart_name:
+            drawn = [one.figure(Views(store, [outcome["sweep"]]))]
+        else:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
-            compared = comparison_of_part(parts[sweep])
-            drawn = part_figures(PARTS[sweep], parts[sweep], compared)
-            figures += [(outcome["sweep"], one) for one in drawn]
-            continue
-        figure = FIGURES[target.figure](store, runs_of(store, outcome["sweep"]))
-        figures.append((outcome["sweep"], figure))
-    flags, rows = flags_of(sets, failed), [one.row for one in sets]
-    done = Reproduction(target, flags, rows, figures, failed)
+            drawn = part_figures(sweep, parts[sweep])
+        figures += [(outcome["sweep"], figure) for figure in drawn]
     if parts:
-        write_tables([table_of(parts)], store_path(store) / "reports" / f"{done.name}.parquet")
-    return done, str(write_pages(store, done.name, "reproduction", done=done))
+        file = store_path(store) / "reports" / f"reproduce-{name}.parquet"
+        write_tables([table_of(parts)], file)
+    done = Reproduction(one, [found.row for found in sets], figures, failed)
+    page = page_of(done, flags_of(sets, failed))
+    return replace(done, page=str(write_page(store, f"reproduce-{name}", page)))
 
 
-def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> list[Dataset]:
-    """Prepare a target's datasets as far as possible, and list them with their availability.
+def page_of(done: Reproduction, flags: list[Flag]) -> Page:
+    """The page of a reproduction: what came out, and the figures of its sweeps."""
+    drawn = [figure for _, figure in done.figures]
+    findings = [figure.finding for figure in drawn if figure.finding]
+    charts = [chart for figure in drawn for chart in figure.charts]
+    sets = Figure("Datasets", (), (), SETS, done.sets)
+    return Page(
+        f"Reproducing {done.experiment.name}",
+        [done.experiment.about],
+        "; ".join([done.summary, *findings[:1]]) + ".",
+        charts[0] if charts else None,
+        flags=flags,
+        small=[FIXED, *([] if done.experiment.chart_name else [HALVES])],
+        figures=[*drawn, *[sets] * bool(done.sets)],
+        links=[*dict.fromkeys(sweep for sweep, _ in done.figures)],
+    )
+
+
+def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[Dataset]:
+    """Prepare an experiment's datasets as far as possible, and list them with their availability.
 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
     """
-    wanted = dict.fromkeys(name for sweep in target.sweeps for name in prepared_datasets(sweep))
-    if target.figure == TAKES_MORE:
-        wanted |= dict.fromkeys(target.datasets)
+    wanted = dict.fromkeys(name for sweep in one.sweeps for name in prepared_datasets(sweep))
+    if one.takes_more:
+        wanted |= dict.fromkeys(one.datasets)
     found = []
     for name in wanted:
         try:
@@ -120,7 +178,7 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
         except WrongInput as error:
             say(f"koco: not available: {name}: {error}")
             found.append(Dataset(name, f"not available: {str(error).splitlines()[0]}"))
-    for name in target.datasets:
+    for name in one.datasets:
         if name not in wanted:
             entry = entry_of(name)
             has = entry.partial or ("no copy" if entry.absent else "the whole set")
@@ -129,18 +187,18 @@ def datasets_of(target: Target, store: str, data: Path | None, workers: int) -> 
     return found
 
 
-def more_tables(target: Target, sweep: str, at_hand: list[str]) -> list[dict[str, Any]]:
+def more_tables(one: Experiment, sweep: str, at_hand: list[str]) -> list[dict[str, Any]]:
     """[[dataset]] tables for available datasets of the paper that the sweep file does not have.
 
-    Only the target `TAKES_MORE` uses them. The sweep file lacks these datasets because this project
-    has no copy of them.
+    Only an experiment that `takes_more` uses them. The sweep file lacks them because
+    this project has no copy of them.
     """
-    if target.figure != TAKES_MORE:
+    if not one.takes_more:
         return []
     added = set(at_hand) - set(prepared_datasets(sweep))
     tables = [
         {"name": name, "order": "shuffled", "positive_class": entry_of(name).positive_class}
-        for name in target.datasets
+        for name in one.datasets
         if name in added
     ]
     return [{key: value for key, value in table.items() if value is not None} for table in tables]

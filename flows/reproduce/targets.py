@@ -1,111 +1,24 @@
-"""Targets of `koco reproduce`: for each its sweeps, the figure with the claims, and its datasets.
+"""The sweep files and datasets of the experiments that `koco reproduce` repeats.
 
 A sweep file is run as it is if all its datasets are available. Otherwise a changed copy is run.
 """
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
+from flows.report.papers.experiment import EXPERIMENTS, Experiment
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import text_hash, write_text
-from storage.catalogue.entries import CATALOGUE, PROS, SON, Entry
+from storage.catalogue.entries import CATALOGUE, Entry
 from storage.generated.generators import GENERATORS
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 
-
-@dataclass(frozen=True)
-class Target:
-    """A published figure or table that can be reproduced.
-
-    Attributes
-    ----------
-    name, about : str
-        Name for the command line, and a sentence about it.
-    sweeps : tuple of str
-        Sweeps whose results are held against the paper's claims.
-    figure : str
-        Name of the figure that is drawn from each sweep; empty for the parts of the benchmark,
-        whose figures are comparisons.
-    datasets : tuple of str
-        The paper's datasets, by their names in the catalogue.
-    """
-
-    name: str
-    about: str
-    sweeps: tuple[str, ...]
-    figure: str
-    datasets: tuple[str, ...] = ()
-
-
-def _datasets_of(paper: str) -> tuple[str, ...]:
-    return tuple(entry.name for entry in CATALOGUE.values() if paper in entry.papers)
-
-
-TARGETS = {
-    target.name: target
-    for target in (
-        Target(
-            "son-figure-1",
-            "Figure 1 of Luo et al. (NIPS 2016): error against the condition number",
-            ("ill-conditioned",),
-            "son-figure-1",
-        ),
-        Target(
-            "son-figure-2",
-            "Figure 2 of Luo et al. (NIPS 2016): how well Oja's sketch recovers eigenvalues",
-            ("ill-conditioned",),
-            "son-figure-2",
-        ),
-        Target(
-            "son-figure-3",
-            "Figure 3 of Luo et al. (NIPS 2016): progressive error on real data",
-            ("son-real",),
-            "son-figure-3",
-            datasets=tuple(f"{name},scale=none" for name in _datasets_of(SON)),
-        ),
-        Target(
-            "sketch-start",
-            "Our own experiment: which start of Oja's sketch makes fewer errors, over all available"
-            " datasets, scaled in three ways",
-            ("sketch-start",),
-            "sketch-start",
-        ),
-        Target(
-            "pros-n-kons-table",
-            "Tables 1 and 2 of Calandriello, Lazaric, Valko (NIPS 2017): PROS-N-KONS against its"
-            " baselines",
-            ("poster-regression", "poster-classification"),
-            "poster-tables",
-            _datasets_of(PROS),
-        ),
-        Target(
-            "section-6-adversary",
-            "Section 6 of Calandriello, Lazaric, Valko (ICML 2017): an adversary of one point",
-            ("adversary",),
-            "kons-adversary",
-        ),
-        Target(
-            "benchmark",
-            "The benchmark: all learners, with equal budgets, on all datasets at hand",
-            ("benchmark", "benchmark-whole", "benchmark-text", "benchmark-raw"),
-            "",
-        ),
-        Target(
-            "sampling-floor",
-            "the abstract of Calandriello, Lazaric, Valko (ICML 2017): 1/γ times the regret at γ²"
-            " of the cost",
-            ("sampling-floor",),
-            "sampling-floor",
-        ),
-    )
-}
 
 # Datasets made from a catalogue entry's files with other options: the entry and these options.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -124,13 +37,13 @@ def entry_of(name: str) -> Entry:
     return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
 
 
-def target_named(name: str) -> Target:
-    """Look up a target. Raises `WrongInput` with the nearest name if there is none."""
-    if name not in TARGETS:
+def experiment_named(name: str) -> Experiment:
+    """Look up an experiment. Raises `WrongInput` with the nearest name if there is none."""
+    if name not in EXPERIMENTS:
         raise WrongInput(
-            f"there is nothing to reproduce called {name!r}{nearest(name, list(TARGETS))}"
+            f"there is nothing to reproduce called {name!r}{nearest(name, list(EXPERIMENTS))}"
         )
-    return TARGETS[name]
+    return EXPERIMENTS[name]
 
 
 def prepared_datasets(sweep: str) -> list[str]:

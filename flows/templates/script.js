@@ -1,4 +1,4 @@
-// Tables that sort, filter and are saved as CSV; plots that show values and hide lines. Without this script the page shows the same numbers.
+// Tables that sort, filter and are saved as CSV; charts, which the library draws.
 "use strict";
 const valueOf = (cell) => (cell.dataset.v ?? cell.textContent.trim());
 const isNumber = (text) => text !== "" && !Number.isNaN(Number(text));
@@ -53,7 +53,7 @@ function filterBy(table, text, said) {
 }
 
 const FEWEST_FILTERED = 6;
-for (const table of document.querySelectorAll("table[data-name]")) {
+function equip(table) {
   [...table.tHead.rows[0].cells].forEach((header, column) => {
     const button = made("button", { type: "button" }, ...header.childNodes);
     button.addEventListener("click", () => sortBy(table, column, header));
@@ -72,92 +72,34 @@ for (const table of document.querySelectorAll("table[data-name]")) {
   tools.prepend(csv);
   table.parentElement.before(tools);
 }
+for (const table of document.querySelectorAll("table[data-name]")) equip(table);
 
-// All parts of a line, in all plots of a figure, whatever their width.
-function showLine(figure, name, shown) {
-  for (const group of figure.querySelectorAll("g[data-name]")) {
-    if (group.dataset.name !== name) continue;
-    group.classList.toggle("off", !shown);
-    if (group.hasAttribute("aria-pressed")) group.setAttribute("aria-pressed", shown);
-  }
+// Charts: the library draws them when they are seen first; their numbers are a table for those who ask.
+async function draw(chart) {
+  const [spec, columns, rows] = JSON.parse(chart.nextElementSibling.textContent);
+  chart.replaceChildren();
+  const datasets = { rows: rows.map((row) => Object.fromEntries(row.map((value, k) => [`c${k}`, value]))) };
+  spec.config.legend.columns = Math.max(1, Math.floor((chart.clientWidth - 80) / spec.usermeta.name));
+  const numbers = made("details", {}, made("summary", {}, `The numbers: ${chart.dataset.title}`));
+  numbers.addEventListener("toggle", () => numbers.append(tableOf(chart.dataset.title, columns, rows)), { once: true });
+  chart.after(numbers);
+  await vegaEmbed(chart, { ...spec, datasets }, { actions: false, ast: true, renderer: "svg", tooltip: { theme: "custom" } });
 }
 
-function makeKeys(svg) {
-  const figure = svg.closest(".drawings") ?? svg.parentElement;
-  const keys = [...svg.querySelectorAll("g.key")];
-  if (new Set(keys.map((key) => key.dataset.name)).size < 2) return; // one line is not hidden
-  svg.setAttribute("role", "group"); // an image has no buttons
-  for (const key of keys) {
-    const flip = () => showLine(figure, key.dataset.name, key.classList.contains("off"));
-    key.classList.add("button");
-    key.addEventListener("click", flip);
-    if (!key.querySelector("text")) continue;
-    for (const [name, value] of [["role", "button"], ["tabindex", "0"], ["aria-pressed", "true"], ["aria-label", key.dataset.name]]) key.setAttribute(name, value);
-    key.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      flip();
-    });
-  }
+function tableOf(label, columns, rows) {
+  const text = (value) => (typeof value === "number" ? String(value) : value ?? "–");
+  const head = made("tr", {}, ...columns.map((name) => made("th", { scope: "col" }, name)));
+  const body = rows.map((row) => made("tr", {}, ...row.map((value) => made("td", typeof value === "number" ? { class: "n" } : {}, text(value)))));
+  const table = made("table", { "data-name": label }, made("thead", {}, head), made("tbody", {}, ...body));
+  const box = made("div", { class: "scroll tall", tabindex: "0", role: "group", "aria-label": `Numbers: ${label}` }, table);
+  const whole = made("div", {}, box);
+  equip(table);
+  return whole;
 }
 
-// The points of a line in the plot's units: the corners of its path, or else its markers.
-function pointsOf(group) {
-  const path = [...group.children].find((one) => one.tagName === "path");
-  if (path && path.style.stroke !== "none") return [...path.getAttribute("d").matchAll(/[ML] (\S+) (\S+)/g)].map((found) => [Number(found[1]), Number(found[2])]);
-  return [...group.querySelectorAll("use")].map((use) => [use.x.baseVal.value, use.y.baseVal.value]);
+function drawIn(part) {
+  for (const chart of part.querySelectorAll(".chart:not(.vega-embed)")) if (chart.checkVisibility()) draw(chart);
 }
 
-function valueAt(axis, pixel) {
-  const [, log, from, to, low, high] = axis;
-  const share = (pixel - from) / (to - from);
-  return log ? low * (high / low) ** share : low + (high - low) * share;
-}
-
-const NEAR = 30; // pixels
-const tip = made("div", { class: "tip", hidden: "" });
-const ring = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-ring.setAttribute("class", "ring");
-ring.setAttribute("r", "7");
-
-function hideTip() {
-  tip.hidden = true;
-  ring.remove();
-}
-
-function pointAt(svg, event) {
-  const here = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-  svg.points ??= [...svg.querySelectorAll("g.line, g.cloud")].map((group) => [group, pointsOf(group)]);
-  let best = { far: NEAR };
-  for (const [group, points] of svg.points) {
-    if (group.classList.contains("off")) continue;
-    for (const [x, y] of points) {
-      const far = Math.hypot(x - here.x, y - here.y);
-      if (far < best.far) best = { far, x, y, name: group.dataset.name };
-    }
-  }
-  return best.name === undefined ? null : best;
-}
-
-function showTip(svg, event) {
-  const point = pointAt(svg, event);
-  if (!point) return hideTip();
-  const text = (value) => Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 4 });
-  const values = JSON.parse(svg.dataset.axes).map((axis, which) => `${axis[0]} ${text(valueAt(axis, which ? point.y : point.x))}`);
-  tip.replaceChildren(made("b", {}, point.name), ...values.map((value) => made("div", {}, value)));
-  tip.hidden = false;
-  const [wide, high] = [tip.offsetWidth, tip.offsetHeight];
-  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - wide - 8))}px`;
-  tip.style.top = `${event.clientY + 18 + high > innerHeight ? event.clientY - high - 10 : event.clientY + 18}px`;
-  ring.setAttribute("cx", point.x);
-  ring.setAttribute("cy", point.y);
-  svg.append(ring);
-}
-
-document.body.append(tip);
-for (const svg of document.querySelectorAll("svg[data-axes]")) {
-  makeKeys(svg);
-  for (const title of svg.querySelectorAll("title")) title.remove(); // it would cover the values
-  svg.addEventListener("pointermove", (event) => showTip(svg, event));
-  svg.addEventListener("pointerleave", hideTip);
-}
+drawIn(document);
+for (const part of document.querySelectorAll("details")) part.addEventListener("toggle", () => drawIn(part));

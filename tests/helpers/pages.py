@@ -66,20 +66,20 @@ def opened(started, path, width=1280, scheme="light", site=False):
 
 
 def unreadable(page, width):
-    """The plots of a page that are not visible, or not within its width; and whether the page is
-    wider than the window. Of a plot that has a narrow twin, one of the two is visible. What is
-    hidden from a screen reader is a mark beside a name, and no plot.
+    """The charts of a page that are not drawn or not within its width, and whether the page is
+    wider than the window. Charts are drawn when they are seen.
     """
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".chart")].every(
+            (one) => !one.checkVisibility() || one.querySelector("svg"))"""
+    )
     return page.evaluate(
         """(width) => {
-            const twin = (svg) => svg.closest(".narrow")?.previousElementSibling
-                ?? svg.parentElement.querySelector("svg + .narrow svg");
-            const wrong = [...document.querySelectorAll("main svg:not([aria-hidden])")]
-                .filter((svg) => svg.checkVisibility() || !twin(svg)?.checkVisibility())
-                .map((svg) => [svg.checkVisibility(), svg.getBoundingClientRect()])
-                .filter(([seen, b]) => !seen || b.width < 250 || b.height < 150
-                    || b.x < 0 || b.right > width)
-                .map(([seen, b]) => `${seen ? "" : "hidden "}${b.width} x ${b.height} at ${b.x}`);
+            const wrong = [...document.querySelectorAll(".chart svg")]
+                .filter((svg) => svg.checkVisibility())
+                .map((svg) => svg.getBoundingClientRect())
+                .filter((b) => b.width < 250 || b.height < 120 || b.x < 0 || b.right > width)
+                .map((b) => `${b.width} x ${b.height} at ${b.x}`);
             const across = document.documentElement.scrollWidth;
             return across > width ? [...wrong, `the page is ${across} wide`] : wrong;
         }""",
@@ -100,9 +100,9 @@ def violations(page):
 
 
 def look_at(pages, checked=(SIZES[0], SIZES[-1])):
-    """Open pages from disk, wide and narrow, light and dark: every plot must be seen and nothing
+    """Open pages from disk, wide and narrow, light and dark: every chart must be seen and nothing
     asked for; and, in the sizes and schemes that are `checked`, which takes seconds, axe-core must
-    find nothing, with the numbers behind the plots shown too.
+    find nothing, with the numbers behind the charts shown too.
     """
     with browser() as started:
         for path in pages:

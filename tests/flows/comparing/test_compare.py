@@ -11,7 +11,7 @@ import pytest
 import flows
 from flows.comparing.comparison import compare, comparison_of
 from flows.comparing.conclusion import MIN_BLOCKS
-from flows.report.document import report_of, write_report
+from flows.report.document import page_of, write_report
 from flows.results.views import runs_of
 from storage.results import read_curves
 from tests.helpers import demsar
@@ -192,7 +192,8 @@ def test_what_is_not_computed_yet__is_counted_and_named(store):
     found, planned = compare(store, ["unfinished"]), len(note["run_ids"]) + 2
     assert found.left_out == [gone]
     assert found.notes == [gone, f"2 of {planned} runs of unfinished are not computed yet"]
-    assert f"{gone}" in report_of(store, "unfinished")["comparison"].flags[0].words
+    [section] = [one for one in page_of(store, "unfinished").figures if one.title == "Comparison"]
+    assert gone in section.note
     (store / "sweeps" / "unfinished.json").unlink()
 
 
@@ -243,20 +244,20 @@ def page(store):
 
 def test_report__has_the_comparison_as_text_table_and_pictures(store, page):
     result = compare(store, ["small"])
-    section = report_of(store, "small")["comparison"]
-    assert report_of(store, "small")["overview"].conclusion == result.conclusion
+    told = page_of(store, "small")
+    [section] = [one for one in told.figures if one.title == "Comparison"]
+    assert told.small[0] == result.conclusion
     assert [row[0] for row in section.rows] == result.learners
-    assert section.figure.title == "Mean ranks"
-    assert page.read_text().count('id="comparison"') == 1
-    rows = tables_of(page)["small-comparison"]
+    [chart] = section.charts
+    assert [row[:2] for row in chart.rows] == [list(item) for item in result.ranks.items()]
+    [rows] = [one for one in tables_of(page).values() if one and "mean rank" in one[0]]
     assert [row["learner"] for row in rows] == result.learners
     assert [float(row["mean rank"]) for row in rows] == list(result.ranks.values())
     assert result.conclusion in page.with_suffix(".md").read_text()
 
 
 def test_report__of_one_learner_has_no_comparison(store):
-    assert report_of(store, "more")["comparison"] is None
-    assert 'id="comparison"' not in write_report(store, "more").path.read_text()
+    assert "Comparison" not in {one.title for one in page_of(store, "more").figures}
 
 
 @pytest.mark.system

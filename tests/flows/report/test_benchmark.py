@@ -13,11 +13,10 @@ import pytest
 from scipy.stats import rankdata
 
 from docs.benchmark_tables import benchmark_page
-from flows.reproduce.benchmark import (
+from flows.report.papers.benchmark import (
     KEPT,
     PARTS,
     blocks_of_part,
-    comparison_of_part,
     differing,
     kept_table,
     part_figures,
@@ -86,7 +85,7 @@ def test_page__has_ranks_and_scores_of_the_kept_table(kept, page):
     """Ranks and means are computed here again, by SciPy and NumPy."""
     assert list(kept) == list(PARTS)
     for part, blocks in kept.items():
-        learners_shown, scores_shown = page[PARTS[part].title][:2]
+        learners_shown, scores_shown = page[PARTS[part][0]][:2]
         means = {
             title.split(",")[0].split(":")[0]: {
                 name: float(f"{np.mean(row['scores']):.11e}") for name, row in rows.items()
@@ -152,8 +151,7 @@ def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
     store = tmp_path / "store"
     koco("sweep", tmp_path / "small.toml", "--store", store, "--workers", 0, status=0)
     found = blocks_of_part(store, "benchmark")
-    one = comparison_of_part(found)
-    ranks, scores = part_figures(PARTS["benchmark"], found, one)
+    ranks, scores = part_figures("benchmark", found)
     assert [claim.holds for claim in ranks.claims] == [False]
     assert len(scores.rows) == len(found.blocks) == 2
     whole = {

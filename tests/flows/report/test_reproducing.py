@@ -8,8 +8,9 @@ import tomllib
 import pytest
 import tomli_w
 
+from flows.report.papers.experiment import EXPERIMENTS
 from flows.reproduce import targets
-from flows.reproduce.targets import SWEEPS, TARGETS, entry_of, prepared_datasets, sweep_for
+from flows.reproduce.targets import SWEEPS, entry_of, prepared_datasets, sweep_for
 from flows.sweeping.file import read_sweep
 from flows.sweeping.learner_tables import values_of
 from flows.sweeping.search import is_drawn
@@ -18,9 +19,9 @@ from tests.helpers.pages import SIZES, look_at, tables_of
 
 # each sweep of a target, and the figures that its report must have
 SWEPT = {
-    sweep: {t.figure for t in TARGETS.values() if sweep in t.sweeps}
-    for target in TARGETS.values()
-    for sweep in target.sweeps
+    sweep: {one.chart_name for one in EXPERIMENTS.values() if sweep in one.sweeps}
+    for experiment in EXPERIMENTS.values()
+    for sweep in experiment.sweeps
 }
 
 
@@ -65,13 +66,14 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
     (tmp_path / "data").mkdir()
     folders = ("--data", tmp_path / "data", "--store", tmp_path / "store")
     done = koco("reproduce", "son-figure-3", *folders, "--workers", 0, status=0)
-    for name in TARGETS["son-figure-3"].datasets:
+    for name in EXPERIMENTS["son-figure-3"].datasets:
         assert f"not available: {name}: " in done.stderr
     assert done.stdout.splitlines()[0] == "son-figure-3: no claim could be tested"
     page = tmp_path / "store" / "reports" / "reproduce-son-figure-3.html"
-    shown = {row["dataset"]: row for row in tables_of(page)[f"{page.stem}-datasets"]}
+    [table] = [rows for rows in tables_of(page).values() if rows and "rows in the paper" in rows[0]]
+    shown = {row["dataset"]: row for row in table}
     # german is not of the paper
-    assert set(shown) == {*TARGETS["son-figure-3"].datasets, "german,scale=none"}
+    assert set(shown) == {*EXPERIMENTS["son-figure-3"].datasets, "german,scale=none"}
     assert all(row["state"].startswith("not available") for row in shown.values())
     assert shown["covtype,scale=none"]["rows in the paper"] == "581012"
     koco("reproduce", "son-figure-9", *folders, status=2)
@@ -91,9 +93,10 @@ def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(
     assert count + verdicts.count("not reproduced") == len(verdicts) == 8
     page = tmp_path / "store" / "reports" / "reproduce-son-figure-1.html"
     assert lines[-2:] == [f"son-figure-1: {count} of 8 claims reproduced", f"report: {page}"]
+    assert koco("reproduce", "--list").stdout.count("\n") > len(EXPERIMENTS)
     again = json.loads(koco(*words, "--json").stdout)
-    shown = tables_of(page)["reproduce-son-figure-1-claims"]
-    assert [(row["The paper says"], row["Holds"] == "yes") for row in shown] == [
+    shown = tables_of(page)["reproduce-son-figure-1-1-claims"]
+    assert [(row["Claim"], row["Holds"] == "yes") for row in shown] == [
         (c["claim"], c["holds"]) for c in again["claims"]
     ]
     look_at([page])
@@ -101,7 +104,7 @@ def test_reproduce__says_of_each_claim_whether_it_holds_and_by_which_criterion(
 
 @pytest.mark.data
 @pytest.mark.soak
-@pytest.mark.parametrize("name", list(TARGETS))
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_can_read(
     name, koco, few_rounds, tmp_path, data_folder
 ):
@@ -111,7 +114,7 @@ def test_reproduce__every_target_from_the_real_files_is_a_page_that_everybody_ca
     reports = tmp_path / "store" / "reports"
     page = reports / f"reproduce-{name}.html"
     shown = page.read_text().replace("<wbr>", "")
-    for dataset in TARGETS[name].datasets:
+    for dataset in EXPERIMENTS[name].datasets:
         assert dataset in shown
         if entry_of(dataset).absent:
             assert dataset in done.stderr

@@ -5,13 +5,13 @@ beside plain loops over the runs.
 import json
 import math
 import re
-from statistics import mean, stdev
+from statistics import mean
 
 import numpy as np
 import pytest
 
-from flows.report.document import BEST, report_of, write_report
-from flows.report.notebook import best_results, best_table
+from flows.report.document import page_of, write_report
+from flows.report.notebook import best_table, sections_of
 from flows.results.views import Views, runs_of
 from tests.helpers.many_runs import put, run
 from tests.helpers.swept import prepared, swept
@@ -115,50 +115,33 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
             assert {row["beats_constant"] for row in json.loads(done.stdout)} == {True, False, None}
 
 
-def told(flags):
-    """Warnings and their details, a line each."""
-    return "\n".join(line for flag in flags for line in (flag.words, *flag.details))
-
-
-def test_report__has_a_row_of_constant_and_names_what_is_not_better(store):
-    report = report_of(store, "without")
-    at = {name: k for k, name in enumerate(BEST)}
-    trivial = {(row[0], row[2]): row for row in report["best"] if row[1] == "Constant"}
-    assert list(trivial) == [
-        (title, f"loss={loss}")
-        for title in ("noise, shuffled", "plain", "signs")
-        for loss in ("half_squared", "squared")
-    ]
-    for (title, which), row in trivial.items():
+def test_report__has_constant_beside_the_best_and_names_what_is_not_better(store):
+    page = page_of(store, "without")
+    [figure] = [one for one in page.figures if one.title == "Best parameters"]
+    rows = [dict(zip(figure.columns, row, strict=True)) for row in figure.rows]
+    assert len(rows) == 6
+    for row in rows:
+        name = row["dataset"].split(",")[0]
         constants = {
             one["order_seed"]: (one["constant_mean_loss"], one["constant_error_rate"])
             for one in runs_of(store, "without").to_pylist()
-            if one["dataset"] == title.split(",")[0] and f"loss={one['loss']}" == which
+            if (one["dataset"], one["learner"]) == (name, row["learner"])
+            and ("half_squared" in row["parameters"]) == (one["loss"] == "half_squared")
         }
         losses, errors = zip(*constants.values(), strict=True)
-        error = None if title == "plain" else pytest.approx(mean(errors), rel=1e-11)
-        spread = pytest.approx(stdev(losses)) if len(losses) > 1 else None
-        place = at["mean loss"]
-        assert row[place : place + 2] == [pytest.approx(mean(losses), rel=1e-11), spread]
-        assert (row[at["error rate"]], row[-1]) == (error, None)
-    others = {(row[0], row[1], row[-1]) for row in report["best"] if row[1] != "Constant"}
-    assert others == {
-        (title, learner, not title.startswith("noise"))
-        for title in ("noise, shuffled", "plain", "signs")
-        for learner in ("OGD", "AdaGrad")
-    }
-    flagged = sentences(told(report["overview"].warnings))
+        error = None if name == "plain" else pytest.approx(mean(errors), rel=1e-11)
+        assert row["its loss"] == pytest.approx(mean(losses), rel=1e-11)
+        assert (row["Constant's error"], row["beats Constant"]) == (error, name != "noise")
+    flagged = sentences("\n".join(one for flag in page.flags for one in flag.details))
     assert {words[: words.index(" is")] for words in flagged} == {
         f"{learner}'s best on noise, shuffled" for learner in ("OGD", "AdaGrad")
     }
-    page = write_report(store, "without").path
-    assert all(words in page.with_suffix(".md").read_text() for words in flagged)
-    [noise] = [one for stream, one in report["sections"] if stream.title.startswith("noise")]
-    assert sentences(told(noise[0].flags)) == flagged  # in its own section too
+    written = write_report(store, "without").path
+    assert all(words in written.with_suffix(".md").read_text() for words in flagged)
 
 
 def test_report__of_a_sweep_with_constant_shows_it_once(store):
-    for rows in (report_of(store, "with")["best"], best_table(best_results(store, "with"))[1]):
+    [figure] = [one for one in page_of(store, "with").figures if one.title == "Best parameters"]
+    for rows in (figure.rows, best_table(sections_of(store, "with"))[1]):
         shown = [row[0] for row in rows if row[1] == "Constant"]
         assert sorted(shown) == ["noise, shuffled", "plain", "signs"]
-    assert sentences(told(report_of(store, "with")["overview"].warnings)) != set()

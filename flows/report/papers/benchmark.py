@@ -5,7 +5,7 @@ table and one of the runs that have just been computed.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from flows.comparing.blocks import Block, Blocks, blocks_of
 from flows.comparing.comparison import Comparison, comparison_of
 from flows.comparing.counted import FIRST_HALF, views_to_compare
 from flows.comparing.shown import HEADINGS, summary_rows
-from flows.report.drawing import Claim, Drawing, Figure, merged_flags
-from flows.tables.tables import rows_of
+from flows.report.content import Claim, Figure, merged_flags
+from flows.tables.tables import grouped, rows_of
 from koco_stream.io.paths import AnyPath
 
 KEPT = Path(__file__).with_name("benchmark.parquet")
@@ -32,46 +32,26 @@ SCHEMA = pa.schema(
     ]
 )
 NUMBERS = ("params", "scores", "failed")  # the same on every machine; seconds are not
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the benchmark: the name of its sweep, a title, and what is compared in it."""
-
-    sweep: str
-    title: str
-    about: str
-
-
+# the parts by their sweeps: a title, and what is compared
 PARTS = {
-    part.sweep: part
-    for part in (
-        Part(
-            "benchmark",
-            "All learners, 1,000 rounds",
-            "Every learner that predicts, on 1,000 shuffled rows of each dataset, with features and"
-            " real targets scaled to [0, 1]. Exact kernel learners would need hours on whole"
-            " streams.",
-        ),
-        Part(
-            "benchmark-whole",
-            "Whole streams",
-            "The learners whose round has a bounded cost, on all rows of the same datasets.",
-        ),
-        Part(
-            "benchmark-text",
-            "Sparse texts",
-            "Linear learners on all rows of the datasets of words, each row scaled to norm 1, in"
-            " all of their classes. The matrix of ONS would have 10 thousand million numbers, and"
-            " kernel learners take milliseconds a round over 105 classes.",
-        ),
-        Part(
-            "benchmark-raw",
-            "Features as the files have them",
-            "Linear learners on the classification datasets of the second part, without any"
-            " scaling.",
-        ),
-    )
+    "benchmark": (
+        "All learners, 1,000 rounds",
+        "Every learner that predicts, on 1,000 shuffled rows of each dataset, with features and"
+        " real targets scaled to [0, 1]. Exact kernel learners would need hours on whole streams.",
+    ),
+    "benchmark-whole": (
+        "Whole streams",
+        "The learners whose round has a bounded cost, on all rows of the same datasets.",
+    ),
+    "benchmark-text": (
+        "Sparse texts",
+        "Linear learners on all rows of the datasets of words, each row scaled to norm 1, in all of"
+        " their classes.",
+    ),
+    "benchmark-raw": (
+        "Features as the files have them",
+        "Linear learners on the classification datasets of the second part, without any scaling.",
+    ),
 }
 
 
@@ -81,7 +61,7 @@ def blocks_of_part(store: AnyPath, sweep: str) -> Blocks:
 
 
 def comparison_of_part(found: Blocks) -> Comparison:
-    """The comparison of a part's blocks."""
+    """The comparison of a part's blocks, chosen by the first half and judged on the second."""
     return comparison_of(found, FIRST_HALF, halved=True)
 
 
@@ -110,17 +90,11 @@ def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
 
 def parts_of(table: pa.Table) -> dict[str, Blocks]:
     """The blocks of each part, from the table that is kept."""
-    parts: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for row in table.to_pylist():
-        parts.setdefault(row["part"], {}).setdefault(row["title"], []).append(row)
-    return {
-        part: Blocks(
-            [row["learner"] for row in next(iter(blocks.values()))],
-            [_block(rows) for rows in blocks.values()],
-            [],
-        )
-        for part, blocks in parts.items()
-    }
+    parts = {}
+    for part, rows in grouped(rows_of(table), lambda row: str(row["part"])).items():
+        blocks = [*grouped(rows, lambda row: row["title"]).values()]
+        parts[part] = Blocks([row["learner"] for row in blocks[0]], [*map(_block, blocks)], [])
+    return parts
 
 
 def _block(rows: list[dict[str, Any]]) -> Block:
@@ -148,11 +122,12 @@ def kept_table() -> pa.Table:
 def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
     """Which numbers of a part differ from those kept, to the last bit: `learner on title`."""
     mine, theirs = (
-        {(row["title"], row["learner"]): [row[name] for name in NUMBERS] for row in rows}
-        for rows in (
-            table_of({sweep: found}).to_pylist(),
-            [row for row in kept.to_pylist() if row["part"] == sweep],
-        )
+        {
+            (row["title"], row["learner"]): [row[name] for name in NUMBERS]
+            for row in rows_of(table)
+            if row["part"] == sweep
+        }
+        for table in (table_of({sweep: found}), kept)
     )
     return [
         f"{learner} on {title}"
@@ -161,35 +136,39 @@ def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
     ]
 
 
-def part_figures(part: Part, found: Blocks, one: Comparison) -> tuple[Figure, Figure]:
-    """Two figures of a part: the learners by mean rank, and their scores on each dataset.
+def part_figures(sweep: str, found: Blocks) -> list[Figure]:
+    """A part: the learners by mean rank, and their scores on each dataset.
 
     The first has the claim that its numbers are those of the documentation.
     """
+    one, (title, about) = comparison_of_part(found), PARTS[sweep]
+    different = differing(found, sweep, kept_table())
+    n_blocks, n_learners = len(found.blocks), len(found.learners)
+    named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"
     names, rows = summary_rows(one.summary)
+    claim = Claim(
+        f"the documentation's page has these {n_blocks * n_learners:,} configurations with their"
+        f" scores ({n_learners} learners on {n_blocks} datasets)",
+        "all are equal to the last bit",
+        "all are equal" if not different else f"{len(different):,} differ{named}",
+        not different,
+    )
     ranks = Figure(
-        part.title,
-        [Drawing(one.diagram.svg, one.diagram.alt, one.diagram.narrow)],
-        [_claim(part, found)],
+        title,
+        [one.diagram],
+        [claim],
         [HEADINGS[name] for name in names],
         rows,
-        f"{part.about}\n{one.conclusion}\n{one.how} {one.meaning}",
-        opened=True,
-        flags=merged_flags(f"{len(one.notes)} things limit the comparison", one.notes),
+        "\n".join((about, one.conclusion, one.how, one.meaning)),
+        f"{one.learners[0]} has the least mean rank, {one.ranks[one.learners[0]]:.3g}",
+        merged_flags(f"{len(one.notes)} things limit the comparison", one.notes),
     )
-    columns, table = scores_table(one)
-    scores = Figure(
-        f"{part.title}: each dataset",
-        [],
-        [],
-        columns,
-        table,
+    columns, scores = scores_table(one)
+    note = (
         "The error rate, or the mean loss where labels are real numbers, on the second half of each"
-        " stream: the mean over orders and seeds, with the configuration that was best on the first"
-        " half.",
-        opened=True,
+        " stream, with the configuration that was best on the first half."
     )
-    return ranks, scores
+    return [ranks, Figure(f"{title}: each dataset", (), (), columns, scores, note)]
 
 
 def scores_table(one: Comparison) -> tuple[list[str], list[list[Any]]]:
@@ -201,18 +180,3 @@ def scores_table(one: Comparison) -> tuple[list[str], list[list[Any]]]:
         metric = scores[one.learners[0]]["metric"]
         rows.append([dataset, metric, *(scores[name]["score"] for name in one.learners)])
     return ["dataset", "metric", *one.learners], rows
-
-
-def _claim(part: Part, found: Blocks) -> Claim:
-    """The claim that the numbers of a part are those of the documentation's page."""
-    different = differing(found, part.sweep, kept_table())
-    n_blocks, n_learners = len(found.blocks), len(found.learners)
-    total = n_blocks * n_learners
-    named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"
-    return Claim(
-        f"the documentation's page has these {total:,} configurations with their scores"
-        f" ({n_learners} learners on {n_blocks} datasets)",
-        "all are equal to the last bit",
-        "all are equal" if not different else f"{len(different):,} differ{named}",
-        not different,
-    )

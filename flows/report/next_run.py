@@ -1,10 +1,13 @@
 """What to run next: which best values are at the edge of their grid, and how to widen it."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
-from flows.report.sections.lines import Configuration, Line, StreamResults, is_number
+from flows.report.sections import Sections
+from flows.tables.tables import grouped
 from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
 
@@ -12,42 +15,43 @@ FEWEST = 3  # least number of values of a grid that has inner ones
 MOST = 4  # most grids that are named
 
 
-def what_to_run_next(streams: Sequence[StreamResults]) -> str:
-    """A sentence or two on the grids whose best value is at an edge; empty if there are none."""
+def what_to_run_next(sections: Sections) -> str:
+    """A line on the grids whose best value is at an edge; empty if there are none."""
+    rows = sections.views.rows("FROM as_good")
+    as_good = grouped(rows, lambda row: (row["stream"], row["learner"]))
     counts = Counter(
         words
-        for stream in streams
-        for words in {words for pair in stream.best_lines for words in _at_edges(*pair)}
+        for (_, learner), found in as_good.items()
+        for words in _at_edges(
+            learner, sections.varied[learner], [json.loads(one["params"]) for one in found]
+        )
     )
-    if not counts:
-        return ""
-    on = f" on {{}} of {len(streams):,} streams" if len(streams) > 1 else ""
-    in_turn = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST]
-    named = "; ".join(words + on.format(count) for words, count in in_turn)
+    n = len(sections.streams)
+    in_turn = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    on = f" on {{}} of {n:,} streams" if n > 1 else ""
+    named = "; ".join(words + on.format(count) for words, count in in_turn[:MOST])
     more = f"; and {len(counts) - MOST:,} more" if len(counts) > MOST else ""
-    return (
-        "The best value is the largest or the smallest tried, so that the optimum may lie beyond:"
-        f" {named}{more}. Add such values to the sweep file and start it again: what is"
-        " done is not computed twice."
-    )
+    words = f"the best value is the last one tried, so that the optimum may lie beyond: {named}"
+    return f"{words}{more}." if counts else ""
 
 
-def _at_edges(line: Line, best: Configuration) -> Iterator[str]:
+def _at_edges(
+    learner: str, tried: Mapping[str, Sequence[Any]], as_good: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     """Yield each best value at an edge of its grid, with the next one that the learner allows.
 
     If a value inside the grid is as good, there is none. Values whose runs failed belong to the
     grid too.
     """
-    as_good = [one.params for one in line.configurations if one.merit == best.merit]
-    for name, values in line.tried.items():
-        if len(values) < FEWEST or not all(map(is_number, values)):
+    for name, values in tried.items():
+        if len(values) < FEWEST or any(type(one) not in (int, float) for one in values):
             continue
         for last, before in ((values[-1], values[-2]), (values[0], values[1])):
             if {params[name] for params in as_good if name in params} == {last}:
                 beyond = last * last / before if last * before > 0 else 2 * last - before
                 beyond = round(beyond) if isinstance(last, int) else float(f"{beyond:.3g}")
-                if beyond not in values and _is_allowed(line.learner, name, beyond):
-                    yield f"{line.learner} {name} {last:g} (next: {beyond:g})"
+                if beyond not in values and _is_allowed(learner, name, beyond):
+                    yield f"{learner} {name} {last:g} (next: {beyond:g})"
 
 
 def _is_allowed(learner: str, name: str, value: float) -> bool:

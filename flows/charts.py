@@ -1,0 +1,302 @@
+"""Charts, declared as data and encodings; Vega-Lite draws them, on pages and as files.
+
+A page needs no other file: it carries the library, which runs no text as code (`ast`), so that its
+security policy forbids that. vl-convert has the library, and draws without a browser.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import json_text, write_text
+
+# Okabe and Ito's palette, safe for colour-blind readers; style.css has the colours of dark pages.
+COLOURS = [
+    f"var(--{name}, {value})"
+    for name, value in (
+        *(("blue", "#0072b2"), ("vermilion", "#c04f00"), ("green", "#00805d")),
+        *(("purple", "#b0558a"), ("orange", "#a86f00"), ("sky", "#2a84b8"), ("grey", "#767676")),
+    )
+]
+Spec = dict[str, Any]
+Rows = Sequence[Sequence[Any]]
+SHAPES = ("circle", "triangle-up", "square", "triangle-down", "diamond", "cross")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+INK = "currentColor"
+HEIGHT, WIDTH, STEP = 280, 640, 24  # pixels; of a file the width, of a row of a chart of names
+CHARACTER, HANDLE = 7, 46  # widths of a character and of the mark beside a name in a legend
+WIDE = 20.0  # values that differ by this factor are drawn on a logarithmic axis
+MOST_FILES = 24  # of a chart, for as many values of what a reader chooses
+CONFIG: Spec = {
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        **{f"{part}Color": INK for part in ("label", "title", "domain", "tick", "grid")},
+        **{"gridOpacity": 0.13, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": 400},
+        **{"labelLimit": 190, "labelOverlap": "greedy", "labelFlush": False},
+    },
+    "legend": {
+        **{"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "labelLimit": 300},
+        **{"orient": "bottom", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 2},
+    },
+}
+# what tells the series apart, by their numbers
+SCALES: dict[str, Callable[[int], Any]] = {
+    "color": lambda k: COLOURS[k % 7],
+    "shape": lambda k: SHAPES[(k + k // 7) % 6],
+    "strokeDash": lambda k: DASHES[k // 7 % 4],
+}
+AREA: Spec = {"type": "area", "opacity": 0.16}
+RULE: Spec = {"type": "rule", "strokeWidth": 2}
+LINE: Spec = {"type": "line", "clip": True, "strokeWidth": 2}
+POINT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 1, "aria": False}
+# what the pointer meets: larger than the point, and unseen
+HIT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 0, "size": 300}
+MARK: Spec = {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5}
+DIAGONAL: Spec = {"type": "line", "color": INK, "opacity": 0.4, "strokeWidth": 1}
+NEAR: Spec = {
+    "name": "near",
+    "select": {"type": "point", "on": "pointerover", "clear": "pointerout"},
+}
+# a page is scrolled over charts: by wheel, and by touch
+ZOOM: Spec = {
+    "type": "interval",
+    "zoom": "wheel![event.ctrlKey || event.shiftKey]",
+    "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
+    " > window:pointermove!",
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: rows, and which of their columns are drawn how.
+
+    Attributes
+    ----------
+    title, alt : str
+        Its title, and what it shows in words, with the numbers at the ends.
+    columns, rows : sequence
+        The data, all of which the pointer shows.
+    x, y, series : str
+        The columns of the axes, and of what has a colour and is hidden and shown.
+    mark : str
+        "line", or "point" for points that are not joined.
+    band : tuple of str
+        Two columns, of the ends of a range around each point.
+    log : str
+        The axes that are logarithmic: "x", "y", "xy" or neither.
+    picks : sequence of str
+        Columns of which a reader chooses one value at a time.
+    names : sequence of str
+        The series that have colours in turn, in all charts of a page the same.
+    joined : sequence of str
+        Of points, the series that are joined all the same.
+    marks : tuple
+        Columns and rows of vertical lines, at their values of `x`.
+    diagonal : bool
+        Whether both axes are alike, and where they are equal is a line.
+    """
+
+    title: str
+    alt: str
+    columns: Sequence[str]
+    rows: Rows
+    x: str
+    y: str
+    series: str = "learner"
+    mark: str = "line"
+    band: tuple[str, ...] = ()
+    log: str = ""
+    picks: Sequence[str] = ()
+    names: Sequence[str] = ()
+    joined: Sequence[str] = ()
+    marks: tuple[Sequence[str], Rows] = ((), ())
+    diagonal: bool = False
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column that are there, each once, in their order."""
+        place = list(self.columns).index(column)
+        return [one for one in dict.fromkeys(row[place] for row in self.rows) if one is not None]
+
+    def spec(self, chosen: Mapping[str, Any] | None = None) -> Spec:
+        """The chart in Vega-Lite's words; with values `chosen` for its picks, none can be chosen.
+
+        Its data are named `rows`, and are not in it.
+        """
+        present = self.values(self.series)
+        names, picked = (
+            list(self.names) or present,
+            {name: self.values(name) for name in self.picks},
+        )
+        filters = {name: f"datum.{self.field(name)} == pick{k}" for k, name in enumerate(picked)}
+        own = f"only == 'all' || datum.{self.field(self.series)} == only"
+        params = [
+            _param(f"pick{k}", name, values, (chosen or {}).get(name), chosen is None)
+            for k, (name, values) in enumerate(picked.items())
+        ]
+        params.append(_param("only", self.series, ["all", *present], "all", chosen is None))
+        axes = {"x": self._axis("x", self.x), "y": self._axis("y", self.y)}
+        legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
+        scaled = {
+            kind: {
+                **{"field": self.field(self.series), "type": "nominal", "legend": legend},
+                "title": self.series,
+                "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
+            }
+            for kind, value in SCALES.items()
+        }
+        is_line, named = self.mark == "line", self._is_named(self.y)
+        drawn = {**axes, "color": scaled["color"]}
+        layers: list[Spec] = []
+        if self.band:
+            ends = (("x", "x2") if named else ("y", "y2"), self.band)
+            pairs = zip(*ends, strict=True)
+            where = {end: {**axes.get(end, {}), "field": self.field(one)} for end, one in pairs}
+            layers.append({"mark": RULE if named else AREA, "encoding": where})
+        if is_line or self.joined:
+            dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
+            of = {"filter": {"field": self.field(self.series), "oneOf": self.joined}}
+            line = {"strokeDash": dash, "order": {"field": self.field(self.x)}}
+            layers.append({"mark": LINE, "encoding": line, "transform": [] if is_line else [of]})
+        zoomed = [] if named else [{"name": "zoom", "select": ZOOM, "bind": "scales"}]
+        tooltip = [self._told(name) for name in self.columns if name not in self.picks]
+        pointed = {"param": "near", "value": 140, "empty": False}
+        size = {"condition": pointed, "value": 14 if is_line else 60}
+        points = {"shape": scaled["shape"], "size": size}
+        layers.append({"mark": POINT, "encoding": points})
+        hit = {"mark": HIT, "encoding": {"tooltip": tooltip}, "params": [NEAR, *zoomed]}
+        layers.append(hit)
+        return {
+            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+            "description": self.alt,
+            "width": "container",
+            "height": max(120, STEP * len(self.values(self.y))) if named else HEIGHT,
+            "autosize": {"type": "fit-x", "contains": "padding"},
+            "config": CONFIG,
+            # how wide the names of a legend are, for the number of its columns
+            "usermeta": {"name": HANDLE + CHARACTER * max(map(len, present), default=0)},
+            "data": {"name": "rows"},
+            "params": params,
+            "layer": [
+                *self._beside(axes, filters),
+                {
+                    "transform": [{"filter": one} for one in (*filters.values(), own)],
+                    "encoding": drawn,
+                    "layer": layers,
+                },
+            ],
+        }
+
+    def _beside(self, axes: Spec, filters: Mapping[str, str]) -> Iterator[Spec]:
+        """Yield what stands behind the series: vertical lines, and the diagonal."""
+        columns, rows = self.marks
+        if rows:
+            mine = [{"filter": one} for name, one in filters.items() if name in columns]
+            at = {"x": {**axes["x"], "title": None}}
+            yield {
+                "mark": MARK,
+                "data": self._data(columns, rows),
+                "transform": mine,
+                "encoding": at,
+            }
+        if self.diagonal:
+            ends = [[end, end] for end in self._ends()]
+            yield {"mark": DIAGONAL, "data": self._data((self.x, self.y), ends), "encoding": axes}
+
+    def _ends(self) -> tuple[float, float]:
+        """The least and the largest positive number of both axes."""
+        both = [one for name in (self.x, self.y) for one in self.values(name) if one > 0]
+        return min(both, default=0.1), max(both, default=1.0)
+
+    def files(self, most: int = MOST_FILES) -> Iterator[tuple[str, Spec]]:
+        """Yield what a file of it shows in words, and its declaration, for each of its picks."""
+        every = product(*(self.values(name) for name in self.picks))
+        for values in islice(every, most):
+            spec = self.spec(dict(zip(self.picks, values, strict=True)))
+            yield ", ".join(map(str, values)), {**spec, "data": self._data(self.columns, self.rows)}
+
+    def on_page(self) -> str:
+        """JSON of its declaration, its columns and its rows, with six digits of a float."""
+        short = [[float(f"{v:.6g}") if isinstance(v, float) else v for v in r] for r in self.rows]
+        return json_text([self.spec(), self.columns, short]).replace("<", "\\u003c")
+
+    def _is_named(self, column: str) -> bool:
+        """Whether a column has texts."""
+        return any(isinstance(one, str) for one in self.values(column))
+
+    def _axis(self, which: str, column: str) -> Spec:
+        """The encoding of an axis."""
+        if self._is_named(column):
+            return {"field": self.field(column), "type": "nominal", "sort": None, "title": None}
+        log = which in self.log and min(self.values(column), default=0) > 0
+        scale: Spec = {"type": "log", "nice": False} if log else {"zero": False}
+        if self.mark == "point":  # a point at an end is whole
+            scale["padding"] = 8
+        if self.diagonal:
+            low, high = self._ends()
+            scale["domain"] = [low / 1.2, 1.2 * high]
+        return {
+            **{"field": self.field(column), "type": "quantitative", "title": column},
+            "scale": scale,
+            "axis": {"tickCount": 6, "format": ",.6~g"},
+        }
+
+    def _told(self, name: str) -> Spec:
+        """The encoding of a column under the pointer."""
+        if self._is_named(name):
+            return {"field": self.field(name), "title": name, "type": "nominal"}
+        whole = all(isinstance(one, int) for one in self.values(name))
+        number = {"type": "quantitative", "format": "," if whole else ",.4~r"}
+        return {"field": self.field(name), "title": name, **number}
+
+    def field(self, column: str) -> str:
+        """The name of a column in the data, where that of people would have to be escaped."""
+        return f"c{list(self.columns).index(column)}"
+
+    def _data(self, columns: Sequence[str], rows: Rows) -> Spec:
+        """Rows as Vega-Lite reads them."""
+        names = [self.field(name) for name in columns]
+        return {"values": [dict(zip(names, row, strict=True)) for row in rows]}
+
+
+def _param(name: str, column: str, values: Sequence[Any], value: Any, free: bool) -> Spec:
+    """A value that a reader chooses of a column, if it is `free` and there are several."""
+    first = values[0] if values and value is None else value
+    bind = {"input": "select", "options": values, "name": f"{column} "}
+    several = free and len({*values} - {"all"}) > 1
+    return {"name": name, "value": first, **({"bind": bind} if several else {})}
+
+
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether values are positive, and of different sizes."""
+    return bool(values) and 0 < WIDE * min(values) < max(values)
+
+
+def drawn(spec: Spec, kind: str = "svg") -> Any:
+    """A declared chart as SVG text or as the bytes of a PNG, on white, in a file's width."""
+    import vl_convert
+
+    legend = {**CONFIG["legend"], "columns": max(1, WIDTH // spec["usermeta"]["name"])}
+    config = {**CONFIG, "background": "#ffffff", "legend": legend}
+    whole = json.dumps({**spec, "width": WIDTH, "config": config}).replace("system-ui, ", "")
+    plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
+    if kind == "png":
+        return vl_convert.vegalite_to_png(plain, scale=2)
+    return vl_convert.vegalite_to_svg(plain)
+
+
+def library() -> str:
+    """The script of Vega, Vega-Lite and Vega-Embed; bundled once, and then cached."""
+    import vl_convert
+
+    path = Path(private_folder("charts")) / f"vega-{version('vl-convert-python')}.js"
+    if not path.is_file():
+        write_text(path, vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,133 @@
+"""Tables that experiments need beside the views, of what takes a learner or a solver."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import koco_stream
+from flows.report.rows import READ, computed_once, kernel_matrix, rows_of_stream, stream_of
+from flows.results.views import Views, table_of
+from koco_stream import OjaSON
+from koco_stream.batch import Batch
+from koco_stream.losses import curvature_of
+from koco_stream.runs.schemas import curve_points
+from koco_stream.streams.stream import Stream
+from koco_stream.theory.bounds import best_in_hindsight
+from koco_stream.types import Array
+
+FIRST_ROUND = 30  # earlier, the tenth eigenvalue of a sum of few outer products says little
+STARTS = 7  # number of random starts, between which an error varies by a factor of several
+# largest product of rows and dictionary points for which `batch` has a value
+MOST_BATCH_VALUES = 15_000_000
+OF_A_RUN = ", ".join(f'"{name}"' for name in (*READ, "learner", "learner_seed", "params", "rounds"))
+BATCHES = f"""
+FROM (SELECT dataset AS name, alpha AS published, run_id FROM best_own
+      WHERE learner = 'Batch' AND size * rounds <= {MOST_BATCH_VALUES}) b
+JOIN (SELECT run_id, {OF_A_RUN} FROM runs) r USING (run_id)
+"""
+# the paper's algorithm with the figure's sketch size
+BEST_SKETCHES = """
+SELECT run_id, dataset, dataset_hash, params, rounds, condition_number, data_seed
+FROM runs JOIN sources USING (dataset)
+WHERE status = 'ok' AND learner = 'OjaSON' AND condition_number IS NOT NULL AND sketch_size = 10
+    AND lower(coalesce(diagonal::VARCHAR, 'false')) = 'false'
+    AND coalesce(projection, 'weights') = 'weights'
+QUALIFY row_number() OVER (PARTITION BY condition_number, data_seed ORDER BY error_rate, params) = 1
+ORDER BY condition_number, data_seed
+"""
+
+
+def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
+    """Largest relative error of the sketch's eigenvalues, max_i |tΛ_i − λ_i|/λ_i, at some rounds.
+
+    The rows X (n, d) are dense. The model is new, with squared loss, constant curvature and no
+    diagonal adaptation. Errors (k,) after each of `rounds` (k,) are with respect to the largest
+    eigenvalues λ of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
+    """
+    curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
+    gram = np.zeros((X.shape[1], X.shape[1]))
+    errors, done = [], 0
+    for stop in rounds.astype(np.int64):
+        rows, labels = X[done:stop], y[done:stop]
+        sketched = (
+            np.sqrt(curvature) * 2.0 * (model.progressive(rows, labels) - labels)[:, None] * rows
+        )
+        gram += sketched.T @ sketched
+        done = stop
+        true = np.linalg.eigvalsh(gram)[-model.eigenvalues_.size :]
+        errors.append(np.max(np.abs(np.sort(model.eigenvalues_) - true) / true))
+    return np.array(errors)
+
+
+def recovery(views: Views) -> dict[str, pa.Table]:
+    """Recovery errors of the best runs' models, averaged over `STARTS` random starts."""
+    found = []
+    for row in views.rows(BEST_SKETCHES):
+        named = [t for t in (float(FIRST_ROUND), 500.0) if t <= row["rounds"]]
+        later = (t for t in curve_points(row["rounds"]) if t >= FIRST_ROUND)
+        points = np.unique([*named, *later])
+
+        def compute(row: dict[str, Any] = row, points: Array = points) -> list[float]:
+            X, y = rows_of_stream(views.store, Stream(row["dataset"], row["dataset_hash"]))
+            params = json.loads(row["params"])
+            errors = [
+                recovery_errors(X.toarray(), y, OjaSON(**params, seed=seed), points)
+                for seed in range(STARTS)
+            ]
+            return np.mean(errors, axis=0).tolist()
+
+        identity = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS}
+        errors = computed_once("recovery", {**identity, "version": 2}, compute)
+        of = row["condition_number"], row["data_seed"]
+        found += [(*of, t, e) for t, e in zip(points.tolist(), errors, strict=True)]
+    return {
+        "recovery": table_of(found, condition_number=float, data_seed=int, t=float, error=float)
+    }
+
+
+def hindsight(views: Views) -> dict[str, pa.Table]:
+    """Cumulative loss Σ (f(x_t) − y_t)² of the best function in hindsight on each stream.
+
+    It is in the space of KONS's kernel, with its α, and shrunk into the clip.
+    """
+    rows = views.rows(
+        f"SELECT {OF_A_RUN} FROM runs WHERE status = 'ok' AND learner IN ('KONS', 'SketchedKONS')"
+        " AND loss = 'squared'"
+        " QUALIFY row_number() OVER (PARTITION BY dataset, order_seed ORDER BY run_id) = 1"
+    )
+    found = []
+    for run in rows:
+        params = json.loads(run["params"])
+        X, y = rows_of_stream(views.store, stream_of(run))
+        best = best_in_hindsight(kernel_matrix(X, params), y, params["alpha"])
+        found.append((run["dataset"], run["order_seed"], best.scaled_into(params["clip"]).loss))
+    return {"hindsight": table_of(found, dataset=str, order_seed=int, loss=float)}
+
+
+def batch(views: Views) -> dict[str, pa.Table]:
+    """The rows BATCH: the best function in hindsight in the span of the first run's dictionary.
+
+    Where that takes too long for a report, there is none.
+    """
+    found = []
+    for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}"):
+
+        def compute(run: dict[str, Any] = run) -> float:
+            X, y = rows_of_stream(views.store, stream_of(run))
+            params, seed = json.loads(run["params"]), run["learner_seed"] or 0
+            learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
+            learner.partial_fit(X, y)
+            best = Batch(learner, params["alpha"]).fit(X, y)
+            return best.mean_loss_ if best.error_rate_ is None else best.error_rate_
+
+        value = computed_once("batch", {"run_id": run["run_id"], "version": 1}, compute)
+        found.append((run["name"], run["published"], float(value)))
+    return {"batch": table_of(found, dataset=str, alpha=float, value=float)}
+
+
+def computed(experiment: str, views: Views) -> dict[str, pa.Table]:
+    """The tables of an experiment, by name."""
+    by_name = {"son-figure-2": recovery, "sampling-floor": hindsight, "pros-n-kons-table": batch}
+    return by_name[experiment](views) if experiment in by_name else {}

@@ -1,0 +1,129 @@
+"""An experiment: its sweeps, and the figure with the claims that their results are held against.
+
+Each is a file: the views that it makes of those of flows/results/views.sql, the charts and the
+table that are drawn from them, and the claims with their criteria. It is SQL but for titles and
+notes.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow.csv import read_csv
+
+from flows.charts import Chart
+from flows.report.content import Claim, Figure
+from flows.report.papers.computed import computed
+from flows.report.rows import manifests_of
+from flows.results.views import Views, table_of
+from storage.catalogue.entries import CATALOGUE
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published figure or table that can be reproduced, as its file has it.
+
+    Attributes
+    ----------
+    name, about : str
+        Name for the command line, and a sentence about it.
+    sweeps : sequence of str
+        Sweeps whose results are held against the claims.
+    chart_name : str
+        The figure's name in sweep files; empty for the benchmark, which compares learners.
+    paper, ending : str
+        The paper whose datasets it is about, and how their names end.
+    takes_more : bool
+        Whether it has one point per dataset, so that those can be added that its sweep file lacks.
+    title, note : str
+        Of the figure.
+    before, views : str
+        SQL that is executed before tables are computed, and after that.
+    table, claims, finding, notes : str
+        Queries of the rows of its table, of claims, of a sentence, and of more notes.
+    charts : sequence of dict
+        What `Chart` takes, with a query for its `rows`.
+    """
+
+    name: str
+    about: str
+    sweeps: Sequence[str]
+    chart_name: str = ""
+    paper: str = ""
+    ending: str = ""
+    takes_more: bool = False
+    title: str = ""
+    note: str = ""
+    before: str = ""
+    views: str = ""
+    table: str = ""
+    claims: str = ""
+    finding: str = ""
+    notes: str = ""
+    charts: Sequence[Mapping[str, Any]] = ()
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The paper's datasets, by their names in the catalogue."""
+        return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
+
+    def figure(self, views: Views) -> Figure:
+        """The figure of the runs of some views."""
+        views.register("sources", sources_of(views))
+        if "stored_curves" in self.views:
+            views.rows("FROM curves LIMIT 0")  # which reads them
+        if (printed := HERE / f"{self.name}.csv").is_file():
+            table = read_csv(printed)
+            place = pa.array(range(table.num_rows), pa.int64())
+            views.register("published", table.append_column("place", place))
+        views.connection.execute(self.before)
+        for name, table in computed(self.name, views).items():
+            views.register(name, table)
+        views.connection.execute(self.views)
+        finding = "; ".join(self._texts(views, self.finding))
+        rows = views.table(self.table)
+        charts = [_chart(views, finding or self.title, **one) for one in self.charts]
+        return Figure(
+            self.title,
+            [one for one in charts if one.rows],
+            [Claim(*row.values()) for row in views.rows(self.claims)],
+            rows.column_names,
+            [[*row.values()] for row in rows.to_pylist()],
+            "\n".join([self.note.strip(), *self._texts(views, self.notes)]),
+            finding,
+        )
+
+    def _texts(self, views: Views, query: str) -> Iterator[str]:
+        """Yield the texts of a query; none if there is no query."""
+        for row in views.rows(query) if query else ():
+            yield from row.values()
+
+
+def _chart(views: Views, alt: str, rows: str, title: str, **how: Any) -> Chart:
+    """A chart of the rows of a query."""
+    found = views.table(rows)
+    values = [[*row.values()] for row in found.to_pylist()]
+    return Chart(title, f"{title}: {alt}.", found.column_names, values, **how)
+
+
+def sources_of(views: Views) -> pa.Table:
+    """What generated datasets were made with: `dataset`, `condition_number`, `data_seed`."""
+    names = (row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs"))
+    rows = [
+        (name, one.source.get("condition_number"), one.source.get("data_seed"))
+        for name, one in manifests_of(views.store, names).items()
+    ]
+    return table_of(rows, dataset=str, condition_number=float, data_seed=int)
+
+
+EXPERIMENTS = {
+    file.stem: Experiment(file.stem, **tomllib.loads(file.read_text(encoding="utf-8")))
+    for file in sorted(HERE.glob("*.toml"))
+}
+FIGURES = {one.chart_name: one for one in EXPERIMENTS.values() if one.chart_name}

@@ -1,1 +1,0 @@
-"""Sections of a sweep's report: tables and plots that can be made for any sweep."""
