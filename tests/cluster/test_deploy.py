@@ -76,7 +76,7 @@ def variables(content):
 def test_image__has_the_packages_and_the_tested_versions():
     text = (HERE / "Containerfile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages = {name.partition(".")[0] for name in project["tool"]["setuptools"]["packages"]}
-    wanted = [f"COPY {package} {package}\n" for package in packages]
+    packages = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    wanted = [f"COPY {name.rstrip('*')} {name.rstrip('*')}\n" for name in packages]
     wanted += ["-c constraints.txt", "USER 10001"]
     assert [words for words in wanted if words not in text] == []
