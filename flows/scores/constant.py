@@ -9,25 +9,6 @@ NOT_JUDGED = {CONSTANT, *(name for name, one in LEARNERS.items() if "loss" in on
 JUDGED = ("mean_loss", "error_rate", "constant_mean_loss", "constant_error_rate")
 
 
-def beats_constant(
-    learner: str,
-    mean_loss: float | None,
-    error_rate: float | None,
-    constant_mean_loss: float | None,
-    constant_error_rate: float | None,
-) -> bool | None:
-    """Whether results are better than those of `Constant`, in mean loss and in errors if there are.
-
-    None for the learners of `NOT_JUDGED`, and where the results of `Constant` are not known.
-    """
-    if learner in NOT_JUDGED or mean_loss is None or constant_mean_loss is None:
-        return None
-    better = mean_loss < constant_mean_loss
-    if error_rate is None or constant_error_rate is None:
-        return better
-    return better and error_rate < constant_error_rate
-
-
 def not_better_words(
     learner: str,
     stream: str,

@@ -5,7 +5,7 @@ order of summation, or to the last bits of their computation, are equal wherever
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -76,34 +76,6 @@ def differences_of(ones: Array, others: Array) -> pa.Array:
     """What means are above others, as `difference`; null where one of them is not finite."""
     found = rounded(ones - others, np.maximum(np.abs(ones), np.abs(others)))
     return pa.array(known_of(found), pa.float64())
-
-
-def with_means(
-    table: pa.Table,
-    names: Iterable[str],
-    spread: Collection[str] = (),
-    complete: Collection[str] = (),
-) -> pa.Table:
-    """A table with columns NAME_mean, and NAME_std for `spread`, instead of its lists NAME_list.
-
-    Numbers that are missing do not count, but a list of a `complete` column that lacks one has no
-    mean. It is null too where there is none that is finite. The standard deviation is that of a
-    sample, and null for a single number.
-    """
-    for name in names:
-        known = [
-            [] if name in complete and None in row else [one for one in row if one is not None]
-            for row in table.column(f"{name}_list").to_pylist()
-        ]
-        exact = exact_means(known)
-        found = {"mean": rounded(exact)}
-        if name in spread:
-            found["std"] = rounded(deviations(known, exact), exact)
-        table = table.drop_columns([f"{name}_list"])
-        for ending, numbers in found.items():
-            column = pa.array(known_of(numbers), pa.float64())
-            table = table.append_column(f"{name}_{ending}", column)
-    return table
 
 
 def known_of(values: Array) -> list[float | None]:

@@ -8,19 +8,6 @@ import pyarrow as pa
 
 Key = TypeVar("Key")
 T = TypeVar("T")
-STREAM_AND_CONFIGURATION = (
-    "dataset",
-    "positive_class",
-    "multiclass",
-    "dataset_hash",
-    "order",
-    "window_rows",
-    "sharding",
-    "max_rows",
-    "learner",
-    "learner_code",
-    "params",
-)
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
@@ -36,24 +23,6 @@ def dataset_text(name: str, positive_class: float | None, multiclass: str | None
     if multiclass is not None:
         return f"{name}:all"
     return name if positive_class is None else f"{name}:{positive_class:g}"
-
-
-def of_newest_code(runs: pa.Table) -> pa.Table:
-    """Leave out runs that newer code has computed too.
-
-    Runs of the same stream and configuration are compared by their `numbers_version`.
-    """
-    table = runs.select([*STREAM_AND_CONFIGURATION, "numbers_version"])
-    versions = table.group_by(STREAM_AND_CONFIGURATION).aggregate(
-        [("numbers_version", "min"), ("numbers_version", "max")]
-    )
-    if versions.column("numbers_version_min") == versions.column("numbers_version_max"):
-        return runs
-    names = [*STREAM_AND_CONFIGURATION, "numbers_version_max"]
-    newest = {tuple(key): version for *key, version in zip(*lists_of(versions, names), strict=True)}
-    mine = zip(*lists_of(table, table.column_names), strict=True)
-    keep = [newest[tuple(key)] == version for *key, version in mine]
-    return runs.filter(pa.array(keep, pa.bool_()))
 
 
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:

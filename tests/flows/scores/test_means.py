@@ -4,13 +4,11 @@ import math
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.scores.means import deviations, difference, exact_means, mean, means, rounded, with_means
+from flows.scores.means import deviations, difference, exact_means, mean, means, rounded
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 rows = st.lists(st.one_of(numbers, st.floats(0, 1), st.floats(1e8, 1e9)), min_size=1, max_size=12)
@@ -82,15 +80,3 @@ def test_differences__have_no_digits_that_their_terms_lack():
         -0.1,
         3e9 - 1,
     ]
-
-
-def test_table__has_means_and_deviations_for_its_lists():
-    lists = {"a": [[1.0, 2.0, 4.0], [1.0, None], [math.nan, 1.0], [None]]}
-    table = pa.table({f"{name}_list": lists["a"] for name in "ab"} | {"kept": range(4)})
-    found = with_means(table, "ab", spread="a", complete="b").to_pydict()
-    assert found.pop("a_std") == [pytest.approx(np.std([1, 2, 4], ddof=1)), None, None, None]
-    assert found == {
-        "kept": [0, 1, 2, 3],
-        "a_mean": [2.33333333333, 1.0, None, None],
-        "b_mean": [2.33333333333, None, None, None],
-    }
