@@ -28,6 +28,8 @@ from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest
 
 MOST_NOT_OK = 50
+NOT_OK = ("dataset", "learner", "params", "status", "error")
+INDEX = ("sweep", "what it found", "state", "page")
 BEST = {
     **{"dataset": "stream", "learner": "learner", "parameters": "parameters", "runs": "n_runs"},
     **{"error rate": "error_rate_mean", "± std": "error_rate_std", "mean loss": "mean_loss_mean"},
@@ -74,14 +76,15 @@ def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> Sto
 def write_index(store: AnyPath) -> StorePath:
     """Write the page of a store's sweeps, a line each; returns its path."""
     rows = [
-        [name, page.sentence, page.facts[-2], f"{name}.html"]
+        [name, page.sentence, page.facts[-2], f"{name}.html" if file.is_file() else None]
         for name in sweep_names(store)
         for page in [page_of(store, name, whole=False)]
+        for file in [store_path(store) / "reports" / f"{name}.html"]
     ]
-    title = f"Sweeps of {store}"
-    there = [row[0] for row in rows if (store_path(store) / "reports" / str(row[-1])).is_file()]
-    columns = ["sweep", "what it found", "state", "page"]
-    return write_page(store, "index", Page(title, columns=columns, rows=rows, links=there))
+    page = Page(
+        f"Sweeps of {store}", columns=INDEX, rows=rows, links=[row[0] for row in rows if row[-1]]
+    )
+    return write_page(store, "index", page)
 
 
 def write_figures(page: Page, folder: Path, name: str) -> None:
@@ -105,9 +108,8 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     found = compared_sweep(store, sweep) if whole else None  # its views are gone before the others
     views = Views(store, [sweep])
     note = views.notes[sweep]
-    names = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
-    manifests = manifests_of(store, sorted(names)).values()
-    sections = Sections(views, {one.dataset_hash: one for one in manifests})
+    names = (row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs"))
+    sections = Sections(views, {m.dataset_hash: m for m in manifests_of(store, names).values()})
     runs = views.rows("SELECT " + ", ".join(f'"{name}"' for name in READ) + " FROM runs")
     missing = max(0, len(note["run_ids"]) - len(runs))
     named = [FIGURES[name] for name in note["figures"] if runs and name in FIGURES]
@@ -167,24 +169,20 @@ def details(
 ) -> Iterator[Figure]:
     """Yield the sections without charts: what was best, halving, what failed, what was run."""
     every = [row for title in sections.streams for row in sections.best.get(title, ())]
-    means = {name: f"{name}_mean" for name in METRICS}
-    columns = {**BEST, **means}
+    columns = {**BEST, **{name: f"{name}_mean" for name in METRICS}}
     best = [[row[name] for name in columns.values()] for row in every]
-    foreign = FOREIGN if any(row["numbers"] == "foreign" for row in runs) else ""
-    yield Figure("Best parameters", (), (), [*columns], best, BEST_NOTE + foreign)
+    note = BEST_NOTE + FOREIGN * any(row["numbers"] == "foreign" for row in runs)
+    yield Figure("Best parameters", (), (), [*columns], best, note)
     if rungs := rung_rows(read_decisions(store, sweep)):
         yield Figure("Successive halving", (), (), RUNGS, rungs)
-    names = ("dataset", "learner", "params", "status", "error")
-    bad = sorted([row[name] for name in names] for row in runs if row["status"] != "ok")
+    bad = sorted(([row[one] for one in NOT_OK] for row in runs if row["status"] != "ok"), key=str)
     if bad:
-        first = f"The first {MOST_NOT_OK} of {len(bad):,}. " if len(bad) > MOST_NOT_OK else ""
-        note = f"{first}A run that diverged does not count as failed."
-        yield Figure("Runs that are not ok", (), (), names, bad[:MOST_NOT_OK], note)
+        note = f"{len(bad):,} runs; at most {MOST_NOT_OK} are here. Diverged is not failed."
+        yield Figure("Runs that are not ok", (), (), NOT_OK, bad[:MOST_NOT_OK], note)
     datasets = sorted({(row["dataset"], row["dataset_hash"]) for row in runs}, key=str)
     data = [data_row(sections.manifests.get(key), name, key) for name, key in datasets]
     yield Figure("What was run: data", (), (), DATA, data)
-    where = ("what", "value")
-    yield Figure("What was run: code and machines", (), (), where, circumstances_of(runs))
+    yield Figure("What was run: code", (), (), ("what", "value"), circumstances_of(runs))
 
 
 def rung_rows(decisions: pa.Table) -> list[list[Any]]:

@@ -24,6 +24,7 @@ from storage.results import read_curves, read_windows
 Row = dict[str, Any]
 SQL = (Path(__file__).parent / "sections.sql").read_text()
 READERS = {"curves_drawn": read_curves, "windows_drawn": read_windows}
+SETTINGS = {"learner": str, "params": str, "line": str, "name": str, "value": float, "word": str}
 MOST_STREAMS = 24  # most streams in charts
 MOST_SIZES = 6  # sketch sizes of a learner that have lines of their own
 LOGARITHMIC = 8.0  # values whose ends have a larger ratio are drawn on a logarithmic axis
@@ -58,8 +59,7 @@ class Sections:
                     if name in params
                 ]
         views.register("told", table_of(told, learner=str, params=str, parameters=str))
-        columns = dict.fromkeys(("learner", "params", "line", "name", "value", "word"), str)
-        views.register("settings", table_of(settings, **{**columns, "value": float}))
+        views.register("settings", table_of(settings, **SETTINGS))
         for name, read in READERS.items():
             views.register(name, read(views.store, []))
         views.connection.execute(SQL)
