@@ -82,7 +82,10 @@ def write_index(store: AnyPath) -> StorePath:
         for file in [store_path(store) / "reports" / f"{name}.html"]
     ]
     page = Page(
-        f"Sweeps of {store}", columns=INDEX, rows=rows, links=[row[0] for row in rows if row[-1]]
+        f"Sweeps of {store}",
+        columns=INDEX,
+        rows=rows,
+        links=[str(row[0]) for row in rows if row[-1]],
     )
     return write_page(store, "index", page)
 
