@@ -4,7 +4,6 @@ A page needs no other file: it carries the library, which runs no text as code (
 security policy forbids that. vl-convert has the library, and draws without a browser.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -285,7 +284,7 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
 
     legend = {**CONFIG["legend"], "columns": max(1, WIDTH // spec["usermeta"]["name"])}
     config = {**CONFIG, "background": "#ffffff", "legend": legend}
-    whole = json.dumps({**spec, "width": WIDTH, "config": config}).replace("system-ui, ", "")
+    whole = json_text({**spec, "width": WIDTH, "config": config}).replace("system-ui, ", "")
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
     if kind == "png":
         return vl_convert.vegalite_to_png(plain, scale=2)

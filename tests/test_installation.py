@@ -13,7 +13,7 @@ from tests.helpers.project import ROOT, environment
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # modules whose distribution has another name
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
 WITHOUT = """
 import sys
 

@@ -72,9 +72,9 @@ def recorded(
     state, by default Completed. Whatever Prefect does, the outcome is that of the work, and a line
     says that the record is incomplete.
     """
-    if prefect or (prefect is None and find_spec("prefect")):
+    if prefect is not False:
         configure_prefect()
-        if prefect or os.environ.get(ADDRESS):
+        if prefect or (os.environ.get(ADDRESS) and find_spec("prefect")):
             os.environ.update({**PATIENCE, **os.environ})
             return Recording(name).flow_run(flow, parameters, work, state_of)
     return work(plainly)

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.stats
 
+from flows.report.papers.benchmark import KEPT
 from tests.helpers.project import ROOT
 
 PAGE = (ROOT / "docs" / "algorithms.md").read_text()
@@ -16,7 +17,7 @@ MEASURED = {name: [float(x) for x in given] for name, *given in re.findall(LINE,
 
 def scores():
     """The mean score of each learner of the table on each dataset of the second part."""
-    rows = pq.read_table(ROOT / "flows" / "reproduce" / "benchmark.parquet").to_pylist()
+    rows = pq.read_table(KEPT).to_pylist()
     return {
         (row["learner"], row["source"]): float(f"{np.mean(row['scores']):.11e}")
         for row in rows

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -142,9 +141,8 @@ def test_command_line__sweep_twice_results_report(koco, small_store, tmp_path, m
     summary = json.loads(koco(*sweep, *store, status=0).stdout)
     assert summary["runs"] == summary["computed"] == planned["runs"] == planned["to compute"]
     page = Path(summary["report"]).read_text()
-    assert "<title>Sweep “try”" in page
-    elsewhere = set(re.findall(r"[\w.+-]+://[^/\s\"'<>]*", page))
-    assert elsewhere <= {"http://www.w3.org", "http://purl.org", "http://creativecommons.org"}
+    assert "<title>Sweep try" in page
+    assert "default-src 'none'" in page
     again = koco(*sweep, *store, status=0)
     assert json.loads(again.stdout)["computed"] == 0
     assert "nothing to compute" in again.stderr
