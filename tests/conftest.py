@@ -1,5 +1,5 @@
 """Every process of a test session has a cache folder of its own, and leaves nothing behind. What is
-compiled all share; where KOCO_CACHE is set, so do later sessions.
+compiled, and the script of charts, all share; where KOCO_CACHE is set, so do later sessions.
 """
 
 import os
@@ -14,9 +14,10 @@ WORKER = "PYTEST_XDIST_WORKER" in os.environ
 # a worker's folder is in that of the session's first process, which removes all if it is killed
 _cache = tempfile.mkdtemp(prefix="koco-tests-", dir=os.environ["KOCO_CACHE"] if WORKER else None)
 if "KOCO_CACHE" in os.environ:  # a worker of pytest-xdist has that of the session's first process
-    shared = Path(os.environ["KOCO_CACHE"], "compiled")
-    shared.mkdir(mode=0o700, parents=True, exist_ok=True)
-    Path(_cache, "compiled").symlink_to(shared)
+    for name in ("compiled", "charts"):
+        shared = Path(os.environ["KOCO_CACHE"], name)
+        shared.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(_cache, name).symlink_to(shared)
 os.environ["KOCO_CACHE"] = _cache
 os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
 # NumPy's BLAS would take as many threads as there are cores in each of pytest's workers. On small
@@ -47,6 +48,7 @@ LONGEST = (
     "tests/system/test_flow_record.py",
     "tests/flows/nightly/test_nightly.py",
     "tests/flows/report/test_report.py",
+    "tests/flows/results/test_views.py",
     "tests/learners/test_predicting.py",
     "tests/flows/test_executors.py",
     "tests/storage/test_results.py",

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
 from flows.runtime.console import say
@@ -21,6 +22,8 @@ def serve_schedules(file: Path | None, store: str) -> None:
     Raises `WrongInput` as `read_schedules` does, and `RuntimeError` if another process serves one
     of the stores, or if Prefect's server does not start or ends.
     """
+    if find_spec("prefect") is None:
+        raise ModuleNotFoundError("there is no prefect", name="prefect")
     configure_prefect(serving=True)
     os.environ[SERVER] = str(os.getpid())
     server = PrefectServer(PORT)

@@ -132,7 +132,7 @@ def shown(store):
         yield {(f"{one['dataset']}, {one['order']}", one["learner"]): one for one in rows}
 
 
-@settings(max_examples=20, phases=[Phase.generate])  # a failure is shrunk for minutes
+@settings(max_examples=8, phases=[Phase.generate])  # a failure is shrunk for minutes
 @given(stores(), st.randoms())
 def test_best__is_the_same_wherever_it_is_read_and_that_of_plain_loops(rows, chance):
     expected = literal(rows)
