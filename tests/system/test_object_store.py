@@ -337,7 +337,7 @@ def test_sweep__on_an_object_store_half_done_goes_on_and_leaves_the_same_tables(
     assert (summary["runs"], summary["computed"]) == (len(todo.runs), left)
     check_collected(s3_copy, reference)
     assert summary["report"] == f"{s3_copy}/reports/try.html"
-    assert "<title>Sweep “try”" in store_path(summary["report"]).read_text()
+    assert "<title>Sweep try" in store_path(summary["report"]).read_text()
     listed = koco("results", "--store", s3_copy, "--sweep", "try", "--runs", "--json", cwd=folder)
     assert {row["run_id"] for row in json.loads(listed.stdout)} == {run.run_id for run in todo.runs}
     again = CliRunner().invoke(cli.koco, ["report", "try", "--store", f"{s3_copy}/"])

@@ -163,7 +163,7 @@ def test_best__is_the_same_wherever_it_is_read_and_that_of_plain_loops(rows, cha
 
 def test_answers__depend_on_no_order_of_rows_and_on_no_threads(tmp_path, monkeypatch):
     chance, rows = random.Random(0), []
-    for dataset in ("two", "one", "all", "real"):
+    for dataset in ("two", "real"):
         for learner in ("OGD", "AdaGrad", "ONS"):
             for which in range(4):
                 values = [chance.random() for _ in range(6)]
