@@ -124,8 +124,13 @@ def test_score_that_is_no_number__is_a_learner_without_a_result(value, metric):
     json.loads(compared.to_json(), parse_constant=pytest.fail)
 
 
-@pytest.mark.parametrize("metric", ["error_rate", "mean_loss", "auc", "kappa", "rmse", "r2"])
-@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+@pytest.mark.parametrize(
+    ("metric", "scale"),
+    [
+        *((name, 1.0) for name in ("error_rate", "auc", "kappa", "rmse", "r2")),
+        *(("mean_loss", scale) for scale in (1.0, 1e-9, 1e9)),
+    ],
+)
 def test_same_scores_in_another_order__are_ties_everywhere_but_where_they_are_others(metric, scale):
     """Six learners have the same three scores in all orders, and the last is worse on one block."""
     names = ["AdaGrad", "FTRLProximal", "NAG", "OGD", "ONS", "RPSON", "SAdaGrad"]
