@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from cluster.machine import cores
-from flows.results.answer import best_of
-from flows.results.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.packaged import sweep_file
 from flows.sweeping.request import SweepRequest
 from flows.tables.sweep_runs import sweep_note
+from flows.views.answer import best_of
+from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from storage.store import existing_store

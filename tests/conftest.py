@@ -48,7 +48,7 @@ LONGEST = (
     "tests/system/test_flow_record.py",
     "tests/flows/nightly/test_nightly.py",
     "tests/flows/report/test_report.py",
-    "tests/flows/results/test_views.py",
+    "tests/flows/views/test_views.py",
     "tests/learners/test_predicting.py",
     "tests/flows/test_executors.py",
     "tests/storage/test_results.py",

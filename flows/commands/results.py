@@ -60,7 +60,7 @@ def results(
     learner. Runs of a running sweep are shown as they finish. Nightly runs have results of their
     own (--store STORE/nights/SWEEP).
     """
-    from flows.results.answer import Query, answer
+    from flows.views.answer import Query, answer
     from storage.nights import night_names, night_path
     from storage.store import existing_store
 
@@ -78,7 +78,7 @@ def results(
     elif as_json:
         show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
     else:
-        from flows.results.terminal import in_terminal
+        from flows.views.terminal import in_terminal
 
         if answered.table.num_rows:
             text, remarks = in_terminal(answered, query, line_width(sys.stdout))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from flows.comparing.counted import ALL, ERROR, LOSS
-from flows.results.views import Views
 from flows.scores.constant import CONSTANT
 from flows.tables.tables import grouped
+from flows.views.views import Views
 from koco_stream.metrics import METRICS
 from koco_stream.types import Array
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from flows.results.views import Views, is_one_of
 from flows.scores.constant import CONSTANT, NOT_JUDGED
+from flows.views.views import Views, is_one_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS

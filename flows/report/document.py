@@ -18,11 +18,11 @@ from flows.report.pages import write_page
 from flows.report.papers.experiment import FIGURES
 from flows.report.rows import manifests_of
 from flows.report.sections import Row, Sections
-from flows.results.views import Views
 from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text
 from flows.tables.sweep_runs import sweep_names
 from flows.tables.tables import dataset_text, grouped, rows_of
+from flows.views.views import Views
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest

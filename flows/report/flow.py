@@ -5,9 +5,9 @@ from functools import partial
 from prefect import flow
 
 from flows.report.document import write_report
-from flows.results.answer import results_of
 from flows.runtime.artifacts import table_artifact
 from flows.runtime.recording import as_task
+from flows.views.answer import results_of
 
 
 @flow(name="report", flow_run_name="{sweep}", validate_parameters=False)

@@ -6,7 +6,7 @@ from flows.charts import drawn
 from flows.report.document import BEST
 from flows.report.pages import rendered
 from flows.report.sections import Sections
-from flows.results.views import Views
+from flows.views.views import Views
 from koco_stream.io.paths import AnyPath
 
 MOST_STREAMS = 4  # most streams with a plot

@@ -10,11 +10,11 @@ from typing import Any
 from flows.charts import Chart, is_wide
 from flows.report.bounds import THEOREMS, bound_of, why_not
 from flows.report.content import Figure
-from flows.results.views import Views, table_of
 from flows.scores.constant import CONSTANT
 from flows.scores.means import mean
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
+from flows.views.views import Views, table_of
 from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED

@@ -19,10 +19,10 @@ from flows.reproduce.targets import (
     prepared_datasets,
     sweep_for,
 )
-from flows.results.views import Views
 from flows.runtime.console import say
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
+from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import write_tables

@@ -74,10 +74,10 @@ def run_stages(checked: CheckedSweep, stage: Stage, start: Start | None = None) 
 
     `start` is the cluster, if it is already starting. Returns the summary of `sweep_flow`.
     """
-    from flows.results.answer import results_of
     from flows.runtime.artifacts import table_artifact
     from flows.sweeping.progress_artifact import ProgressArtifact
     from flows.sweeping.steps import PLAIN, run_sweep
+    from flows.views.answer import results_of
 
     store, name = checked.request.store, checked.sweep.name
     steps = {step: stage(step, function) for step, function in PLAIN.items()}

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import koco_stream
-from flows.results.views import runs_of
 from flows.runtime.console import say
 from flows.sweeping.checks import CheckedSweep
 from flows.sweeping.file import Sweep
@@ -29,6 +28,7 @@ from flows.sweeping.watching import Tally, Watcher
 from flows.tables.decisions import write_decisions
 from flows.tables.sweep_runs import sweep_note
 from flows.tables.text import printable
+from flows.views.views import runs_of
 from koco_stream.engine.checkpoint import kept_states, remove_finished, remove_kept, unfinished
 from koco_stream.engine.cohort import Receipt
 from koco_stream.engine.warm_up import needed

@@ -4,9 +4,9 @@ import subprocess
 
 import numpy as np
 
-from flows.results.views import runs_of
 from flows.sweeping.planning import limits_of
 from flows.sweeping.steps import prepare_datasets, remember
+from flows.views.views import runs_of
 from koco_stream.runs.planner import Limits, plan
 from storage.collecting import collect
 from storage.preparing.prepare import prepare_file

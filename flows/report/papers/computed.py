@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import koco_stream
 from flows.report.rows import READ, computed_once, kernel_matrix, rows_of_stream, stream_of
-from flows.results.views import Views, table_of
+from flows.views.views import Views, table_of
 from koco_stream import OjaSON
 from koco_stream.batch import Batch
 from koco_stream.losses import curvature_of

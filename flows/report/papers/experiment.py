@@ -1,6 +1,6 @@
 """An experiment: its sweeps, and the figure with the claims that their results are held against.
 
-Each is a file: the views that it makes of those of flows/results/views.sql, the charts and the
+Each is a file: the views that it makes of those of flows/views/views.sql, the charts and the
 table that are drawn from them, and the claims with their criteria. It is SQL but for titles and
 notes.
 """
@@ -19,7 +19,7 @@ from flows.charts import Chart
 from flows.report.content import Claim, Figure
 from flows.report.papers.computed import computed
 from flows.report.rows import manifests_of
-from flows.results.views import Views, table_of
+from flows.views.views import Views, table_of
 from storage.catalogue.entries import CATALOGUE
 
 HERE = Path(__file__).parent

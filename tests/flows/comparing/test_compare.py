@@ -12,7 +12,7 @@ import flows
 from flows.comparing.comparison import compare, comparison_of
 from flows.comparing.conclusion import MIN_BLOCKS
 from flows.report.document import page_of, write_report
-from flows.results.views import runs_of
+from flows.views.views import runs_of
 from storage.results import read_curves
 from tests.helpers import demsar
 from tests.helpers.many_runs import put

@@ -12,7 +12,7 @@ from flows.charts import Chart, drawn
 from flows.comparing.diagram import ranks_chart
 from flows.report.document import write_report
 from flows.report.sections import Sections
-from flows.results.views import Views
+from flows.views.views import Views
 from tests.helpers.many_runs import put, run
 
 NAMES = ("a.b", "it's [0]", 'q"<script>', "plain")

@@ -10,7 +10,7 @@ import pytest
 
 from flows.report.papers.computed import recovery_errors
 from flows.report.papers.experiment import EXPERIMENTS
-from flows.results.views import Views
+from flows.views.views import Views
 from koco_stream import KONS, PROSNKONS, OjaSON
 from koco_stream.batch import Batch
 from koco_stream.streams.manifest import load_manifest

@@ -14,7 +14,7 @@ from flows.report.bounds import newton_bound, son_bound, why_not
 from flows.report.document import page_of, write_report
 from flows.report.pages import cell, markdown_of
 from flows.report.rows import kernel_matrix
-from flows.results.views import runs_of
+from flows.views.views import runs_of
 from koco_stream import FDSON, ONS
 from koco_stream.losses import curvature_of
 from koco_stream.streams.manifest import load_manifest

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from flows.housekeeping.removal import dataset_removal
-from flows.results.views import Views
 from flows.sweeping.status import statuses
+from flows.views.views import Views
 from koco_stream import OjaSON, WrongInput
 from koco_stream.engine import reporting
 from koco_stream.runs.schemas import curve_points

@@ -12,7 +12,7 @@ import pytest
 
 from flows.report.document import page_of, write_report
 from flows.report.notebook import best_table, sections_of
-from flows.results.views import Views, runs_of
+from flows.views.views import Views, runs_of
 from tests.helpers.many_runs import put, run
 from tests.helpers.swept import prepared, swept
 

@@ -5,7 +5,7 @@ sweep shows them under the name that it has.
 import numpy as np
 
 from flows.comparing.comparison import compare
-from flows.results.views import Views
+from flows.views.views import Views
 from storage.results import read_runs
 from tests.helpers.swept import prepared, swept
 

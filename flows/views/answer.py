@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from flows.results.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from flows.scores.constant import not_better_words
 from flows.scores.means import differences_of
+from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS

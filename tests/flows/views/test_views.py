@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import flows
 from flows.comparing.comparison import compare
 from flows.comparing.counted import WITHOUT_PREDICTIONS
-from flows.results import views as views_module
-from flows.results.views import Views
 from flows.tables.decisions import DECISIONS, write_decisions
+from flows.views import views as views_module
+from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.metrics import METRICS
 from koco_stream.runs.schemas import RUNS, schema

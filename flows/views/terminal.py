@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.results.answer import Answer, Query
 from flows.tables.parameters import params_text, telling, varied
 from flows.tables.tables import grouped, rows_of
 from flows.tables.text import laid_out, printable
+from flows.views.answer import Answer, Query
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
