@@ -15,7 +15,7 @@ import psutil
 
 import flows
 from flows.runtime.console import say
-from flows.runtime.prefect_server import ADDRESS, configure_prefect
+from flows.runtime.prefect_server import ADDRESS, configure_prefect, served
 from flows.runtime.processes import end_with_driver, shielded
 
 T = TypeVar("T")
@@ -72,12 +72,14 @@ def recorded(
     state, by default Completed. Whatever Prefect does, the outcome is that of the work, and a line
     says that the record is incomplete.
     """
-    if prefect is not False:
-        configure_prefect()
-        if prefect or (os.environ.get(ADDRESS) and find_spec("prefect")):
-            os.environ.update({**PATIENCE, **os.environ})
-            return Recording(name).flow_run(flow, parameters, work, state_of)
-    return work(plainly)
+    # without a server, this process and a notebook's own Prefect stay as they are
+    if prefect is None:
+        prefect = bool(os.environ.get(ADDRESS) or served()) and find_spec("prefect") is not None
+    if not prefect:
+        return work(plainly)
+    configure_prefect()
+    os.environ.update({**PATIENCE, **os.environ})
+    return Recording(name).flow_run(flow, parameters, work, state_of)
 
 
 class Recording:
