@@ -66,7 +66,7 @@ SUMS, C = SCRATCH + 1, SCRATCH + 2
 # As `losses.MOST_CLIPS`, measured here: what is learnt does not depend on predictions, so that no
 # error grows from round to round.
 MOST_CLIPS = 5e9
-LEFT = 0.05  # as `pros_n_kons.LEFT`
+LEFT = 0.005  # as `pros_n_kons.LEFT`
 JITTER = 1e-12  # ρ, the share of k(x, x) that is added to a point's diagonal entry of K_I (V4)
 
 

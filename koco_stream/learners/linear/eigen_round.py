@@ -179,7 +179,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             w_coef, rest_coef = project(params, s, y_hat - nearest, outside, exact)
         y_hat = nearest
     slope, reach = loss_slope(params.loss, y_hat, y), s.longest_step[()] * math.sqrt(n2)
-    gap = hinge_gap(params.loss, slope, y_hat, y)
+    # Only a projection puts a prediction onto a margin.
+    gap = hinge_gap(params.loss, slope, y_hat, y) if params.project_weights else math.inf
     s.doubtful_rounds[()] += in_doubt(reach, excess, params.most_clips * params.clip, gap)
     length = params.step_size * abs(slope) * math.sqrt(n2) * inverse(0.0, float(s.floor[()]))
     s.longest_step[()] = max(s.longest_step[()], length)
