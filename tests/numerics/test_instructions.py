@@ -115,6 +115,7 @@ def test_point_panels(n, kind):
     check(panels, "apply", matrix, n, out, room, out, 0)
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
     check(panels, "panel_dot", out, 0, out, room, n)
+    check(panels, "weighted_size", out[0], out[1], norms, n)
     check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
 
 

@@ -13,7 +13,7 @@ from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import MOST_CLIPS, UNCERTAIN, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot
+from koco_stream.numerics.llvm.point_panels import BLOCK, weighted_size
 from koco_stream.types import Array
 
 # The maximum number of points, for the planner and the run, of a dictionary without a limit.
@@ -164,15 +164,13 @@ def count_doubt(
 
 
 @inlined
-def blur_of(a: Array, u: int, omega: int, lost: int, n: int, alpha: float) -> float:
-    """α Σ |u_i ω_i| k(x_i, x_i)/pivot_i², from lines of `a`; the one after `lost` is scratch.
+def blur_of(u: Array, omega: Array, lost: Array, n: int, alpha: float) -> float:
+    """α Σ |u_i ω_i| k(x_i, x_i)/pivot_i², the last of which is `lost`.
 
-    A coordinate's own scale is known to about 10⁻¹⁶ k(x_i, x_i)/pivot_i², what `lost` holds. This
-    is as if its α were another, which moves the prediction by 10⁻¹⁶ of the blur (P4).
+    A coordinate's own scale is known to about 10⁻¹⁶ k(x_i, x_i)/pivot_i². This is as if its α were
+    another, which moves the prediction by 10⁻¹⁶ of the blur (P4).
     """
-    for i in range(n):
-        a[lost + 1, i] = abs(a[u, i] * a[omega, i])
-    return alpha * panel_dot(a[lost + 1], 0, a[lost], 0, n)
+    return alpha * weighted_size(u, omega, lost, n)
 
 
 @inlined

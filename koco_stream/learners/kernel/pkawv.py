@@ -55,8 +55,8 @@ from koco_stream.numerics.llvm.point_panels import (
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# Lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1), k(x_i, x_i)/pivot_i², and scratch.
-PHI, U, OMEGA, SUMS, C, LOST, SCRATCH = range(7)
+# Lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1) and k(x_i, x_i)/pivot_i².
+PHI, U, OMEGA, SUMS, C, LOST = range(6)
 # As `losses.MOST_CLIPS`, measured here: what is learnt does not depend on predictions, so that no
 # error grows from round to round.
 MOST_CLIPS = 5e9
@@ -74,7 +74,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """kors: the dictionary's state. past: the rows so far. L, inverse (panels, room, 16): L by
-    columns, and A⁻¹. a (7, room + 16): see above; a row to predict may need one more coordinate.
+    columns, and A⁻¹. a (6, room + 16): see above; a row to predict may need one more coordinate.
     doubtful_rounds: () how often. longest_step: () so far.
     """
 
@@ -94,7 +94,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         past=past_rows.no_past(n_features),
         L=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((7, FIRST_ROOM + BLOCK)),
+        a=np.zeros((6, FIRST_ROOM + BLOCK)),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
     )
@@ -175,7 +175,8 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """
     k_tt, n2 = embedded(params, s, idx, val)
     coin = uniform(s.kors.seed[()], s.kors.t[()] + 1)
-    row = inspect(params, s, idx, val, k_tt, n2, coin < kors.probability(params.kors, s.kors, k_tt))
+    p, _ = kors.probability(params.kors, s.kors, k_tt)
+    row = inspect(params, s, idx, val, k_tt, n2, coin < p)
     return row.f / (1.0 + row.spread)
 
 
@@ -183,16 +184,15 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     k_tt, n2 = embedded(params, s, idx, val)
-    joins = kors.offer(params.kors, s.kors, k_tt)
+    joins, by_rounding = kors.offer(params.kors, s.kors, k_tt)
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
     y_hat = row.f / (1.0 + row.spread)
-    by_rounding = kors.is_rounding(params.kors, s.kors, k_tt)
     if joins:
         enter(params, s, row, k_tt)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    blur = 0.2 * blur_of(s.a, U, OMEGA, LOST, row.n, params.alpha)
+    blur = 0.2 * blur_of(s.a[U], s.a[OMEGA], s.a[LOST], row.n, params.alpha)
     blur = math.inf if by_rounding else blur
     count_doubt(s, k_tt, y_hat, params.clip, blur=blur, most=MOST_CLIPS)
     note_step(s, y - row.f, 1.0 / (1.0 + row.spread), 0.0, k_tt, params.alpha)

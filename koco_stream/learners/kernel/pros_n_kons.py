@@ -66,8 +66,8 @@ from koco_stream.numerics.llvm.point_panels import (
 )
 from koco_stream.types import Array
 
-# Lines of `a`: φ̃, u = A⁻¹φ̃, ω, k(x_i, x_i)/pivot_i², and scratch.
-PHI, U, OMEGA, LOST, SCRATCH = range(5)
+# Lines of `a`: φ̃, u = A⁻¹φ̃, ω, and k(x_i, x_i)/pivot_i².
+PHI, U, OMEGA, LOST = range(4)
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
 MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
@@ -95,7 +95,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (5, room):
+    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (4, room):
     see above. restarts, doubtful_rounds: () how often. longest_step: () so far.
     """
 
@@ -114,7 +114,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         kors=kors.init(params.kors, n_features, seed),
         L=panels(FIRST_ROOM, FIRST_ROOM),
         inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((5, FIRST_ROOM)),
+        a=np.zeros((4, FIRST_ROOM)),
         restarts=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
@@ -168,7 +168,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     n = int(s.kors.points.n[()])
     phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
     z, k_tt, n2 = inspect(params, s, idx, val)
-    joins = offer(params, s, k_tt)
+    joins, by_rounding = offer(params, s, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     apply(s.inverse, n, phi, 0, u, 0)
@@ -177,9 +177,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
     if xAx >= LEAST * n2_phi / params.alpha:
-        blur = 2.0 * blur_of(s.a, U, OMEGA, LOST, n, params.alpha)
-        if params.threshold == 0.0 and kors.is_rounding(params.kors, s.kors, k_tt):
-            blur = math.inf
+        blur = 2.0 * blur_of(u, omega, s.a[LOST], n, params.alpha)
+        blur = math.inf if by_rounding else blur
         along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
         slope = loss_slope(params.loss, y_hat, y)
         gap = hinge_gap(params.loss, slope, y_hat, y)
@@ -202,8 +201,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 @inlined
-def offer(params: Params, s: State, k_tt: float) -> bool:
-    """Whether this round's row joins the dictionary: by KORS's coin, or by the threshold (N1)."""
+def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
+    """Whether this round's row joins the dictionary, by KORS's coin or by the threshold (N1), and
+    whether rounding may have decided the coin.
+    """
     if params.threshold == 0.0:
         return kors.offer(params.kors, s.kors, k_tt)
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
@@ -211,7 +212,7 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
     s.kors.t[()] += 1
     s.kors.inclusion_probability[()] = 1.0 if joins else 0.0
     s.kors.included[()] = joins
-    return joins
+    return joins, False
 
 
 @inlined
