@@ -9,7 +9,7 @@ rename. A read checks the footer, and the blocks that it needs before they are p
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 
 from koco_stream.errors import Damaged, StoreUnavailable, WrongInput, other_format
 from koco_stream.io.local import StorePath
+from koco_stream.version import __version__
 
 FORMAT = 1  # of what is in the file, as its footer says
-FORMAT_KEY = b"koco_format"
+FORMAT_KEY, VERSION_KEY = b"koco_format", b"koco_version"
 BLOCK = 8 << 20  # bytes
 HASH = 32
 AGAIN = "and the sweeps will compute its runs again"
@@ -40,15 +41,21 @@ REMEDIES = {  # by the folder of the file
 T = TypeVar("T")
 
 
-def write_tables(tables: Iterable[pa.Table], file: StorePath) -> None:
-    """Write tables with one schema to one file, atomically, with one table in memory at a time."""
+def write_tables(
+    tables: Iterable[pa.Table], file: StorePath, texts: Mapping[bytes, str] | None = None
+) -> None:
+    """Write tables with one schema to one file, atomically, with one table in memory at a time.
+
+    The footer also has the `texts`.
+    """
     each = iter(tables)
     first = next(each)
     with file.written() as temporary:
         with pq.ParquetWriter(
             temporary, first.schema, compression="zstd", write_page_checksum=True
         ) as writer:
-            writer.add_key_value_metadata({FORMAT_KEY: str(FORMAT)})
+            about = {FORMAT_KEY: str(FORMAT), VERSION_KEY: __version__}
+            writer.add_key_value_metadata({**about, **(texts or {})})
             for table in chain([first], each):
                 if table.num_rows:
                     writer.write_table(table)
@@ -117,6 +124,8 @@ def refusal(file: StorePath, why: str) -> str:
 def remedy_for(file: StorePath) -> str:
     """What to do about a table file that is refused."""
     *_, folder, name = str(file).split("/")
+    if not name.endswith(".parquet"):
+        return "let the learner learn again, or use another copy"
     return REMEDIES.get(folder, "remove it").format(name=name.removesuffix(".parquet"))
 
 
@@ -131,9 +140,11 @@ def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
             handle = pa.BufferReader(handle.read_buffer())
         hashes = Hashes(file, handle)
         with pq.ParquetFile(handle) as parquet:
-            found = (parquet.metadata.metadata or {}).get(FORMAT_KEY, b"unknown").decode()
+            texts = parquet.metadata.metadata or {}
+            found = texts.get(FORMAT_KEY, b"unknown").decode()
             if found != str(FORMAT):
-                raise WrongInput(f"{file} {other_format(found, FORMAT, remedy_for(file))}")
+                wrote = texts.get(VERSION_KEY, b"").decode()
+                raise WrongInput(f"{file} {other_format(found, FORMAT, remedy_for(file), wrote)}")
             return read(parquet, hashes)
 
     with named(file):

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.array_file import MALFORMED, Unreadable, read_arrays, write_arrays
-from koco_stream.io.files import written_atomically
+from koco_stream.io.array_file import opened_arrays
+from koco_stream.io.paths import store_path
 from koco_stream.kernels.leaving_points import Holdings
 from koco_stream.kernels.random_features import Frequencies
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
@@ -18,12 +18,17 @@ from koco_stream.types import Array
 L = TypeVar("L")
 
 NOT_SAVED = Frequencies, Holdings  # made again from the seed, or from the points
-
-
-def write_model(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a model's header, which has its name as `learner`, and its arrays atomically."""
-    with written_atomically(path) as temporary, temporary.open("wb") as handle:
-        write_arrays(handle, header, arrays)
+# what a header with values of other types than ours leads to
+MALFORMED = (
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+)
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -63,17 +68,16 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file that `write_model` wrote.
+    """Header and arrays of a file of a learner or `Classifier`.
 
     Raises `WrongInput` if it is truncated, altered, or of another format or kind.
     """
-    try:
-        header, arrays = read_arrays(path.read_bytes())
-    except Unreadable as error:
-        raise WrongInput(f"{path} is not a koco-stream learner that can be read: {error}") from None
-    if "learner" not in header:
-        raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
-    return header, arrays
+    with readable(path), opened_arrays(store_path(path)) as (header, arrays):
+        if "learner" not in header:
+            raise WrongInput(
+                f"{path} is not a koco-stream learner; use the file that its save wrote"
+            )
+        return header, dict(arrays)
 
 
 def revived(

@@ -1,7 +1,6 @@
 """The metrics of one run, computed while it runs, with memory that is known before."""
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -110,14 +109,8 @@ class Measurement:
         return int(self._arrays["total_sums"][ROUNDS] + self._arrays["sums"][ROUNDS])
 
     def arrays(self) -> dict[str, Array]:
-        """Its whole state, as arrays by name."""
+        """Its whole state, as arrays by name. It goes on from what they are filled with."""
         return self._arrays
-
-    def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Go on from a state that `arrays` gave."""
-        for name, array in self._arrays.items():
-            if array.size:  # files leave out empty arrays
-                array[...] = arrays[name].reshape(array.shape)
 
     def add(self, predictions: Array, learnt: Array, numbers: Array | None, done: int) -> None:
         """Measure the first `done` rounds of a block.
