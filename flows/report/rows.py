@@ -38,10 +38,7 @@ def stream_of(run: Mapping[str, Any]) -> Stream:
 def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
     """Rows (n, d) of a stream, and their labels (n,)."""
     block = StreamReader(store, stream).whole()
-    rows = block.rows
-    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    X = csr_array((rows.values, indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
-    return X.astype(np.float64), block.labels
+    return block.rows.to_scipy().astype(np.float64), block.labels
 
 
 def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:

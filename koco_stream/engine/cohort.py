@@ -20,8 +20,7 @@ from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
 from koco_stream.runs.schemas import points_until
-from koco_stream.streams.block_labels import BlockLabels
-from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
+from koco_stream.streams.reader import BLOCK_ROWS, BlockLabels, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
@@ -264,7 +263,7 @@ def advance_runs(
         block_rows = min(block_rows, GROWING_ROWS)
     done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
-        labels = BlockLabels.of(block.labels, reader)
+        labels = reader.to_learn(block.labels)
         rows = {
             intercept: with_intercept(block.rows) if intercept else block.rows
             for intercept in {intercept for intercept, _ in groups}
@@ -368,7 +367,7 @@ def count(
     """
     loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
     kept = totals, points, run_state.at, run_state.curve
-    if labels.numbers is None:
+    if not labels.classes:
         run_state.at = tally(loss, predictions[0], labels.learnt[0], rounds, *kept)
     else:
         run_state.at = tally_classes(
@@ -393,9 +392,8 @@ def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds
     """
     if run_state.predictions.size:
         first = int(run_state.totals[0]) - rounds
-        if labels.numbers is None:
-            found = predictions[0, :rounds]
-        else:
+        found = predictions[0, :rounds]
+        if labels.classes:
             found = np.array(labels.classes)[predictions[:, :rounds].argmax(0)]
         run_state.predictions[first : first + rounds] = found
     if run_state.measurement is not None:

@@ -112,53 +112,41 @@ class Measurement:
         """Its whole state, as arrays by name. It goes on from what they are filled with."""
         return self._arrays
 
-    def add(self, predictions: Array, learnt: Array, numbers: Array | None, done: int) -> None:
+    def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
         """Measure the first `done` rounds of a block.
 
         Parameters
         ----------
         predictions, learnt : ndarray of shape (1, n) or (K, n)
             The predictions and the labels that were learnt; (K, n) if each class has a score.
-        numbers : ndarray of shape (n,), optional
-            The rows' classes, counted from 0, if each class has a score.
+        numbers : ndarray of shape (n,)
+            The rows' classes, counted from 0, if each class has a score; else empty.
         done : int
             How many rounds count.
         """
-        first = 0
-        of_rows = np.zeros(0, np.int64) if numbers is None else numbers
-        if self._segment:
-            ranked = self._ranked
-            while first < done:  # Python has something to do where a window or a segment ends
-                rounds = self.rounds
+        metered, a, first = self.metered, self._arrays, 0
+        while first < done:
+            rounds, last = self.rounds, done
+            if self._segment:  # Python has something to do where a window or a segment ends
                 last = min(done, first + self._left(rounds))
-                keep_scores(predictions[0], learnt[0], first, last, *ranked)
-                self._add(
-                    predictions[:, first:last], learnt[:, first:last], of_rows[first:last], rounds
-                )
-                self._end(rounds + last - first)
-                first = last
-        elif done:
-            self._add(predictions[:, :done], learnt[:, :done], of_rows[:done], self.rounds)
-
-    def _add(self, predictions: Array, learnt: Array, numbers: Array, rounds: int) -> None:
-        """Add rounds after the first `rounds` to the sums, and end the windows that end."""
-        metered, a = self.metered, self._arrays
-        add_block(
-            metered.kind,
-            metered.loss,
-            self._with_log_loss,
-            predictions,
-            learnt,
-            numbers,
-            predictions.shape[1],
-            rounds,
-            metered.window or 0,
-            a["sums"],
-            a["confusion"],
-            a["total_sums"],
-            a["total_confusion"],
-            a["windows"],
-        )
+                keep_scores(predictions[0], learnt[0], first, last, *self._ranked)
+            add_block(
+                metered.kind,
+                metered.loss,
+                self._with_log_loss,
+                predictions[:, first:last],
+                learnt[:, first:last],
+                numbers[first:last],
+                rounds,
+                metered.window or 0,
+                a["sums"],
+                a["confusion"],
+                a["total_sums"],
+                a["total_confusion"],
+                a["windows"],
+            )
+            self._end(rounds + last - first)
+            first = last
 
     def _left(self, rounds: int) -> int:
         """The rounds until a window or a segment ends."""

@@ -108,7 +108,6 @@ def add_block(
     predictions: Array,
     learnt: Array,
     numbers: Array,
-    done: int,
     rounds: int,
     window: int,
     sums: Array,
@@ -117,11 +116,11 @@ def add_block(
     confusion_into: Array,
     windows: Array,
 ) -> None:
-    """Add the first `done` rounds of a block that begins after `rounds` rounds, in all its windows.
+    """Add the rounds of a block that begins after `rounds` rounds, in all its windows.
 
     `windows` (w, …) is filled with the metrics of those that end. Without windows, `window` is 0.
     """
-    first = 0
+    first, done = 0, predictions.shape[1]
     while first < done:
         last = done if window == 0 else min(done, first + window - (rounds + first) % window)
         add_rounds(

@@ -5,7 +5,7 @@ windows, only the shards in use are open, so a dataset may be larger than the ca
 A full shuffle keeps all shards open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,18 @@ class Block(NamedTuple):
 
     rows: Rows
     labels: Array
+
+
+class BlockLabels(NamedTuple):
+    """The labels of a block of rows as the states of a run learn them.
+
+    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt; then `numbers` (n,)
+    counts from 0 which of `classes` a row has.
+    """
+
+    learnt: Array
+    numbers: Array = np.zeros(0, np.int64)
+    classes: Sequence[float] = ()
 
 
 class StreamReader:
@@ -100,37 +112,36 @@ class StreamReader:
         while start < last:
             end = min(start + block_rows, last)
             if self.order is not None:
-                yield self._gathered(self.order[start:end], zeros)
+                yield self.rows_at(self.order[start:end], zeros)
             else:
                 k = int(np.searchsorted(self.firsts, start, side="right")) - 1
                 end = min(end, int(self.firsts[k + 1]))
                 yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
             start = end
 
-    def labels(self) -> Iterator[Array]:
-        """Yield the labels (n,) of all rounds of the stream in blocks, without reading values."""
-        start = 0
-        while start < self.n_rows:
-            end = min(start + LABEL_ROWS, self.n_rows)
-            if self.order is not None:
-                numbers = self.order[start:end]
-                labels = self._labels_of(self._sources(numbers), numbers.size)
-            else:  # a view of one shard's
-                k = int(np.searchsorted(self.firsts, start, side="right")) - 1
-                first, end = int(self.firsts[k]), min(end, int(self.firsts[k + 1]))
-                self._open([k])
-                labels = self.opened[k].labels[start - first : end - first]
-            yield self._as_read(labels)
-            start = end
+    def labels(self) -> Iterator[BlockLabels]:
+        """Yield the labels of all rounds of the stream in blocks, without reading values."""
+        for start in range(0, self.n_rows, LABEL_ROWS):
+            numbers = self._numbers(start, min(start + LABEL_ROWS, self.n_rows))
+            labels = self._labels_of(self._sources(numbers), numbers.size)
+            yield self.to_learn(self._as_read(labels))
 
-    def whole(self) -> Block:
+    def to_learn(self, labels: Array) -> BlockLabels:
+        """The labels (n,) of a block as the states of a run learn them."""
+        if self.stream.multiclass is None:
+            return BlockLabels(labels.reshape(1, -1))
+        classes = np.array(self.manifest.classes)
+        learnt = np.where(labels == classes[:, None], 1.0, -1.0)
+        numbers = np.searchsorted(classes, labels)
+        return BlockLabels(frozen(learnt, np.float64), numbers, self.manifest.classes)
+
+    def whole(self, zeros: bool = False) -> Block:
         """The entire stream as one block, for datasets that fit in memory."""
-        numbers = np.arange(self.n_rows) if self.order is None else self.order[0 : self.n_rows]
-        return self._gathered(numbers, False)
+        return self.rows_at(self._numbers(0, self.n_rows), zeros)
 
-    def rows_at(self, numbers: Array) -> Block:
-        """The stored rows with these numbers (n,), in the given order."""
-        return self._gathered(numbers, False)
+    def _numbers(self, start: int, end: int) -> Array:
+        """The dataset's row of each of these rounds."""
+        return np.arange(start, end) if self.order is None else self.order[start:end]
 
     def _open(self, numbers: list[int]) -> None:
         """Keep exactly these shards open, since mapped memory counts as this process's."""
@@ -152,8 +163,8 @@ class StreamReader:
             shard.labels[lo:hi],
         )
 
-    def _gathered(self, numbers: Array, zeros: bool) -> Block:
-        """The rows with these numbers, in the given order, copied from their shards."""
+    def rows_at(self, numbers: Array, zeros: bool = False) -> Block:
+        """The stored rows with these numbers (n,), in the given order, copied from their shards."""
         sources = self._sources(numbers)
         labels = self._labels_of(sources, numbers.size)
         value_type, d = sources[0][0].values.dtype, self.manifest.n_features
