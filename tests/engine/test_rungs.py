@@ -11,8 +11,7 @@ from koco_stream.engine.checkpoint import checkpoints_folder, kept_states, remov
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.measured import Measured
-from koco_stream.runs.run import Cohort, Run, without_repeats
+from koco_stream.runs.run import Cohort, Measured, Run, without_repeats
 from storage.store import open_store
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.sweeps import MEASURED, stream_of
