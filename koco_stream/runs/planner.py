@@ -220,12 +220,9 @@ def plan(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
     room = math.inf if limits.kept_bytes is None else limits.kept_bytes
-    taken = accumulate(cohort.bytes for cohort in planned)
+    taken = accumulate(one.bytes for one in planned)
     cohorts = sorted(
-        (
-            cohort.finished(limits, sum_ <= room)
-            for cohort, sum_ in zip(planned, taken, strict=True)
-        ),
+        (one.finished(limits, used <= room) for one, used in zip(planned, taken, strict=True)),
         key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
     )
     return Plan(tuple(early_results(cohorts)), memory, costs)
