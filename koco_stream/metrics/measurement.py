@@ -7,17 +7,7 @@ import numpy as np
 
 from koco_stream.metrics.declared import NUMBERS, WINDOWED
 from koco_stream.metrics.ranking import COUNTS, auc_of_segment, auc_of_window, keep_scores
-from koco_stream.metrics.sums import (
-    MANY,
-    REAL,
-    ROUNDS,
-    SIZE,
-    TWO,
-    add_block,
-    end_window,
-    merge,
-    metrics_into,
-)
+from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_block, merge, metrics_into
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept
@@ -173,8 +163,7 @@ class Measurement:
         a, rounds, window = self._arrays, self.rounds, self.metered.window
         sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
         if window and rounds % window:
-            row = a["windows"][rounds // window]
-            end_window(self.metered.kind, *sums, row)
+            metrics_into(self.metered.kind, *sums[:2], a["windows"][rounds // window])
         merge(*sums)
         if rounds:
             self._end(rounds, is_last=True)

@@ -92,15 +92,6 @@ def multiply_out(sums: Array) -> None:
 
 
 @jit
-def end_window(
-    kind: int, sums: Array, confusion: Array, into: Array, confusion_into: Array, out: Array
-) -> None:
-    """Fill `out` with the metrics of a window, and add its sums to those of the run."""
-    metrics_into(kind, sums, confusion, out)
-    merge(sums, confusion, into, confusion_into)
-
-
-@jit
 def add_block(
     kind: int,
     loss: int,
@@ -138,8 +129,8 @@ def add_block(
         )
         first = last
         if window > 0 and (rounds + first) % window == 0:
-            row = windows[(rounds + first) // window - 1]
-            end_window(kind, sums, confusion, into, confusion_into, row)
+            metrics_into(kind, sums, confusion, windows[(rounds + first) // window - 1])
+            merge(sums, confusion, into, confusion_into)
 
 
 @jit

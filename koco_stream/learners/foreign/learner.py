@@ -1,10 +1,8 @@
 """A foreign learner as the engine sees it: parameters, identity, cost, and its rounds."""
 
-import math
+import json
 from functools import cache
 from typing import Any, ClassVar
-
-import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.foreign_host import vowpal_wabbit_options
@@ -49,20 +47,14 @@ class Argument:
 
     def check(self, value: Any) -> Any:
         """The value in Python's own types; `WrongInput` if JSON has no such value."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        if value is None or isinstance(value, bool | str | int):
-            return value
-        if isinstance(value, float) and math.isfinite(value):
-            return value
-        if isinstance(value, list | tuple):
-            return [self.check(each) for each in value]
-        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {key: self.check(each) for key, each in value.items()}
-        raise WrongInput(
-            f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
-            f" {value!r}"
-        )
+        try:
+            text = json.dumps(value, allow_nan=False, default=lambda one: one.item())
+        except (AttributeError, TypeError, ValueError):
+            raise WrongInput(
+                f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
+                f" {value!r}"
+            ) from None
+        return json.loads(text)
 
 
 def arguments_in(public: Public) -> dict[str, Any]:
@@ -82,11 +74,6 @@ class ForeignLearner(Spec):
     grows: ClassVar[bool] = False
     target: ClassVar[str]
     file: ClassVar[str] = ""
-
-    @classmethod
-    def check_target(cls) -> None:
-        """Raise `WrongInput` if its class cannot be called row by row."""
-        kind_of(cls.target)
 
     @classmethod
     def parameter(cls, name: str) -> Any:

@@ -110,7 +110,7 @@ def test_learner__of_one_s_own_is_found_where_this_process_finds_it(tmp_path, mo
         (f"{CLASSES}:CannotBeMade", {}, "missing a required argument: 'size'"),
         (SGD, {"alpha": float("nan")}, "alpha must be a finite number, a text, true"),
         (SGD, {"alpha": [1.0, float("inf")]}, "alpha must be a finite number"),
-        (SGD, {"alpha": {1: 2}}, "alpha must be a finite number"),
+        (SGD, {"alpha": {(1, 2): 2}}, "alpha must be a finite number"),
         (SGD, {"alpha": object()}, "alpha must be a finite number"),
         (SGD, {"batch": 0}, "batch must be at least 1, not 0"),
         (SGD, {"batch": 1.5}, "batch must be a whole number, not 1.5"),
