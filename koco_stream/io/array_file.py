@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from koco_stream.io.files import canonical_json
 from koco_stream.io.local import StorePath
 from koco_stream.io.table_file import opened, write_tables
 from koco_stream.types import Array
@@ -32,28 +33,26 @@ def write_arrays(file: StorePath, header: dict[str, Any], arrays: Mapping[str, A
     ends = np.cumsum([0, *(array.nbytes for array in once.values())])
     places = dict(zip(once, ends.tolist(), strict=False))
     entries = [[name, a.dtype.str, a.shape, places[id(a)]] for name, a in arrays.items()]
-    texts = {HEADER: _json(header), ARRAYS: _json(entries)}
+    texts = {HEADER: canonical_json(header, allow_nan=True), ARRAYS: canonical_json(entries)}
     pieces = (pa.table([[piece]], SCHEMA) for piece in _pieces(once.values()))
     write_tables(pieces, file, texts)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, default=lambda one: one.item())
-
-
-def _pieces(arrays: Iterable[Array]) -> Iterator[bytes]:
+def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
     """The arrays' bytes in pieces; all are of the same size but for the last one."""
-    waiting = bytearray()
+    piece = bytearray()
     for array in arrays:
         # An array that is not contiguous is copied when its turn comes: all copies might not fit
         # the memory.
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        for first in range(0, len(content), PIECE):
-            waiting += content[first : first + PIECE]
-            if len(waiting) >= PIECE:
-                yield bytes(waiting[:PIECE])
-                del waiting[:PIECE]
-    yield bytes(waiting)
+        while content:
+            room = PIECE - len(piece)
+            piece += content[:room]
+            content = content[room:]
+            if len(piece) == PIECE:
+                yield piece
+                piece = bytearray()
+    yield piece
 
 
 def read_header(file: StorePath) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +38,9 @@ REMEDIES = {  # by the folder of the file
     "history": "move it away, and the next nightly run begins a new history",
     "accepted": "accept a night whose numbers are right: koco nightly accept {name}",
 }
+COLUMNS: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+# Bytes that are large and all different: a dictionary and extremes would take most of the time.
+PIECES = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
 T = TypeVar("T")
 
 
@@ -50,10 +53,9 @@ def write_tables(
     """
     each = iter(tables)
     first = next(each)
+    options = PIECES if pa.binary() in first.schema.types else COLUMNS
     with file.written() as temporary:
-        with pq.ParquetWriter(
-            temporary, first.schema, compression="zstd", write_page_checksum=True
-        ) as writer:
+        with pq.ParquetWriter(temporary, first.schema, **options) as writer:
             about = {FORMAT_KEY: str(FORMAT), VERSION_KEY: __version__}
             writer.add_key_value_metadata({**about, **(texts or {})})
             for table in chain([first], each):

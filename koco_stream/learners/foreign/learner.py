@@ -16,6 +16,7 @@ from koco_stream.foreign_host.target import (
     learns_classes,
     seed_argument,
 )
+from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real, whole
 from koco_stream.streams.rows import Rows
@@ -48,7 +49,7 @@ class Argument:
     def check(self, value: Any) -> Any:
         """The value in Python's own types; `WrongInput` if JSON has no such value."""
         try:
-            text = json.dumps(value, allow_nan=False, default=lambda one: one.item())
+            text = canonical_json(value)
         except (AttributeError, TypeError, ValueError):
             raise WrongInput(
                 f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
