@@ -123,7 +123,7 @@ class StreamReader:
         """Yield the labels of all rounds of the stream in blocks, without reading values."""
         for start in range(0, self.n_rows, LABEL_ROWS):
             numbers = self._numbers(start, min(start + LABEL_ROWS, self.n_rows))
-            labels = self._labels_of(self._sources(numbers), numbers.size)
+            labels = self._labels_of(self._parts(numbers), numbers.size)
             yield self.to_learn(self._as_read(labels))
 
     def to_learn(self, labels: Array) -> BlockLabels:
@@ -165,39 +165,39 @@ class StreamReader:
 
     def rows_at(self, numbers: Array, zeros: bool = False) -> Block:
         """The stored rows with these numbers (n,), in the given order, copied from their shards."""
-        sources = self._sources(numbers)
-        labels = self._labels_of(sources, numbers.size)
-        value_type, d = sources[0][0].values.dtype, self.manifest.n_features
+        parts = self._parts(numbers)
+        labels = self._labels_of(parts, numbers.size)
+        value_type, d = parts[0][0].values.dtype, self.manifest.n_features
         if self.manifest.layout == "dense":
             matrix = np.empty((numbers.size, d), value_type)
-            for shard, rows, targets in sources:
+            for shard, rows, targets in parts:
                 matrix[targets] = shard.values[rows]
             return self._block(dense_rows(matrix, zeros), labels)
         indptr = np.zeros(numbers.size + 1, np.int64)
-        for shard, rows, targets in sources:
+        for shard, rows, targets in parts:
             indptr[1 + targets] = shard.offsets[rows + 1] - shard.offsets[rows]
         np.cumsum(indptr, out=indptr)
         indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], value_type)
-        for shard, rows, targets in sources:
+        for shard, rows, targets in parts:
             copy_rows(
                 shard.offsets, shard.indices, shard.values, rows, indptr[targets], indices, values
             )
         return self._block(sparse_rows(indptr, indices, values, d), labels)
 
-    def _sources(self, numbers: Array) -> "list[Source]":
+    def _parts(self, numbers: Array) -> "list[Part]":
         """Where the rows with these numbers are: for each shard that has some of them."""
         shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
         self._open(np.unique(shard_numbers).tolist())
         found = []
         for k, shard in self.opened.items():
             targets = np.flatnonzero(shard_numbers == k)
-            found.append(Source(shard, numbers[targets] - self.firsts[k], targets))
+            found.append((shard, numbers[targets] - self.firsts[k], targets))
         return found
 
-    def _labels_of(self, sources: "list[Source]", n_rows: int) -> Array:
+    def _labels_of(self, parts: "list[Part]", n_rows: int) -> Array:
         """The stored labels (n,) of rows in several shards."""
         labels = np.empty(n_rows)
-        for shard, rows, targets in sources:
+        for shard, rows, targets in parts:
             labels[targets] = shard.labels[rows]
         return labels
 
@@ -224,12 +224,8 @@ class ShardArrays(NamedTuple):
     values: Array
 
 
-class Source(NamedTuple):
-    """Rows of one shard: their numbers in it, and their positions among those that are read."""
-
-    shard: ShardArrays
-    rows: Array
-    targets: Array
+# Rows of one shard: their numbers in it, and their positions among those that are read.
+Part = tuple[ShardArrays, Array, Array]
 
 
 def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:
