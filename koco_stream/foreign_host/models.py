@@ -33,14 +33,6 @@ class Model(ABC):
     """A learner that predicts and learns row by row. A prediction is a score, as a float."""
 
     @abstractmethod
-    def predict(self, row: Row) -> float:
-        """The score of a row. Nothing is learnt."""
-
-    @abstractmethod
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows in order."""
-
-    @abstractmethod
     def round(self, row: Row, label: float) -> float:
         """The score of a row, which is then learnt; not if the score is not finite."""
 
@@ -63,25 +55,13 @@ class RiverModel(Model):
         self.classifies = hasattr(learner, "predict_proba_one")
         self.has_probabilities = self.classifies
 
-    def predict(self, row: Row) -> float:
-        """The score of a row. Nothing is learnt."""
-        return self._score(_features(row))
-
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows in order."""
-        for row, label in zip(rows, labels, strict=True):
-            self.learner.learn_one(_features(row), self._label(label))
-
     def round(self, row: Row, label: float) -> float:
         """The score of a row, which is then learnt; not if the score is not finite."""
         x = _features(row)
         score = self._score(x)
         if math.isfinite(score):
-            self.learner.learn_one(x, self._label(label))
+            self.learner.learn_one(x, label > 0.0 if self.classifies else label)
         return score
-
-    def _label(self, label: float) -> Any:
-        return label > 0.0 if self.classifies else label
 
     def _score(self, x: dict[int, float]) -> float:
         if self.has_probabilities:
@@ -117,41 +97,30 @@ class ScikitLearnModel(Model):
         self.classifies = learns_classes(learner)
         self.has_learnt = False
 
-    def predict(self, row: Row) -> float:
-        """The score of a row. Nothing is learnt."""
-        return self._score(self._matrix([row]))
-
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows, in one call."""
-        self._learn(self._matrix(rows), labels)
-
     def round(self, row: Row, label: float) -> float:
         """The score of a row, which is then learnt; not if the score is not finite."""
-        X = self._matrix([row])
+        X = self._matrix(row)
         score = self._score(X)
         if math.isfinite(score):
-            self._learn(X, [label])
+            self._learn(X, label)
         return score
 
-    def _matrix(self, rows: list[Row]) -> Any:
-        """Rows as one matrix. It is new every time, since a learner may keep it."""
-        if all(idx is None for idx, _ in rows):
-            return np.array([val for _, val in rows])
+    def _matrix(self, row: Row) -> Any:
+        """A row as a matrix. It is new every time, since a learner may keep it."""
+        idx, val = row
+        if idx is None:
+            return val.reshape(1, -1)
         from scipy.sparse import csr_matrix
 
-        every = np.arange(self.n_features, dtype=np.int32)
-        indices = [every if idx is None else idx for idx, _ in rows]
-        values = [val for _, val in rows]
-        indptr = np.cumsum([0, *(val.size for val in values)], dtype=np.int32)
-        content = (_joined(values), _joined(indices), indptr)
-        return csr_matrix(content, shape=(len(rows), self.n_features))
+        indptr = np.array([0, val.size], np.int32)
+        return csr_matrix((val, idx, indptr), shape=(1, self.n_features))
 
-    def _learn(self, X: Any, labels: list[float]) -> None:
+    def _learn(self, X: Any, label: float) -> None:
         if self.classifies:
             more = {} if self.has_learnt else {"classes": CLASSES}
-            self._call("partial_fit", X, np.array(labels, np.int64), **more)
+            self._call("partial_fit", X, np.array([label], np.int64), **more)
         else:
-            self._call("partial_fit", X, np.array(labels))
+            self._call("partial_fit", X, np.array([label]))
         self.has_learnt = True
 
     def _score(self, X: Any) -> float:
@@ -174,10 +143,6 @@ class ScikitLearnModel(Model):
                     " them; choose a learner that takes them, or a dense dataset"
                 ) from error
             raise
-
-
-def _joined(arrays: list[Array]) -> Array:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 class VowpalWabbitModel(Model):
@@ -203,19 +168,6 @@ class VowpalWabbitModel(Model):
                 f"with these options Vowpal Wabbit learns from labels of the type {learns.name} and"
                 f" predicts {predicts.name}; only options with the types SIMPLE and SCALAR can run"
             )
-
-    def predict(self, row: Row) -> float:
-        """The prediction for a row. Nothing is learnt."""
-        example = self._example(row)
-        example.setup_example()
-        predicted = float(self.workspace.predict(example, self.scalar))
-        self.workspace.finish_example(example)
-        return predicted
-
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows in order."""
-        for row, label in zip(rows, labels, strict=True):
-            self.round(row, label)
 
     def round(self, row: Row, label: float) -> float:
         """The prediction for a row, made as it is learnt."""
