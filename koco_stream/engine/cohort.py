@@ -135,8 +135,9 @@ def run_cohort(
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
         rows = block_rows or fitting_rows(reader, run_states)
-        advance = run_states, reader, done, until, rows, points
-        done = advance_runs(*advance, cohort.states_bytes, reporter)
+        done = advance_runs(
+            run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
+        )
         if done < reader.n_rows:
             if cohort.resumable:
                 save_cohort(checkpoint, done, run_states, cohort.later)
@@ -248,8 +249,8 @@ def advance_runs(
     last: int,
     block_rows: int,
     points: Array,
-    states_bytes: int = 0,
-    reporter: Reporter | None = None,
+    states_bytes: int,
+    reporter: Reporter,
 ) -> int:
     """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
 
@@ -272,9 +273,8 @@ def advance_runs(
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 advance_group(live, rows[intercept], labels, points)
-            if reporter is not None:
-                rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
-                reporter.tell(rounds, len(run_states))
+            rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
+            reporter.tell(rounds, len(run_states))
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size

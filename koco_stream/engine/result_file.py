@@ -60,13 +60,10 @@ def commit(
     Windows and predictions are written before it, so that a run that is there has them.
     """
     for run_state in run_states:
-        if run_state.measurement is not None and run_state.status != "failed":
-            try:
-                run_state.measurement.finish()  # the last window
-            except WrongInput as error:  # of a user's metric
-                run_state.fail(error)
         if run_state.status == "failed":
             run_state.measurement = None
+        elif run_state.measurement is not None:
+            run_state.measurement.finish()  # the last window
     write_more(store, cohort, run_states)
     table = result_table(sweep, cohort, reader, run_states)
     write_tables([table], result_path(store, cohort))

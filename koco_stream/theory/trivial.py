@@ -4,16 +4,13 @@ It is computed by the learner's own scan on rows without features, and counted a
 mistakes are. So it equals a run of `Constant` on that stream to the bit.
 """
 
-import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, json_text, locked, write_text
+from koco_stream.io.cache import computed_once
 from koco_stream.learners.constant import Constant
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.losses import LOSSES
@@ -37,15 +34,8 @@ def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
     """
     version = Constant.numbers_version
     identity = {**reader.stream.identity(), "loss": loss, "version": version}
-    path = Path(private_folder("trivial")) / f"{content_hash(identity)}.json"
-    if not path.is_file():
-        # The workers of a machine need it at about the same time; only one computes it.
-        with locked(path.with_suffix(".lock")):
-            if not path.is_file():
-                found = result_on(reader.labels(), loss)
-                write_text(path, json_text(found and found._asdict()))
-    kept = json.loads(path.read_text())
-    return kept and TrivialResult(**kept)
+    found = computed_once("constants", identity, lambda: result_on(reader.labels(), loss))
+    return found and TrivialResult(*found)
 
 
 def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
