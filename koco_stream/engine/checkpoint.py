@@ -171,23 +171,25 @@ def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
 
     Those from which longer runs go on stay, unless other code has written them.
     """
-    left = [one for one in checkpoints(store) if not one.ended or one.code != code_hash()]
+    code = code_hash()
+    headers = checkpoints(store).items()
+    left = {path: one for path, one in headers if not one["ended"] or one["code"] != code}
     done = finished() if left else set()
-    for one in left:
-        if done.issuperset(one.runs):
-            one.path.remove()
+    for path, one in left.items():
+        if done.issuperset(one["runs"]):
+            path.remove()
 
 
 def remove_kept(store: AnyPath, run_ids: Set[str]) -> None:
     """Remove the checkpoints from which longer runs have gone on: those of only these runs."""
-    for one in checkpoints(store):
-        if one.ended and run_ids >= set(one.runs):
-            one.path.remove()
+    for path, one in checkpoints(store).items():
+        if one["ended"] and run_ids >= set(one["runs"]):
+            path.remove()
 
 
 def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     """The run_ids of each cohort that has a checkpoint written by this version of the code."""
-    return [tuple(one.runs) for one in checkpoints(store) if one.code == code_hash()]
+    return [tuple(one["runs"]) for one in checkpoints(store).values() if one["code"] == code_hash()]
 
 
 def kept_states(store: AnyPath) -> dict[str, Kept]:
@@ -196,40 +198,16 @@ def kept_states(store: AnyPath) -> dict[str, Kept]:
     A failed run leaves none: the longer run may do better.
     """
     return {
-        run_id: Kept(one.rounds, one.path.name.removesuffix(".koco"), run_id)
-        for one in checkpoints(store)
-        if one.ended and one.code == code_hash()
-        for run_id, status in zip(one.runs, one.statuses, strict=True)
-        if status != "failed"
+        run_id: Kept(one["rounds"], path.name.removesuffix(".koco"), run_id)
+        for path, one in checkpoints(store).items()
+        if one["ended"] and one["code"] == code_hash()
+        for run_id, progress in zip(one["runs"], one["progress"], strict=True)
+        if progress["status"] != "failed"
     }
 
 
-class Checkpoint(NamedTuple):
-    """What the header of a checkpoint says: the code that wrote it, the runs and their statuses,
-    the rounds, and whether the cohort has ended and longer runs go on from there.
-    """
-
-    path: StorePath
-    code: str
-    runs: list[str]
-    statuses: list[str]
-    rounds: int
-    ended: bool
-
-
-def checkpoints(store: AnyPath) -> list[Checkpoint]:
-    """The readable checkpoints of a store, of whatever code."""
+def checkpoints(store: AnyPath) -> dict[StorePath, dict[str, Any]]:
+    """The headers of a store's checkpoints, as `save_cohort` writes them, of whatever code."""
     files = checkpoints_folder(store).files(".koco")
-    headers = [(path, header_of(path)) for path in files]
-    return [
-        Checkpoint(
-            path,
-            header["code"],
-            header["runs"],
-            [progress["status"] for progress in header["progress"]],
-            header["rounds"],
-            header["ended"],
-        )
-        for path, header in headers
-        if header
-    ]
+    headers = {file: header_of(file) for file in files}
+    return {file: header for file, header in headers.items() if header}

@@ -1,4 +1,5 @@
-"""Learners of each kind of library, as their process asks them.
+"""Learners of each kind of library, as their process asks them: by rounds, whose prediction is a
+score, as a float.
 
 - River's have `learn_one` and `predict_one`. A row is a dictionary from feature numbers to values.
   A classifier, which has `predict_proba_one`, is given the labels True and False.
@@ -11,7 +12,6 @@ A library is imported when its kind is made.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
@@ -29,21 +29,13 @@ LEAST, MOST = 1e-15, 1.0 - 1e-15
 CLASSES = np.array([-1, 1])  # for scikit-learn
 
 
-class Model(ABC):
-    """A learner that predicts and learns row by row. A prediction is a score, as a float."""
-
-    @abstractmethod
-    def round(self, row: Row, label: float) -> float:
-        """The score of a row, which is then learnt; not if the score is not finite."""
-
-
 def log_odds(p: float) -> float:
     """log(p/(1 − p)) of a probability p."""
     p = min(max(p, LEAST), MOST)
     return math.log(p / (1.0 - p))
 
 
-class RiverModel(Model):
+class RiverModel:
     """A learner with River's methods.
 
     The score of a classifier is the log-odds of True, and 0 as long as it has no answer. One that
@@ -84,7 +76,7 @@ def _features(row: Row) -> dict[int, float]:
     return dict(enumerate(val.tolist()) if idx is None else zip(idx.tolist(), val.tolist()))  # noqa: B905
 
 
-class ScikitLearnModel(Model):
+class ScikitLearnModel:
     """A learner with scikit-learn's methods.
 
     A classifier is one whose `partial_fit` has an argument `classes`. The score is its
@@ -145,7 +137,7 @@ class ScikitLearnModel(Model):
             raise
 
 
-class VowpalWabbitModel(Model):
+class VowpalWabbitModel:
     """Vowpal Wabbit with the options of its command line.
 
     The prediction of a round is the one that Vowpal Wabbit makes as it learns, and that its own
@@ -184,3 +176,6 @@ class VowpalWabbitModel(Model):
         numbers = range(val.size) if idx is None else idx.tolist()
         # The space names the namespace of features that stand behind a bare `|`.
         return self.workspace.example({" ": list(zip(numbers, val.tolist(), strict=True))})
+
+
+Model = RiverModel | ScikitLearnModel | VowpalWabbitModel

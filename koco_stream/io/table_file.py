@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.errors import Damaged, StoreUnavailable, WrongInput, other_format
-from koco_stream.io.local import StorePath
+from koco_stream.io.local import StorePath, T
 from koco_stream.version import __version__
 
 FORMAT = 1  # of what is in the file, as its footer says
@@ -41,7 +41,6 @@ REMEDIES = {  # by the folder of the file
 COLUMNS: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 # Bytes that are large and all different: a dictionary and extremes would take most of the time.
 PIECES = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
-T = TypeVar("T")
 
 
 def write_tables(

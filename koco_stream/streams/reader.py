@@ -123,8 +123,7 @@ class StreamReader:
         """Yield the labels of all rounds of the stream in blocks, without reading values."""
         for start in range(0, self.n_rows, LABEL_ROWS):
             numbers = self._numbers(start, min(start + LABEL_ROWS, self.n_rows))
-            labels = self._labels_of(self._parts(numbers), numbers.size)
-            yield self.to_learn(self._as_read(labels))
+            yield self.to_learn(self._labels_of(self._parts(numbers), numbers.size))
 
     def to_learn(self, labels: Array) -> BlockLabels:
         """The labels (n,) of a block as the states of a run learn them."""
@@ -154,14 +153,13 @@ class StreamReader:
         """Rows `lo` to `hi` of one shard as a view."""
         self._open([number])
         shard = self.opened[number]
+        labels = self._as_read(shard.labels[lo:hi])
         if self.manifest.layout == "dense":
-            return self._block(dense_rows(shard.values[lo:hi], zeros), shard.labels[lo:hi])
+            return Block(dense_rows(shard.values[lo:hi], zeros), labels)
         a, b = int(shard.offsets[lo]), int(shard.offsets[hi])
         indptr = shard.offsets[lo : hi + 1].astype(np.int64) - a
-        return self._block(
-            sparse_rows(indptr, shard.indices[a:b], shard.values[a:b], self.manifest.n_features),
-            shard.labels[lo:hi],
-        )
+        indices, values = shard.indices[a:b], shard.values[a:b]
+        return Block(sparse_rows(indptr, indices, values, self.manifest.n_features), labels)
 
     def rows_at(self, numbers: Array, zeros: bool = False) -> Block:
         """The stored rows with these numbers (n,), in the given order, copied from their shards."""
@@ -172,7 +170,7 @@ class StreamReader:
             matrix = np.empty((numbers.size, d), value_type)
             for shard, rows, targets in parts:
                 matrix[targets] = shard.values[rows]
-            return self._block(dense_rows(matrix, zeros), labels)
+            return Block(dense_rows(matrix, zeros), labels)
         indptr = np.zeros(numbers.size + 1, np.int64)
         for shard, rows, targets in parts:
             indptr[1 + targets] = shard.offsets[rows + 1] - shard.offsets[rows]
@@ -182,7 +180,7 @@ class StreamReader:
             copy_rows(
                 shard.offsets, shard.indices, shard.values, rows, indptr[targets], indices, values
             )
-        return self._block(sparse_rows(indptr, indices, values, d), labels)
+        return Block(sparse_rows(indptr, indices, values, d), labels)
 
     def _parts(self, numbers: Array) -> "list[Part]":
         """Where the rows with these numbers are: for each shard that has some of them."""
@@ -195,14 +193,11 @@ class StreamReader:
         return found
 
     def _labels_of(self, parts: "list[Part]", n_rows: int) -> Array:
-        """The stored labels (n,) of rows in several shards."""
+        """The labels (n,) of rows in several shards."""
         labels = np.empty(n_rows)
         for shard, rows, targets in parts:
             labels[targets] = shard.labels[rows]
-        return labels
-
-    def _block(self, rows: Rows, labels: Array) -> Block:
-        return Block(rows, self._as_read(labels))
+        return self._as_read(labels)
 
     def _as_read(self, labels: Array) -> Array:
         """Stored labels (n,) as the stream has them, read-only."""

@@ -88,4 +88,4 @@ def test_checkpoint__is_of_no_use_and_harms_nothing(other, swept_store, monkeypa
     save_cohort(where, 5, [])
     monkeypatch.undo()
     assert resumed(where, []) == 0
-    assert checkpoints(store_path(swept_store)) == []
+    assert checkpoints(store_path(swept_store)) == {}

@@ -70,7 +70,6 @@ class ForeignLearner(Spec):
     """
 
     numbers: ClassVar[str] = "foreign"
-    grows: ClassVar[bool] = False
     target: ClassVar[str]
     file: ClassVar[str] = ""
 
@@ -190,11 +189,6 @@ class ForeignLearner(Spec):
     def clock(cls, state: ForeignRun) -> float:
         """The seconds that the learner took so far, by the clock of its process."""
         return state.seconds
-
-    @staticmethod
-    def joined(state: ForeignRun, /) -> Array | None:
-        """None: it has no dictionary."""
-        return None
 
     @classmethod
     def advance(
