@@ -273,15 +273,11 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
     learner, states = run_state.run.learner_class, run_state.states
     last = [recorded(state).get("dictionary_size") for state in states]
     size = sum(k for k in last if k is not None) if last and None not in last else None
-    nothing: list[int | None] = [None] * points.size
-    sizes = np.zeros(points.size, np.int64)
-    for state in states:
-        joined = learner.joined(state)
-        if joined is None:
-            return size, nothing
-        sizes += np.searchsorted(joined, points, side="right")
-    shown: list[int | None] = [int(k) for k in sizes]
-    return size, shown if states else nothing
+    joined = [learner.joined(state) for state in states]
+    sizes = [np.searchsorted(of, points, side="right") for of in joined if of is not None]
+    if not states or len(sizes) < len(states):
+        return size, [None] * points.size
+    return size, np.sum(sizes, axis=0).tolist()
 
 
 def machine() -> str:

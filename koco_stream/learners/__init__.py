@@ -37,7 +37,6 @@ from koco_stream.learners.references import (
     Reference,
     class_of,
     foreign_target,
-    is_reference,
     reference_to,
     run_name,
     shown_name,
@@ -111,7 +110,7 @@ def learner_named(name: str) -> AnyLearner:
 
     An unknown name raises `WrongInput`, which suggests the nearest name.
     """
-    if is_reference(name):
+    if "@" in name:  # a reference
         return _referred(name)
     if name not in LEARNERS:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")

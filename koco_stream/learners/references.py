@@ -48,11 +48,6 @@ class Reference(NamedTuple):
         return self.name.partition(":")[0].endswith(".py")
 
 
-def is_reference(learner: str) -> bool:
-    """Whether the learner of a run is a reference, and not the name of one of the library's."""
-    return "@" in learner
-
-
 def shown_name(learner: str) -> str:
     """The learner of a run as tables name it."""
     return Reference.of(learner).name

@@ -101,13 +101,7 @@ def revived(
         if learnt is not None:
             names = learnt.get("feature_names")
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
-            try:
-                model._state = restored(model._state, arrays, model.grows)
-            except ValueError as error:
-                raise WrongInput(
-                    f"{path}: {error} does not fit this version of {name}; use the version that"
-                    " wrote it"
-                ) from None
+            model._state = restored(model._state, arrays, model.grows)
             model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
 
@@ -133,7 +127,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
 
     With `grows`, saved arrays may be larger than those of a new state.
 
-    Raises `ValueError` with the name of an array that does not fit.
+    Raises `ValueError` if an array does not fit.
     """
     grown = {}
     for name, value in state._asdict().items():
@@ -149,7 +143,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
                 or (saved.shape != value.shape and not grows)
                 or any(has < least for has, least in zip(saved.shape, value.shape, strict=True))
             ):
-                raise ValueError(prefix + name)
+                raise ValueError(f"{prefix}{name} does not fit this version of the learner")
             if saved.shape != value.shape:
                 is_real = saved.dtype == np.float64
                 room = (

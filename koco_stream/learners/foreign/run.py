@@ -80,8 +80,13 @@ class ForeignRun:
             return 0
         if self._is_closed:
             raise RuntimeError(f"{self.params.name} has failed before, or was closed")
+        of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
         try:
-            found = self._found(rows, labels)
+            if self._child is None:
+                self._child = Child()
+                self._ask(self._child, {**self.params._asdict(), **of_run}, [])
+            sparse = {"sparse": bool(rows.index_stride)}
+            found = self._ask(self._child, sparse, _arrays(rows, labels))
         except BaseException:
             self.close()
             raise
@@ -92,14 +97,6 @@ class ForeignRun:
             self.close()
         self.rounds += done
         return done
-
-    def _found(self, rows: Rows, labels: Array) -> Array:
-        if self._child is None:
-            self._child = Child()
-            of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
-            self._ask(self._child, {**self.params._asdict(), **of_run}, [])
-        sparse = {"sparse": bool(rows.index_stride)}
-        return self._ask(self._child, sparse, _arrays(rows, labels))
 
     def _ask(self, child: Child, header: dict[str, Any], arrays: list[Array]) -> Array:
         """Send a request, and return the array in its answer."""
