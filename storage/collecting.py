@@ -240,9 +240,9 @@ def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
         for table in OF_COHORTS:
             for file in table_files(store, table):
                 _remove_from_cohort(file, run_ids)
-    for one in checkpoints(store):
-        if run_ids >= set(one.runs):
-            one.path.remove()
+    for path, header in checkpoints(store).items():
+        if run_ids >= set(header["runs"]):
+            path.remove()
 
 
 def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from flows.report.rows import computed_once, kernel_matrix, rows_of_stream
+from flows.report.rows import kernel_matrix, rows_of_stream
+from koco_stream.io.cache import computed_once
 from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.streams.stream import Stream

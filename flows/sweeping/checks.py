@@ -14,8 +14,7 @@ from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Kept, Run, without_repeats
-from koco_stream.runs.rungs import Rungs
+from koco_stream.runs.run import Kept, Run, Rungs, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes

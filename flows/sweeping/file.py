@@ -27,7 +27,7 @@ from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.metrics import SEGMENT, check_name
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.measured import NOTHING_MORE, Measured
+from koco_stream.runs.run import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name

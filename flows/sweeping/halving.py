@@ -20,8 +20,7 @@ from flows.scores.means import means
 from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
-from koco_stream.runs.run import Kept, Run
-from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.runs.run import NO_RUNGS, Kept, Run, Rungs
 from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 

@@ -19,7 +19,7 @@ from koco_stream.learners import Growth, Public, StreamSize, learner_named
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.cost_model import DataSize, Timing
 from koco_stream.runs.run import Run
-from koco_stream.streams.block_labels import BlockLabels
+from koco_stream.streams.reader import BlockLabels
 from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
 from koco_stream.theory.comparator import add_squares, normal_rows, scaled_norm2
 from koco_stream.theory.trivial import result_on

@@ -92,15 +92,6 @@ def multiply_out(sums: Array) -> None:
 
 
 @jit
-def end_window(
-    kind: int, sums: Array, confusion: Array, into: Array, confusion_into: Array, out: Array
-) -> None:
-    """Fill `out` with the metrics of a window, and add its sums to those of the run."""
-    metrics_into(kind, sums, confusion, out)
-    merge(sums, confusion, into, confusion_into)
-
-
-@jit
 def add_block(
     kind: int,
     loss: int,
@@ -108,7 +99,6 @@ def add_block(
     predictions: Array,
     learnt: Array,
     numbers: Array,
-    done: int,
     rounds: int,
     window: int,
     sums: Array,
@@ -117,11 +107,11 @@ def add_block(
     confusion_into: Array,
     windows: Array,
 ) -> None:
-    """Add the first `done` rounds of a block that begins after `rounds` rounds, in all its windows.
+    """Add the rounds of a block that begins after `rounds` rounds, in all its windows.
 
     `windows` (w, …) is filled with the metrics of those that end. Without windows, `window` is 0.
     """
-    first = 0
+    first, done = 0, predictions.shape[1]
     while first < done:
         last = done if window == 0 else min(done, first + window - (rounds + first) % window)
         add_rounds(
@@ -139,8 +129,8 @@ def add_block(
         )
         first = last
         if window > 0 and (rounds + first) % window == 0:
-            row = windows[(rounds + first) // window - 1]
-            end_window(kind, sums, confusion, into, confusion_into, row)
+            metrics_into(kind, sums, confusion, windows[(rounds + first) // window - 1])
+            merge(sums, confusion, into, confusion_into)
 
 
 @jit

@@ -7,7 +7,7 @@ a few rows just before the sweep or on earlier runs.
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -22,8 +22,7 @@ from koco_stream.learners import (
     learner_named,
 )
 from koco_stream.metrics import measurement_bytes
-from koco_stream.runs.run import Run, Seen
-from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.runs.run import NO_RUNGS, Run, Rungs, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
@@ -40,7 +39,6 @@ MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting inclu
 GATHERED_BYTES = 24 << 20  # the longest block of shuffled rows for runs over all classes
 # Of a learner that cannot say it; a run is then planned with all of a worker's memory.
 UNKNOWN = Cost(0, 1e4)
-WORK_SAMPLE = 8  # runs of a cohort that stand for all
 TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
@@ -131,7 +129,7 @@ class Costs:
         if not begun:
             return whole
         rounds = self.sizes[run.stream.dataset_hash].rounds(run.stream)
-        rest = 1.0 - self.work_done([run], begun / rounds)
+        rest = 1.0 - self.work_done(run, begun / rounds)
         return whole._replace(
             seconds=rest * whole.seconds, shared_seconds=rest * whole.shared_seconds
         )
@@ -157,18 +155,15 @@ class Costs:
             seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats
         )
 
-    def work_done(self, runs: Sequence[Run], share: float) -> float:
-        """The share of the runs' work that is done after a share of their rounds.
+    def work_done(self, run: Run, share: float) -> float:
+        """The share of a run's work that is done after a share of its rounds.
 
         It differs from the share of the rounds where a round takes longer as a dictionary grows.
-        A few of the runs stand for all.
         """
-        done = total = 0.0
-        for run in runs[:: -(-len(runs) // WORK_SAMPLE)]:
-            stream = self.sizes[run.stream.dataset_hash].seen_by(run)
-            some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
-            done += cost_of(run.learner_class, run.params, some).seconds(some.rounds)
-            total += cost_of(run.learner_class, run.params, stream).seconds(stream.rounds)
+        stream = self.sizes[run.stream.dataset_hash].seen_by(run)
+        some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
+        done = cost_of(run.learner_class, run.params, some).seconds(some.rounds)
+        total = cost_of(run.learner_class, run.params, stream).seconds(stream.rounds)
         return done / total if total else share
 
     def reading(self, stream: Stream, begun: int = 0) -> float:

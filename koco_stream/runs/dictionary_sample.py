@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
@@ -189,14 +188,8 @@ def sampled_rows(store: AnyPath, stream: Stream) -> Any:
             if (size := int(reader.firsts[k + 1] - reader.firsts[k]))
         ]
     )
-    rows = reader.rows_at(draw.permutation(numbers)).rows
-    # dense rows without zeros have one list of features
-    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    X = csr_array(
-        (rows.values.astype(np.float64), indices, rows.indptr),
-        shape=(numbers.size, rows.n_features),
-    )
-    return X.toarray() if rows.values.size > 0.3 * X.shape[0] * X.shape[1] else X
+    X = reader.rows_at(draw.permutation(numbers)).rows.to_scipy().astype(np.float64)
+    return X.toarray() if X.nnz > 0.3 * X.shape[0] * X.shape[1] else X
 
 
 def with_growths(

@@ -19,11 +19,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
-from koco_stream.runs.run import Cohort, Run
-from koco_stream.runs.rungs import NO_RUNGS, Rungs, States, to_keep
+from koco_stream.runs.run import NO_RUNGS, Cohort, Run, Rungs
 from koco_stream.streams.stream import Stream
 
 # The minimum duration of a cohort in seconds, if there is enough work. It keeps the overhead of
@@ -58,7 +57,8 @@ class Limits:
     cohort_runs : int
         The maximum number of runs in a cohort.
     kept_bytes : int or None
-        The room on disk for states from which longer runs go on; None if it is not limited.
+        The room on disk for states from which longer runs go on: cohorts keep theirs as long as
+        there is room. None if it is not limited.
     """
 
     workers: int
@@ -131,19 +131,13 @@ class UnfinishedCohort:
         self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
-    @property
-    def states(self) -> States:
-        """What keeping its states costs and saves."""
-        reading = self.costs.reading(self.stream, self.begun)
-        return States(self.bytes, self.seconds + reading)
-
     def finished(self, limits: Limits, keeps: bool) -> Cohort:
         """The finished cohort; `keeps` says whether longer runs may go on from its states.
 
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
         takes a small share of its time.
         """
-        seconds = self.states.seconds
+        seconds = self.seconds + self.costs.reading(self.stream, self.begun)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream) - self.begun
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
@@ -225,9 +219,10 @@ def plan(
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
-    kept = to_keep([cohort.states for cohort in planned], limits.kept_bytes)
+    room = math.inf if limits.kept_bytes is None else limits.kept_bytes
+    taken = accumulate(one.bytes for one in planned)
     cohorts = sorted(
-        (cohort.finished(limits, keeps) for cohort, keeps in zip(planned, kept, strict=True)),
+        (one.finished(limits, used <= room) for one, used in zip(planned, taken, strict=True)),
         key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
     )
     return Plan(tuple(early_results(cohorts)), memory, costs)

@@ -1,7 +1,7 @@
 """Runs, cohorts and runs in progress. The identity of a run or cohort is a hash of its content."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,9 +12,37 @@ from koco_stream.io.files import canonical_json, content_hash, text_hash
 from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
 from koco_stream.losses import LOSSES
 from koco_stream.metrics import Measurement, Metered
-from koco_stream.runs.measured import NOTHING_MORE, Measured
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a sweep asks for of its runs' predictions, beside loss and error.
+
+    Parameters
+    ----------
+    metrics : tuple of str
+        Names of `koco_stream.metrics.METRICS`, sorted.
+    window : int, optional
+        The rounds of a window over which all of them are measured too.
+    keep_predictions : bool
+        Whether the prediction of every round is kept.
+    """
+
+    metrics: tuple[str, ...] = ()
+    window: int | None = None
+    keep_predictions: bool = False
+
+    @cached_property
+    def identity_text(self) -> str:
+        """What of this is in a run's identity, as canonical JSON: a run that was not measured so is
+        run again.
+        """
+        return canonical_json(asdict(self))
+
+
+NOTHING_MORE = Measured()
 
 
 @dataclass(frozen=True)
@@ -233,6 +261,33 @@ class Kept(NamedTuple):
     rounds: int
     cohort_id: str
     run_id: str
+
+
+class Rungs(NamedTuple):
+    """What a plan knows of the rungs of successive halving.
+
+    Parameters
+    ----------
+    later : mapping of Stream to tuple of int
+        The rounds of the later rungs of each stream that is cut at a rung, increasing.
+    kept : mapping of str to Kept
+        By run_id, the state of the shorter run from which a run goes on.
+    """
+
+    later: Mapping[Stream, tuple[int, ...]]
+    kept: Mapping[str, Kept]
+
+    def begun(self, run: Run) -> int:
+        """The rounds that a run need not do again."""
+        kept = self.kept.get(run.run_id) if self.kept else None
+        return kept.rounds if kept else 0
+
+    def last(self, stream: Stream, rounds: int) -> int:
+        """The rounds of the last rung of a stream that has so many rounds itself."""
+        return self.later.get(stream, (rounds,))[-1]
+
+
+NO_RUNGS = Rungs({}, {})
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,15 @@ and the steps restart where it is not small enough. The solution ignores the cli
 prediction is therefore returned with the loss, to judge a regret by.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, json_text, locked, write_text
+from koco_stream.io.cache import computed_once
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.reader import Block, StreamReader
@@ -45,16 +42,9 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
 
     None if it takes too many steps to find. It does not depend on the order of the rows.
     """
-    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 3}
-    path = Path(private_folder("comparators")) / f"{content_hash(identity)}.json"
-    if not path.is_file():
-        # The workers of a machine need it at about the same time; only one computes it.
-        with locked(path.with_suffix(".lock")):
-            if not path.is_file():
-                found = least_squares(reader, fit_intercept)
-                write_text(path, json_text(found and found._asdict()))
-    kept = json.loads(path.read_text())
-    return kept and Comparator(**kept)
+    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 4}
+    found = computed_once("comparators", identity, lambda: least_squares(reader, fit_intercept))
+    return found and Comparator(*found)
 
 
 def as_summed(stream: Stream) -> Stream:

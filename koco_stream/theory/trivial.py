@@ -4,21 +4,17 @@ It is computed by the learner's own scan on rows without features, and counted a
 mistakes are. So it equals a run of `Constant` on that stream to the bit.
 """
 
-import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, json_text, locked, write_text
+from koco_stream.io.cache import computed_once
 from koco_stream.learners.constant import Constant
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.losses import LOSSES
-from koco_stream.streams.block_labels import BlockLabels
-from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.reader import BlockLabels, StreamReader
 from koco_stream.streams.rows import sparse_rows
 from koco_stream.types import Array
 
@@ -38,16 +34,8 @@ def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
     """
     version = Constant.numbers_version
     identity = {**reader.stream.identity(), "loss": loss, "version": version}
-    path = Path(private_folder("trivial")) / f"{content_hash(identity)}.json"
-    if not path.is_file():
-        # The workers of a machine need it at about the same time; only one computes it.
-        with locked(path.with_suffix(".lock")):
-            if not path.is_file():
-                blocks = (BlockLabels.of(labels, reader) for labels in reader.labels())
-                found = result_on(blocks, loss)
-                write_text(path, json_text(found and found._asdict()))
-    kept = json.loads(path.read_text())
-    return kept and TrivialResult(**kept)
+    found = computed_once("constants", identity, lambda: result_on(reader.labels(), loss))
+    return found and TrivialResult(*found)
 
 
 def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
@@ -65,7 +53,7 @@ def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
             these = labels.learnt[k], predictions[k]
             states[k], rounds = Constant.advance(params, state, rows, *these)
             done = min(done, rounds)
-        if labels.numbers is None:
+        if not labels.classes:
             tally(LOSSES[loss], predictions[0], labels.learnt[0], done, *kept)
         else:
             tally_classes(LOSSES[loss], predictions, labels.learnt, labels.numbers, done, *kept)

@@ -13,8 +13,7 @@ from koco_stream.engine.checkpoint import checkpoint_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.metrics import METRICS, Measurement
-from koco_stream.runs.measured import Measured
-from koco_stream.runs.run import Seen
+from koco_stream.runs.run import Measured, Seen
 from koco_stream.streams.reader import StreamReader
 from storage.results import read_predictions, read_windows
 from tests.helpers.examples import make

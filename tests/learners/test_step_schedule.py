@@ -5,7 +5,9 @@ import pytest
 
 import koco_stream
 from koco_stream import NORMA, OGD, WrongInput
-from koco_stream.learners.saved import arrays_of, description, write_model
+from koco_stream.io.array_file import write_arrays
+from koco_stream.io.paths import store_path
+from koco_stream.learners.saved import arrays_of, description
 from tests.helpers.linear_streams import stream
 
 X, Y = stream(0, n=120, d=12, density=0.2)
@@ -38,9 +40,9 @@ def test_file_of_another_schedule__is_refused_if_it_has_no_room_for_the_count(
     model = MAKERS["NORMA"](step_schedule=saved).partial_fit(X, Y)
     header = description(model)
     header["params"]["step_schedule"] = said
-    write_model(tmp_path / "a.koco", header, arrays_of(model))
+    write_arrays(store_path(tmp_path / "a.koco"), header, arrays_of(model))
     if saved == "constant":
-        with pytest.raises(WrongInput, match="steps does not fit this version of NORMA"):
+        with pytest.raises(WrongInput, match=r"a\.koco .* steps does not fit this version"):
             koco_stream.load(tmp_path / "a.koco")
     else:
         assert np.isfinite(koco_stream.load(tmp_path / "a.koco").progressive(X, Y)).all()

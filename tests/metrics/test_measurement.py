@@ -53,7 +53,7 @@ def measured(what, data, cuts=(), segment=2**20):
     found = Measurement(what, segment)
     ends = [*sorted(cuts), scores.shape[1]]
     for lo, hi in zip([0, *ends], ends, strict=False):
-        of_rows = None if numbers is None else numbers[lo:hi]
+        of_rows = np.zeros(0, np.int64) if numbers is None else numbers[lo:hi]
         block = np.ascontiguousarray(scores[:, lo:hi]), np.ascontiguousarray(learnt[:, lo:hi])
         found.add(*block, of_rows, hi - lo)
     found.finish()
@@ -158,11 +158,12 @@ def test_bits__are_the_same_for_any_blocks_and_any_cut(kind, seed, cuts, window)
     again, end = Measurement(what), cuts[0] if cuts else 60
     learnt, scores, numbers = data
     for lo, hi in ((0, end), (end, 150)):
-        of_rows = None if numbers is None else numbers[lo:hi]
+        of_rows = np.zeros(0, np.int64) if numbers is None else numbers[lo:hi]
         again.add(scores[:, lo:hi].copy(), learnt[:, lo:hi].copy(), of_rows, hi - lo)
         kept = {name: array.copy() for name, array in again.arrays().items()}
         again = Measurement(what)
-        again.restore(kept)
+        for name, array in again.arrays().items():
+            array[...] = kept[name]
     again.finish()
     for other in (cut, again):
         assert other.values() == whole.values()

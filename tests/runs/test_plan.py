@@ -25,8 +25,7 @@ from koco_stream.runs.cost_model import (
     pass_bytes,
 )
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.runs.run import Cohort, Kept, Run
-from koco_stream.runs.rungs import Rungs, States, to_keep
+from koco_stream.runs.run import Cohort, Kept, Run, Rungs
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
@@ -273,37 +272,27 @@ def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
     for run in runs:
         rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
         begun = kept[run.run_id].rounds if run.run_id in kept else 0
-        rest = 1.0 - (whole.work_done([run], begun / rounds) if begun else 0.0)
+        rest = 1.0 - (whole.work_done(run, begun / rounds) if begun else 0.0)
         found, expected = todo.costs.of(run), whole.of(run)
         assert found.seconds == pytest.approx(rest * expected.seconds)
         assert (found.bytes, found.key) == (expected.bytes, expected.key)
 
 
-@given(
-    st.lists(st.builds(States, st.integers(0, 10**12), st.floats(0, 1e4))),
-    st.none() | st.integers(0, 10**12),
-)
-def test_kept_states__have_room_and_none_is_left_out_for_one_that_saves_less(states, room):
+@given(sweeps(), st.none() | st.integers(0, 10**9))
+def test_kept_states__have_room(sweep, room):
     """A full disk would end the sweep, so states never take more than their room."""
-    kept = to_keep(states, room)
-    taken = sum(one.bytes for one, keeps in zip(states, kept, strict=True) if keeps)
-    assert room is None or taken <= room
-    for one, keeps in zip(states, kept, strict=True):
-        if not keeps:
-            better = [
-                other.bytes
-                for other, also in zip(states, kept, strict=True)
-                if also and other.seconds * max(one.bytes, 1) >= one.seconds * max(other.bytes, 1)
-            ]
-            assert sum(better) + one.bytes > room
-
-
-def test_plan__without_room_keeps_no_state():
-    runs, sizes = runs_of(STREAM, "OGD", 40), USUAL
+    runs, sizes = sweep
     later = {run.stream: (40_000,) for run in runs}
-    for room, keeps in ((None, True), (0, False)):
-        todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
-        assert all(bool(cohort.later) == keeps for cohort in todo.cohorts)
+    todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
+    states = [
+        bytes_of(cohort.runs, sizes)
+        - sum(pass_bytes(cohort.stream, sizes[cohort.stream.dataset_hash]).values())
+        for cohort in todo.cohorts
+    ]
+    kept = [n for n, cohort in zip(states, todo.cohorts, strict=True) if cohort.later]
+    assert sum(kept) <= (math.inf if room is None else room)
+    if sum(states) <= (math.inf if room is None else room):
+        assert kept == states
 
 
 @pytest.mark.parametrize("cost", [lambda *_: 1 / 0, lambda *_: Cost(math.nan, 1.0)])

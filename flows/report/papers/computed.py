@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 import koco_stream
-from flows.report.rows import READ, computed_once, kernel_matrix, rows_of_stream, stream_of
+from flows.report.rows import READ, kernel_matrix, rows_of_stream, stream_of
 from flows.views.views import Views, table_of
 from koco_stream import OjaSON
 from koco_stream.batch import Batch
+from koco_stream.io.cache import computed_once
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.stream import Stream

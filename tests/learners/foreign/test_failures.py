@@ -76,9 +76,8 @@ def test_after_a_failure__nothing_more_is_learnt():
             advanced(learner, params, state, as_rows(X), LABELS)
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-def test_nan__ends_the_run_before_its_round(batch):
-    (predictions, rounds), state = run("IsNaN", at=18, batch=batch)
+def test_nan__ends_the_run_before_its_round():
+    (predictions, rounds), state = run("IsNaN", at=18)
     assert rounds == state.rounds == 17
     assert np.isfinite(predictions[:17]).all()
     assert np.isnan(predictions[17])

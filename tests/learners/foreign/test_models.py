@@ -80,12 +80,12 @@ def test_river_s_regressors__are_as_in_a_plain_loop():
     assert scores(target, arguments, DENSE, REAL).tolist() == expected
 
 
-def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
+def scikit_loop(target, arguments, X, labels, classes=None):
     seed = {} if "NB" in target else {"random_state": 5}
     model, expected = made(target, seed | arguments), []
     for t in range(labels.size):
         x = X[t : t + 1]
-        if t < batch:
+        if t == 0:
             expected.append(0.0)
         elif hasattr(model, "decision_function"):
             expected.append(model.decision_function(x)[0])
@@ -93,29 +93,27 @@ def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
             expected.append(of_probability(model.predict_proba(x)[0, 1]))
         else:
             expected.append(model.predict(x)[0])
-        if (t + 1) % batch == 0:
-            these = slice(t + 1 - batch, t + 1)
-            more = {} if classes is None or t >= batch else {"classes": classes}
-            model.partial_fit(X[these], labels[these], **more)
+        more = {} if classes is None or t else {"classes": classes}
+        model.partial_fit(x, labels[t : t + 1], **more)
     return expected
 
 
 @pytest.mark.parametrize(
-    ("target", "arguments", "form", "batch"),
+    ("target", "arguments", "form"),
     [  # a process with scikit-learn starts in a second: not all combinations
-        (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
-        (SGD, {"loss": "log_loss"}, "single", 1),
-        (SGD, {}, "dense", 7),
-        ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
+        (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse"),
+        (SGD, {"loss": "log_loss"}, "single"),
+        (SGD, {}, "dense"),
+        ("sklearn.naive_bayes:BernoulliNB", {}, "sparse"),
         # which draws, and not by the seed of the run
-        (MLP, {"hidden_layer_sizes": [3], "batch_size": 7, "random_state": 3}, "sparse", 7),
+        (MLP, {"hidden_layer_sizes": [3], "batch_size": 1, "random_state": 3}, "sparse"),
     ],
     ids=str,
 )
-def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form, batch):
+def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form):
     X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
-    expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1], batch)
-    found = scores(target, {**arguments, "batch": batch}, INPUTS[form], LABELS, seed=5)
+    expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1])
+    found = scores(target, arguments, INPUTS[form], LABELS, seed=5)
     assert found.tolist() == expected
     assert np.ptp(found) > 0.0
 
@@ -127,10 +125,10 @@ def test_scikit_learn_s_regressors__are_as_in_a_plain_loop():
 
 
 EVERY = [
-    ("river.linear_model:LogisticRegression", {"batch": 7}),
+    ("river.linear_model:LogisticRegression", {}),
     ("sklearn.linear_model:SGDClassifier", {}),
     ("vw", {"options": "--OjaNewton --sketch_size 3"}),
-    ("vw", {"options": "--adaptive", "batch": 7}),
+    ("vw", {"options": "--adaptive"}),
 ]
 
 
@@ -141,14 +139,6 @@ def test_predictions__do_not_depend_on_how_rows_are_split(target, arguments):
     cuts = [*range(20), 50, 50, 73]
     found = scores(target, arguments, MIXED, LABELS, cuts, seed=2)
     assert found.tolist() == scores(target, arguments, MIXED, LABELS, seed=2).tolist()
-
-
-@pytest.mark.parametrize("target", ["river.linear_model:LogisticRegression", "vw"])
-def test_batch__is_predicted_before_it_is_learnt(target):
-    found = scores(target, {"batch": 50}, np.vstack([DENSE[:1]] * 120), np.ones(120))
-    assert (found[:50] == 0.0).all()
-    assert len(set(found[50:100])) == 1
-    assert 0.0 < found[50] <= found[100]
 
 
 def test_dense__gives_the_zeros_of_sparse_rows_and_drops_none():
@@ -164,8 +154,6 @@ def test_scikit_learn_s_learner_without_sparse_rows__says_so():
     target = "sklearn.naive_bayes:GaussianNB"
     with pytest.raises(RuntimeError, match=r"round 1: TypeError: GaussianNB takes no sparse rows"):
         scores(target, {}, np.eye(3), np.ones(3))
-    found = scores(target, {"batch": 10}, SPARSE, LABELS, dense=True)
-    assert found.tolist() == scikit_loop(target, {}, SPARSE, LABELS.astype(int), [-1, 1], 10)
 
 
 @pytest.mark.parametrize("form", ["sparse", "dense"])
