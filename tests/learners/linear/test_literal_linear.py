@@ -12,7 +12,6 @@ from koco_stream.learners import LEARNERS
 from koco_stream.learners.linear import eigen_sketch, fd_son
 from tests.helpers.examples import sizes_of
 from tests.helpers.linear_streams import projections, stream
-from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
 from tests.oracles.linear_learners import (
     SMALL,
     WITH_EIGENVECTORS,
@@ -21,13 +20,6 @@ from tests.oracles.linear_learners import (
     options_of,
 )
 from tests.oracles.losses import slopes
-from tests.oracles.sketched_newton import (
-    BufferedFrequentDirections,
-    FrequentDirections,
-    Oja,
-    RandomProjection,
-    sketched_newton,
-)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a label"),  # labels beyond the clip are among the cases
@@ -375,55 +367,6 @@ def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns(
     assert taken["fold"] >= 4
     np.testing.assert_allclose(predictions, long, rtol=0, atol=1e-11)
     assert_agrees(reference, predictions, model)
-
-
-# The references themselves
-# --------------------------------------------------------------------------------------------------
-
-
-def random_rows(seed, n, d):
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
-@pytest.mark.parametrize("dtype", [float, np.longdouble])
-@pytest.mark.parametrize("shape", [(1, 4), (6, 8), (12, 3), (5, 5)])
-def test_algebra__is_numpys(shape, dtype):
-    rounding, plain = 100 * np.finfo(dtype).eps, random_rows(1, *shape)
-    S = plain.astype(dtype)
-    A = S.T @ S + np.eye(shape[1])
-    values, V = eigen_of_rows(S)
-    np.testing.assert_allclose(
-        values.astype(float), (np.linalg.svd(plain, compute_uv=False) ** 2), rtol=1e-12
-    )
-    assert np.abs(V @ V.T - np.eye(len(V))).max() < rounding
-    assert np.abs((V.T * values) @ V - S.T @ S).max() < rounding * values[0]
-    assert np.abs(A @ solve(A, S[0]) - S[0]).max() < rounding * (1 + values[0])
-    Q, triangle = np.linalg.qr(plain[: shape[1]].T)
-    np.testing.assert_allclose(
-        gram_schmidt(S[: shape[1]]).astype(float), (Q * np.sign(np.diag(triangle))).T, atol=1e-10
-    )
-
-
-@pytest.mark.parametrize("printed", [False, True])
-@pytest.mark.parametrize(
-    "sketch",
-    [
-        Oja(3, 1.0),
-        Oja(3, 4.0, np.eye(3, 5)),
-        FrequentDirections(3),
-        BufferedFrequentDirections(3),
-        RandomProjection(random_rows(2, 30, 3)),
-    ],
-    ids=lambda sketch: type(sketch).__name__,
-)
-def test_inverse__is_that_of_alpha_and_the_sketch_also_by_the_papers_formula(sketch, printed):
-    y, shared = np.sign(random_rows(4, 29, 1)[:, 0]), {"alpha": 2.0, "curvature": 0.3, "clip": 1.0}
-    sketch.printed = printed
-    sketched_newton(random_rows(3, 29, 5), y, sketch, slope=slopes["squared"], **shared)
-    S, v = sketch.rows(), random_rows(5, 1, 5)[0]
-    np.testing.assert_allclose(
-        sketch.inverse(v), np.linalg.solve(2.0 * np.eye(5) + S.T @ S, v), atol=1e-12
-    )
 
 
 @pytest.mark.parametrize("m", [1, 3])

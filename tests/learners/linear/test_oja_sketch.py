@@ -124,3 +124,27 @@ def test_line_that_is_not_up_to_date__is_predicted_from_as_if_it_were(start, mon
         asked.partial_fit(X[t : t + 1], y[t : t + 1])
     assert stale > 100
     assert expected == alone[1:].tolist()
+
+
+def test_start_from_gradients__keeps_the_sketch_orthonormal_on_rows_that_are_nearly_alike():
+    # Each row that starts multiplies what V lacks of orthonormality: without a fold the sketch of
+    # such a stream was lost in ten rounds.
+    draw = np.random.default_rng(0)
+    X = draw.random(13) + 0.02 * np.geomspace(1, 0.1, 13) * draw.standard_normal((3000, 13))
+    model = OjaSON(6, 0.0625)
+    assert np.isfinite(model.progressive(X, draw.random(3000))).all()
+    np.testing.assert_allclose(model.sketch_ @ model.sketch_.T, np.eye(6), atol=1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rate", [1.0, 16.0, 128.0])
+def test_sketch__stays_orthonormal_over_many_rounds_with_few_folds(rate):
+    draw = np.random.default_rng(1)
+    model = OjaSON(10, 20.0, sketch_rate=rate, sketch_start="random")
+    theta = draw.standard_normal(20)
+    for _ in range(10):
+        X = draw.standard_normal((100_000, 20)) / np.sqrt(20)
+        model.partial_fit(X, np.clip(X @ theta, -1, 1))
+        np.testing.assert_allclose(model.sketch_ @ model.sketch_.T, np.eye(10), atol=1e-9)
+    assert model.rounds_ == 10**6
+    assert int(model._state.folds) <= 200
