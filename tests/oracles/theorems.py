@@ -4,7 +4,7 @@ others, and the notation.
 """
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 
 def pivots(K, ridge):
@@ -30,15 +30,6 @@ def online_effective_dimension(K, ridge):
 def log_det(K, ridge):
     """log det(K/ridge + I)."""
     return np.log(pivots(K, ridge) / ridge).sum()
-
-
-def projection_error(K, chosen):
-    """‖K − K_I K_II⁺ K_Iᵀ‖: what the span of the rows in the mask `chosen` misses of all rows."""
-    columns = K[:, chosen]
-    values, vectors = eigh(columns[chosen])
-    kept = values > len(values) * np.finfo(float).eps * values.max(initial=0.0)
-    explained = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return max(eigvalsh(K - explained @ explained.T)[-1], 0.0)
 
 
 def rescaled_kernel(K, slopes, step_sizes):
