@@ -3,7 +3,6 @@ what it was between two of them.
 """
 
 import copy
-import io
 import os
 import signal
 import sys
@@ -11,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 from threading import Barrier, Event, Thread
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -64,10 +62,7 @@ def one_by_one(model):
 
 # How an object is made, the call of thread k, and the numbers by which its state is seen.
 OBJECTS = {
-    **{
-        name: (lambda name=name: make(name), learning(Y), predicted)
-        for name in ("OjaSON", "KONS", "CONKONS")  # one of each kind of scan
-    },
+    "CONKONS": (lambda: make("CONKONS"), learning(Y), predicted),
     "a user's": (Counting, learning(Y), lambda model: [model.rounds_, model.calls]),
     "of two classes": (lambda: Classifier(OGD()), learning(SIGNS, classes=[-1, 1]), scores),
     "of three": (lambda: Classifier(make("KONS")), learning(CLASSES, classes=[0, 1, 2]), scores),
@@ -107,13 +102,6 @@ def test_calls_of_threads__have_the_bits_of_one_of_their_orders(name):
         assert (*found, bits(seen(model))) in expected
 
 
-def saved(model):
-    memory = io.BytesIO()
-    joblib.dump(model, memory)
-    memory.seek(0)
-    return joblib.load(memory)
-
-
 @pytest.mark.parametrize("model", [OGD(), NORMA(budget=20), PROSNKONS(alpha=0.5)], ids=repr)
 def test_copies_while_a_thread_learns__are_as_between_two_calls(model, tmp_path):
     def kept(path):
@@ -133,7 +121,7 @@ def test_copies_while_a_thread_learns__are_as_between_two_calls(model, tmp_path)
     learner.start()
     copies = []
     while learner.is_alive():
-        copies += [copy.deepcopy(model), as_on_a_worker(model), saved(model), copy.copy(model)]
+        copies += [copy.deepcopy(model), as_on_a_worker(model), copy.copy(model)]
         copies.append(kept(tmp_path / "a.koco"))
         clone(model)
     learner.join()
