@@ -1,9 +1,6 @@
-"""Clusters of several machines: hosts of their own joined by a network, workers that come and go,
-and what listens where.
-"""
+"""Clusters of several machines: hosts of their own joined by a network, and what listens where."""
 
 import os
-import random
 import shutil
 import socket
 import ssl
@@ -15,20 +12,17 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from distributed import Client
 
 from cluster.certificates import make_certificates, start_commands
-from cluster.executors import run_on_dask
 from flows.cli import koco
 from koco_stream.engine.result_file import result_files_folder
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
 from tests.helpers.hosts import hosts, why_not
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.project import ROOT, begun, environment, wait_until
-from tests.helpers.sweeps import checked, cohort_on, compiled, run_here, tables, wide_store, written
+from tests.helpers.sweeps import checked, run_here, tables, wide_store, written
 
 SWEEP = """
 name = "try"
@@ -182,76 +176,3 @@ def test_local_sweep__listens_on_loopback_only(small_store, tmp_path):
     assert sweep.returncode == 0, err
     assert len(seen) >= 4  # the scheduler and its page, two workers
     assert [address for address, _ in seen if not loopback(address)] == []
-
-
-class Workers:
-    """Two workers at first, then such as `draw` says: one joins, is told to leave, or is killed;
-    if one or none would be left, another joins.
-    """
-
-    def __init__(self, started, address, draw):
-        self.started, self.address, self.draw = started, address, draw
-        self.names = (f"w{k}" for k in range(60))
-        self.alive = []
-        self.join()
-        self.join()
-
-    def join(self):
-        self.alive.append(next(self.names))
-        self.started.worker(self.alive[-1], self.address)
-
-    def change(self):
-        what = self.draw.choice(["join", "leave", "kill"])
-        if what != "join":
-            name = self.alive.pop(self.draw.randrange(len(self.alive)))
-            if what == "kill":
-                self.started.kill(name)
-            else:
-                self.started.running[name].terminate()
-        if what == "join" or len(self.alive) < 2:
-            self.join()
-
-
-@pytest.fixture(scope="module")
-def many_cohorts(tmp_path_factory):
-    """A store, cohorts on it, and their tables by the serial executor."""
-    tmp_path = tmp_path_factory.mktemp("many")
-    store = wide_store(tmp_path, 6000)
-    cohorts = [
-        cohort_on(
-            store,
-            [
-                *(("ONS", {"alpha": (1 + k + 24 * j) / 8}, None) for j in range(6)),
-                ("OGD", {"step_size": 0.1 + k}, None),
-            ],
-            every=(0, 1700)[k % 2],
-        )
-        for k in range(24)
-    ]
-    reference = shutil.copytree(store, tmp_path / "reference")
-    compiled([run for each in cohorts for run in each.runs], [load_manifest(store, "real")])
-    run_here(reference, cohorts)
-    return store, tables(reference), cohorts
-
-
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=() if seed < 3 else pytest.mark.soak) for seed in range(20)]
-)
-def test_workers_come_and_go__at_moments_that_the_seed_draws(seed, many_cohorts, tmp_path):
-    store, expected, cohorts = many_cohorts
-    here, draw, done = shutil.copytree(store, tmp_path / "store"), random.Random(seed), []
-    moments = draw.sample(range(1, len(cohorts) - 2), 6)
-    with processes(tmp_path / "processes") as started:
-        address = started.scheduler()
-        workers = Workers(started, address, draw)
-
-        def on_receipt(receipt):
-            done.append(receipt)
-            if len(done) in moments:
-                workers.change()
-
-        with Client(address, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-            run_on_dask(client, str(here), "try", cohorts, on_receipt, 200)
-    assert sum(receipt.runs for receipt in done) == len(expected[0])
-    assert tables(here) == expected

@@ -141,25 +141,6 @@ def test_writing__that_cannot_be_completed_is_said(s3_store):
         store_path("s3://no-such-bucket-here/store/x").write_text("a small file is one put")
 
 
-def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
-    file = somewhere / "x" / "file"
-    contents = [bytes([k]) * (BIG + k) for k in range(4)]
-    file.write_bytes(contents[0])
-    seen = []
-
-    def watch(until):
-        while not all(writing.done() for writing in until):
-            seen.append(file.read_bytes())
-        return file.read_bytes()
-
-    with ThreadPoolExecutor(5) as pool:
-        writing = [pool.submit(file.write_bytes, content) for content in contents]
-        seen.append(pool.submit(watch, writing).result())
-        assert [each.exception() for each in writing] == [None] * 4
-    assert all(content in contents for content in seen)
-    assert (somewhere / "x").names() == ["file"]
-
-
 def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_store):
     file = store_path(s3_store) / "x" / "file"
     file.write_bytes(b"short")
