@@ -12,11 +12,6 @@ def pivots(K, ridge):
     return np.maximum(np.diag(cholesky(K + ridge * np.eye(len(K)), lower=True)) ** 2, ridge)
 
 
-def ridge_leverage_scores(K, ridge):
-    """τ_{n,i} of every row given all rows (ICML, equation 2)."""
-    return np.diag(K @ np.linalg.inv(K + ridge * np.eye(len(K))))
-
-
 def online_leverage_scores(K, ridge):
     """τ_{t,t} of every row given the rows up to it: 1 − ridge/p_t (Sherman–Morrison)."""
     return 1.0 - ridge / pivots(K, ridge)

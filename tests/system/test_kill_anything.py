@@ -9,6 +9,7 @@ import signal
 import subprocess
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import psutil
@@ -215,9 +216,15 @@ def servers_of(home):
     ]
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
 @pytest.mark.parametrize(
-    "seed", [seed if seed < 2 else pytest.param(seed, marks=pytest.mark.soak) for seed in range(10)]
+    ("how", "seed"),
+    [
+        *(("SIGKILL", 0), ("SIGSTOP", 1)),
+        *(
+            pytest.param(how, seed, marks=pytest.mark.soak)
+            for how, seed in product(("SIGKILL", "SIGSTOP"), range(2, 10))
+        ),
+    ],
 )
 def test_prefect_s_server_gone__the_sweep_ends_as_if_nothing_had_happened(
     how, seed, sweeps, tmp_path
