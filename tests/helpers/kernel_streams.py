@@ -134,13 +134,12 @@ def wide_streams(choose, losses=LOSSES, kernels=(("gaussian", 1.0, 2), ("linear"
     )
 
 
-def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr", "csr float32")):
-    """The stream as it is given: dense, sparse or sparse in float32, with an intercept or not, cut
-    in three."""
+def dressed(draw, X, y, loss, clip, kernel, forms=("dense", "csr")):
+    """The stream as it is given: dense or sparse, with an intercept or not, cut in three. In single
+    precision the learners would be compiled anew.
+    """
     form, intercept = pick(draw, forms), bool(draw.integers(2))
-    if form == "csr float32":
-        X = X.astype(np.float32)
-    given, X = X if form == "dense" else scipy.sparse.csr_matrix(X), X.astype(np.float64)
+    given = X if form == "dense" else scipy.sparse.csr_matrix(X)
     if intercept:
         X = np.hstack([X, np.ones((len(X), 1))])
     names = ("kernel", "bandwidth", "degree")
