@@ -28,7 +28,7 @@ from storage.results import read_runs
 from tests.helpers.in_process import commands
 from tests.helpers.many_runs import many_runs
 from tests.helpers.pages import SIZES, browser, opened, violations
-from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
+from tests.helpers.pages_run import DOCS, blocks_of, environment_for, run_page
 from tests.helpers.project import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -135,14 +135,6 @@ def test_every_how_to__is_run_by_a_test():
     pages = {*pages_under("Tutorial"), *pages_under("How to")}
     assert pages <= run
     assert [page for page in pages if not blocks_of(page)] == []
-
-
-def test_runner__sees_what_is_not_so(tmp_path):
-    printed = "reading 12 rows\nmean loss 0.125, 3 runs\n"
-    assert missing_lines("mean loss 0.5, 4 runs\nreading …\n", printed) == []
-    assert missing_lines("mean loss is 0.5\n", printed) == ["mean loss is 0.5"]
-    with pytest.raises(AssertionError, match=r"tutorial\.md:\d+: exit status"):
-        run_page("tutorial.md", tmp_path, {"PATH": "/usr/bin:/bin"})  # where no koco is
 
 
 @pytest.fixture(scope="module")
