@@ -42,7 +42,6 @@ LONGEST = (
     "tests/system/test_clusters.py",
     "tests/flows/schedules/test_serving.py",
     "tests/system/test_slurm.py",
-    "tests/system/test_any_learner.py",
     "tests/system/test_kill_anything.py",
     "tests/system/test_flow_record.py",
     "tests/flows/nightly/test_nightly.py",

@@ -87,25 +87,15 @@ def test_export__gives_mlflow_the_runs_of_the_store(tmp_path):
     (tmp_path / ".programs" / "python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
     del environment["PYTHONPATH"]
     run_page("export.md", tmp_path, environment)
+    tagged = "SELECT t.value, o.key, o.value FROM tags t JOIN {} o USING (run_uuid)"
+    tagged += " WHERE t.key = 'run_id'"
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
-        found = {
-            key: set(
-                database.execute(
-                    f"SELECT t.value, o.key, o.value FROM tags t JOIN {key} o"
-                    " USING (run_uuid) WHERE t.key = 'run_id'"
-                )
-            )
-            for key in ("params", "metrics")
-        }
-    assert {(run["run_id"], "dataset", run["dataset"]) for run in runs} <= found["params"]
+        params, metrics = ({*database.execute(tagged.format(of))} for of in ("params", "metrics"))
     for run in runs:
-        for name, value in json.loads(run["params"]).items():
-            assert (run["run_id"], name, str(value)) in found["params"]
-    assert found["metrics"] == {
-        (run["run_id"], name, run[name])
-        for run in runs
-        for name in ("mean_loss", "error_rate", "seconds")
-    }
+        given = {"dataset": run["dataset"], **json.loads(run["params"])}
+        assert {(run["run_id"], name, str(value)) for name, value in given.items()} <= params
+    names = ("mean_loss", "error_rate", "seconds")
+    assert metrics == {(run["run_id"], name, run[name]) for run in runs for name in names}
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import pytest
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.linear import eigen_sketch, fd_son
 from tests.helpers.examples import sizes_of
-from tests.helpers.linear_streams import projections, stream
+from tests.helpers.linear_streams import projections
 from tests.oracles.linear_learners import (
     SMALL,
     WITH_EIGENVECTORS,
@@ -164,22 +164,6 @@ def picked(draw, name, cell, choices, **more):
 
 
 WITH_SKETCH = ("OjaSON", "RPSON", "FDSON", *WITH_EIGENVECTORS)
-WELL_BEHAVED = {
-    "alpha": [1.0, 4.0, 20.0],
-    "delta": [0.1, 1.0],
-    "step_size": [0.05, 0.5],
-    "clip": [0.3, 1.0, 3.0],
-}
-
-
-def well_behaved(name, cell, loss, seed):
-    draw = np.random.default_rng(seed)
-    hinge = {"curvature": 0.3} if loss == "hinge" else {}
-    options = picked(draw, name, cell, WELL_BEHAVED, loss=loss, **hinge)
-    d, density = draw.choice([5, 8]), draw.choice([0.2, 0.5, 1.0])
-    X, _ = stream(seed, n=40, d=d, density=density)
-    return Reference(name, options, X, labels(draw, len(X), options))
-
 
 # Learners that keep an inverse or a factor of αI + SSᵀ lose the digits of its condition number, and
 # eigenvectors are right to the rounding of the largest eigenvalue. They are given rows whose sizes
@@ -191,7 +175,7 @@ SIZES = {
 }
 KINDS = ["repeated", "multiple", "combined", "near", "tiny", "huge", "empty"]
 HARD = {
-    "loss": ["squared", "squared", "logistic", "squared_hinge"],
+    "loss": list(slopes),
     "alpha": [1e-3, 0.1, 1.0, 10.0],
     "delta": [1e-3, 0.1, 1.0],
     "curvature": [0.125, 1.0],
@@ -259,32 +243,22 @@ def directed(name, cell, seed):
 
 
 @pytest.mark.parametrize(
-    ("cell", "loss"),
-    [
-        pytest.param(cell, loss, marks=[] if k == i % len(slopes) else pytest.mark.long)
-        for i, cell in enumerate(CELLS)
-        for k, loss in enumerate(slopes)
-    ],
-    ids=str,
-)
-def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, loss):
-    compared = 0
-    for seed in range(4):
-        reference = well_behaved(*cell, loss, seed)
-        predictions, model, _ = learn(reference)
-        compared += assert_agrees(reference, predictions, model)
-    # a small gradient makes a large step where α is 0: no such stream is well-behaved
-    assert compared >= 4 * 40 * (0.9 if cell[1].get("alpha") != 0 else 0.0)
-
-
-@pytest.mark.parametrize(
     "seeds", [range(5), pytest.param(range(5, 40), marks=pytest.mark.long)], ids=str
 )
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_hard_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, seeds):
+    compared = 0
     for seed in seeds:
         reference = hard(*cell, seed)
-        assert_agrees(reference, learn(reference)[0], small=SMALL_OF.get(cell[0], SMALL))
+        predictions, model, _ = learn(reference)
+        small = SMALL_OF.get(cell[0], SMALL)
+        compared += assert_agrees(reference, predictions, in_the_span(reference, model), small)
+    assert compared > 0
+
+
+def in_the_span(reference, model):
+    """None for an ONS without a ridge, which has other weights outside the span of the rows."""
+    return model if reference.name != "ONS" or reference.options["alpha"] else None
 
 
 EVERY = ["first row", "empty row", "saturated", "within the clip", "zero slope"]
@@ -343,9 +317,8 @@ def test_directed_streams__take_every_branch_and_are_predicted_as_well_as_they_c
     for seed in range(8):
         reference = directed(name, cell, seed)
         predictions, model, of_stream = learn(reference)
-        if name == "ONS" and not options_of(name, cell)["alpha"]:
-            model = None  # which has other weights outside the span of the rows
-        assert_agrees(reference, predictions, model, SMALL_OF.get(name, SMALL))
+        small = SMALL_OF.get(name, SMALL)
+        assert_agrees(reference, predictions, in_the_span(reference, model), small)
         taken += of_stream
     assert [branch for branch in branches if not taken[branch]] == []
 
