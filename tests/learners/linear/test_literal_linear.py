@@ -184,20 +184,24 @@ HARD = {
 }
 
 
-def hard(name, cell, seed):
+MILD = {"alpha": [1.0, 4.0, 20.0], "delta": [0.1, 1.0], "step_size": [0.05, 0.5]}
+
+
+def drawn(name, cell, seed):
     """Rows of small whole numbers, and of the kinds among which this stream has: what earlier rows
-    make, tiny, huge, empty.
+    make, tiny, huge, empty. A stream of an even seed is mild, which makes it well conditioned: it
+    has none of these, and no large steps.
     """
-    draw, moderate = np.random.default_rng(seed), name in MODERATE
-    options = picked(draw, name, cell, HARD)
+    draw, moderate, mild = np.random.default_rng(seed), name in MODERATE, seed % 2 == 0
+    options = picked(draw, name, cell, HARD | MILD if mild else HARD)
     if moderate and options.get("alpha"):
         options["alpha"] = max(options["alpha"], 0.1)
     d = int(draw.integers(1, 8))
     kinds = ["fresh", "fresh", *draw.choice(KINDS, draw.integers(len(KINDS) + 1), replace=False)]
     X = np.zeros((0, d))
     for _ in range(draw.integers(3, 41)):
-        kind = draw.choice(kinds)
-        fresh = draw.integers(-3, 4, d) * draw.choice([1.0, 1.0, 0.1, 10.0])
+        kind = "fresh" if mild else draw.choice(kinds)
+        fresh = draw.integers(-3, 4, d) * (0.15 if mild else draw.choice([1.0, 1.0, 0.1, 10.0]))
         one, other = np.vstack([fresh, X])[draw.integers(len(X) + 1, size=2)]
         x = {
             "repeated": one,
@@ -243,17 +247,18 @@ def directed(name, cell, seed):
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(5), pytest.param(range(5, 40), marks=pytest.mark.long)], ids=str
+    "seeds", [range(7), pytest.param(range(7, 40), marks=pytest.mark.long)], ids=str
 )
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_hard_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, seeds):
-    compared = 0
+def test_random_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, seeds):
     for seed in seeds:
-        reference = hard(*cell, seed)
+        reference, mild = drawn(*cell, seed), seed % 2 == 0
         predictions, model, _ = learn(reference)
-        small = SMALL_OF.get(cell[0], SMALL)
-        compared += assert_agrees(reference, predictions, in_the_span(reference, model), small)
-    assert compared > 0
+        small = SMALL if mild else SMALL_OF.get(cell[0], SMALL)
+        model = in_the_span(reference, model) if mild else None
+        compared = assert_agrees(reference, predictions, model, small)
+        # a small gradient makes a large step where α is 0: no such stream is well conditioned
+        assert compared >= 0.9 * len(predictions) or not mild or cell[1].get("alpha") == 0
 
 
 def in_the_span(reference, model):
