@@ -106,7 +106,7 @@ def proximal_leader(gradients, sigmas, centres, ridge, l1, like):
     low, high = zero, zero + 1
     while (short := free & (bend * high + side * at_zero + l1 < 0)).any():
         high = np.where(short, 2 * high, high)
-    for _ in range(150):
+    for _ in range(64):
         middle = (low + high) / 2
         short = bend * middle + side * at_zero + l1 < 0
         low, high = np.where(short, middle, low), np.where(short, high, middle)
