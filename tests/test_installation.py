@@ -61,7 +61,7 @@ print(seen[0].message)
 print(model.fit(X, ["a", "b", "a"]).score(X, ["a", "b", "a"]))
 """
     done = python(code, EXTRAS)
-    assert not done.stderr
+    assert done.returncode == 0, done.stderr
     not_fitted, column, score = done.stdout.splitlines()
     assert "not fitted yet" in not_fitted
     assert "column-vector" in column
