@@ -48,25 +48,20 @@ def one_row(model, k):
     return model.learn_one(dict(enumerate(X[k])), Y[k]) or ()
 
 
-def predicted(model):
-    return [*model.predict(AHEAD), *getattr(model, "dictionary_", ())]
-
-
 def scores(model):
     return model.decision_function(AHEAD)
 
 
-def one_by_one(model):
-    return [model.predict_one(dict(enumerate(x))) for x in AHEAD]
+def predicted_one(model):
+    return model.predict_one(dict(enumerate(AHEAD[0])))
 
 
 # How an object is made, the call of thread k, and the numbers by which its state is seen.
 OBJECTS = {
-    "CONKONS": (lambda: make("CONKONS"), learning(Y), predicted),
     "a user's": (Counting, learning(Y), lambda model: [model.rounds_, model.calls]),
     "of two classes": (lambda: Classifier(OGD()), learning(SIGNS, classes=[-1, 1]), scores),
     "of three": (lambda: Classifier(make("KONS")), learning(CLASSES, classes=[0, 1, 2]), scores),
-    "RiverRegressor": (lambda: RiverRegressor(OGD(), 12), one_row, one_by_one),
+    "RiverRegressor": (lambda: RiverRegressor(OGD(), 12), one_row, predicted_one),
 }
 
 

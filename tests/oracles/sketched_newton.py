@@ -190,24 +190,14 @@ class Oja(Sketch):
         self.S = np.sqrt(self.eigenvalues)[:, None] * self.V
 
 
-class FrequentDirections(Sketch):
-    """Algorithm 2 as printed: m rows, the last of them zero; each round shrinks by the m-th
-    eigenvalue.
+class BufferedFrequentDirections(Sketch):
+    """Algorithm 2 with m kept rows and a buffer of m: a round that fills it replaces all 2m by m.
+
+    The shrink is by the (m + 1)-th eigenvalue and comes before the weight step. A ĝ of 0 is no row.
     """
 
     def __init__(self, m):
         self.m = m
-
-    def update(self, g_hat, x):
-        self.S[-1] = g_hat
-        self.eigenvalues, self.V, self.S = shrunk(self.S, self.m - 1)
-
-
-class BufferedFrequentDirections(FrequentDirections):
-    """m kept rows and a buffer of m: a round that fills it replaces all 2m rows by m.
-
-    The shrink is by the (m + 1)-th eigenvalue and comes before the weight step. A ĝ of 0 is no row.
-    """
 
     def init(self, alpha, d, dtype):
         super().init(alpha, d, dtype)
