@@ -175,7 +175,7 @@ def taught(name, stream, options):
 
 def assert_agree(name, stream, options, reference, Phi, small=1e-9):
     """Predictions and functions within `small` of the clip, or of the largest prediction if that is
-    larger. Returns the learner."""
+    larger; the points of the dictionary, if there is one. Returns the learner."""
     expected = literal(stream, reference, Phi)
     if not reference.is_clear():
         reject()
@@ -184,6 +184,8 @@ def assert_agree(name, stream, options, reference, Phi, small=1e-9):
         np.testing.assert_allclose(
             ours, theirs, rtol=0, atol=small * max(stream.clip, np.abs(theirs).max())
         )
+    if hasattr(model, "dictionary_"):
+        np.testing.assert_array_equal(np.sort(model.dictionary_), reference.points)
     note(stream, options, reference)
     return model
 

@@ -26,7 +26,6 @@ THREADS, ROWS = 4, 40  # rows of a call
 X, Y = stream(0, n=(THREADS + 1) * ROWS, d=12, density=1.0)
 PARTS = [slice(k * ROWS, (k + 1) * ROWS) for k in range(THREADS)]
 AHEAD = X[THREADS * ROWS :]
-SIGNS = np.where(Y > 0.0, 1, -1)
 CLASSES = np.arange(Y.size) % 3
 
 
@@ -48,20 +47,19 @@ def one_row(model, k):
     return model.learn_one(dict(enumerate(X[k])), Y[k]) or ()
 
 
-def scores(model):
-    return model.decision_function(AHEAD)
-
-
-def predicted_one(model):
-    return model.predict_one(dict(enumerate(AHEAD[0])))
-
-
 # How an object is made, the call of thread k, and the numbers by which its state is seen.
 OBJECTS = {
     "a user's": (Counting, learning(Y), lambda model: [model.rounds_, model.calls]),
-    "of two classes": (lambda: Classifier(OGD()), learning(SIGNS, classes=[-1, 1]), scores),
-    "of three": (lambda: Classifier(make("KONS")), learning(CLASSES, classes=[0, 1, 2]), scores),
-    "RiverRegressor": (lambda: RiverRegressor(OGD(), 12), one_row, predicted_one),
+    "of classes": (
+        lambda: Classifier(make("KONS")),
+        learning(CLASSES, classes=[0, 1, 2]),
+        lambda model: model.decision_function(AHEAD),
+    ),
+    "RiverRegressor": (
+        lambda: RiverRegressor(OGD(), 12),
+        one_row,
+        lambda model: model.predict_one(dict(enumerate(AHEAD[0]))),
+    ),
 }
 
 

@@ -162,11 +162,6 @@ def test_outgrown_memory__ends_the_largest_runs_and_no_other(store_for_all, limi
 @pytest.fixture(scope="module")
 def store_for_all(tmp_path_factory):
     """A store with a regression set of 700 rows, for all examples."""
-    from storage.preparing.prepare import prepare_file
-
-    folder = tmp_path_factory.mktemp("store")
     X = clusters(8, 700)
-    lines = [",".join(f"{v:.6f}" for v in (*x, x.sum())) for x in X]
-    (folder / "real.csv").write_text("\n".join([",".join("abcdefghy"), *lines]) + "\n")
-    manifest = prepare_file(folder / "store", "real", folder / "real.csv", target="y")
-    return folder / "store", Stream("real", manifest.dataset_hash)
+    store = prepared(tmp_path_factory.mktemp("store"), "real", X, X.sum(1))
+    return store, Stream("real", load_manifest(store, "real").dataset_hash)

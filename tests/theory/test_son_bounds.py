@@ -68,7 +68,7 @@ def test_theorem_2__without_curvature_is_the_printed_simplification():
 def test_theorem_3__is_above_the_regret_and_what_the_sketch_loses(alpha, m):
     """For the buffer of FDSON."""
     found, G, sketch = compared(*decaying_rows(), BufferedFrequentDirections(m), alpha, SIGMA)
-    kept, values, rows = (sketch.rows() ** 2).sum(), spectrum(G), m + 1
+    kept, values, rows = sketch.eigenvalues.sum(), spectrum(G), m + 1
     given = {"alpha": alpha, "sketch_size": m, "curvature": SIGMA, "clip": C, "lipschitz": L}
     given["step_sizes"] = np.zeros(400)
     for k in range(rows):

@@ -113,8 +113,7 @@ def test_sketched_kons__is_algorithm_3(stream, steps, sampling, floor):
     kors = Kors(Phi.shape[1], Phi.dtype, ridge=steps["alpha"], **sampling)
     reference = Kons(Phi.shape[1], Phi.dtype, kors=kors, floor=floor, **constants)
     options = {**steps, **sampling, **stream.common, **stream.kernel, "sampling_floor": floor}
-    model = assert_agree("SketchedKONS", stream, options, reference, Phi)
-    np.testing.assert_array_equal(model.dictionary_, reference.points)
+    assert_agree("SketchedKONS", stream, options, reference, Phi)
     columns = {"inclusion_probability": reference.probabilities, "in_kors": reference.in_kors}
     table = assert_recorded("SketchedKONS", stream, options, **columns)
     assert table.column("dictionary_size")[-1].as_py() == len(reference.points)
@@ -174,7 +173,6 @@ def test_pros_n_kons_and_its_kin__are_the_poster_s_algorithm(
     )
     small = 1e-8 if carry == "weights" else 1e-9
     model = assert_agree(name, stream, options, reference, Phi, small)
-    np.testing.assert_array_equal(model.dictionary_, reference.points)
     columns = {"inclusion_probability": reference.probabilities, "included": reference.included}
     table = assert_recorded(name, stream, options, **columns)
     assert table.column("restarts")[-1].as_py() == reference.restarts
@@ -212,7 +210,6 @@ def test_pkawv__is_the_minimiser_in_the_span_of_kors_s_dictionary(stream, alpha,
     reference = Pkawv(kors=kors, alpha=alpha, clip=stream.clip)
     options = {"alpha": alpha, "ridge": ridge, **sampling, **stream.common, **stream.kernel}
     model = assert_agree("PKAWV", stream, options, reference, Phi)
-    np.testing.assert_array_equal(model.dictionary_, reference.points)
     columns = {"inclusion_probability": reference.probabilities, "included": reference.included}
     assert_recorded("PKAWV", stream, options, **columns)
     same = KORS(ridge, **sampling, **stream.kernel, fit_intercept=options["fit_intercept"])
@@ -273,7 +270,7 @@ def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budge
     steps = {"step_size": step_size, "regularisation": decay, "budget": budget}
     steps["step_schedule"] = schedule
     reference = Norma(loss=stream.common["loss"], clip=stream.clip, nu=nu, **steps)
-    model = assert_agree(
+    assert_agree(
         "NORMA",
         stream,
         {**steps, "tube": nu, **stream.common, **stream.kernel},
@@ -281,7 +278,6 @@ def test_norma__is_gradient_descent_on_functions(stream, step_size, decay, budge
         stream.phi(),
         small=1e-7,  # a step that overshoots multiplies rounding from row to row
     )
-    np.testing.assert_array_equal(model.dictionary_, reference.points)
 
 
 gaussian_streams = st.one_of(
@@ -341,7 +337,6 @@ def test_nogd__is_gradient_descent_on_points_and_then_on_their_eigenfunctions(
     Phi, options = stream.phi(), {**steps, **stream.common, **stream.kernel}
     reference = Nogd(Phi.shape[1], loss=stream.common["loss"], **steps)
     model = assert_agree("NOGD", stream, options, reference, Phi)
-    np.testing.assert_array_equal(model.dictionary_, reference.points)
     if reference.Q is not None:
         Z, expected = model.features(stream.given), Phi @ reference.Q.T
         np.testing.assert_allclose(
@@ -380,5 +375,4 @@ def test_dual_sgd__is_descent_with_a_budget_and_a_second_space(
         "bandwidth": stream.kernel["bandwidth"],
         **stream.common,
     }
-    model = assert_agree("DualSGD", stream, options, reference, np.hstack([Phi, Z]))
-    np.testing.assert_array_equal(np.sort(model.dictionary_), reference.points)
+    assert_agree("DualSGD", stream, options, reference, np.hstack([Phi, Z]))
