@@ -23,7 +23,9 @@ KINDS = {
     "four": (TWO[1:], "classification"),
     "real": (("mae", "r2", "rmse"), "regression"),
 }
-LEARNERS = [("OjaSON", {}, 1), ("KONS", {}, 1), ("AdaGrad", {"fit_intercept": True}, 1)]
+# of which three share kernel values, and on signs four
+LEARNERS = [("OjaSON", {}, 1), ("AdaGrad", {"fit_intercept": True}, 1)]
+LEARNERS += [("KONS", {}, 1), ("KAWV", {}, 1), ("NORMA", {}, 1)]
 OF_SIGNS = [("SketchedKONS", {"beta": 2.0, "loss": "logistic"}, 2), ("OGD", {"loss": "hinge"}, 1)]
 CLASSES = (2.0, 3.0, 7.0, 11.0)
 

@@ -1,5 +1,5 @@
 """Kernel learners on rows and parameters at the edge of what is allowed: numbers, or a divergence
-that is reported. When one of them equals another, and what each carries and returns.
+that is reported; and dictionaries that have grown.
 """
 
 from itertools import product
@@ -22,9 +22,6 @@ from koco_stream import (
     PROSNKONS,
     SketchedKONS,
 )
-from koco_stream.learners import LEARNERS
-from koco_stream.learners.shared_kernel_scan import SharedKernelScan
-from koco_stream.streams.inputs import as_rows
 
 PREDICTING = {
     PROSNKONS: {"alpha": 1e-6},
@@ -117,42 +114,3 @@ def test_dictionary_that_has_grown__in_one_call_in_many_and_saved_gives_the_same
         assert model.progressive(X[238:], y[238:]).tobytes() == expected, name
         model.save(tmp_path / f"{name}.koco")
     assert (tmp_path / "whole.koco").read_bytes() == (tmp_path / "again.koco").read_bytes()
-
-
-def stream(seed, n=250, d=4, repeats=0.2):
-    """Rows in [0, 1], some of them exact repeats of earlier ones, and labels in [−1, 1]."""
-    draw = np.random.default_rng(seed)
-    X = draw.random((n, d))
-    for t in np.flatnonzero(draw.random(n) < repeats)[1:]:
-        X[t] = X[draw.integers(t)]
-    noise = 0.1 * draw.standard_normal(n)
-    return X, np.clip(np.sin(4 * X @ draw.standard_normal(d)) + noise, -1, 1)
-
-
-def test_cohort__shares_kernel_values_and_gives_the_bits_of_runs_alone():
-    X, y = stream(11, n=700, d=5)
-    configurations = [
-        *(
-            ("SketchedKONS", {"alpha": a, "sampling_floor": f}, s)
-            for a, f, s in product((0.1, 1.0), (0.0, 0.3), (0, 1))
-        ),
-        ("KONS", {"alpha": 1.0}, 0),
-        ("KAWV", {"alpha": 1.0}, 0),
-        ("NORMA", {"budget": 50, "step_size": 0.1}, 0),
-    ]
-    learners = [LEARNERS[name] for name, _, _ in configurations]
-    params, states = [], []
-    for learner, (_, given, seed) in zip(learners, configurations, strict=True):
-        params.append(learner.to_params(learner.complete({**given, "bandwidth": 0.7})))
-        states.append(learner.init(params[-1], 5, seed))
-    shared = np.empty((len(learners), 700))
-    for first, end in ((0, 100), (100, 103), (103, 700)):
-        some = np.empty((len(learners), end - first))
-        scan = SharedKernelScan(learners, params, states, as_rows(X[first:end]))
-        scan.advance(np.tile(y[first:end], (len(learners), 1)), some)
-        states, shared[:, first:end] = scan.states, some
-    for found, learner, (name, given, seed) in zip(shared, learners, configurations, strict=True):
-        assert (
-            learner(**given, bandwidth=0.7, seed=seed).progressive(X, y).tobytes()
-            == found.tobytes()
-        ), (name, given, seed)
