@@ -12,15 +12,12 @@ def alone(tree):
     """The lines of strings that are statements and no docstrings: nothing has their text."""
     for node in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
-            lines = getattr(node, field, None)
-            if not isinstance(lines, list):
-                continue
             first = field == "body" and isinstance(node, WITH_DOCSTRING)
-            for line in lines[first:]:
-                if isinstance(line, ast.Expr) and (
-                    isinstance(line.value, ast.JoinedStr)
-                    or (isinstance(line.value, ast.Constant) and isinstance(line.value.value, str))
-                ):
+            lines = getattr(node, field, None)
+            for line in lines[first:] if isinstance(lines, list) else ():
+                value = line.value if isinstance(line, ast.Expr) else None
+                text = getattr(value, "value", None)
+                if isinstance(value, ast.JoinedStr) or isinstance(text, str):
                     yield line.lineno
 
 

@@ -3,6 +3,7 @@ worker, to the same bits; a checkpoint only ever saves time.
 """
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from distributed import Client
@@ -15,7 +16,15 @@ from koco_stream.io.array_file import opened_arrays
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
-from tests.helpers.sweeps import cohort_on, compiled, die_after, results_of, undisturbed, wide_store
+from tests.helpers.sweeps import (
+    all_classes,
+    cohort_on,
+    compiled,
+    die_after,
+    results_of,
+    undisturbed,
+    wide_store,
+)
 
 
 def preempted_after(monkeypatch, store, cohort, looks, block_rows):
@@ -31,9 +40,19 @@ def preempted_after(monkeypatch, store, cohort, looks, block_rows):
 
 
 @pytest.mark.parametrize("every", [0, 120])
-@pytest.mark.parametrize("name", ["FDSON", "KONS", "CONKONS"])  # one of each kind of scan
-def test_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
-    cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
+@pytest.mark.parametrize(
+    ("name", "of", "metric"),  # one of each kind of scan
+    [("FDSON", "real", "rmse"), ("KONS", "sparse", "kappa"), ("CONKONS", "real", "mae")],
+)
+def test_learner__goes_on_from_any_block(name, of, metric, every, small_store, monkeypatch):
+    """With metrics, windows and predictions; of the set of three classes, for all of them."""
+    learners = [(name, {}, 1), (name, {"fit_intercept": True}, 2)]
+    cohort = cohort_on(small_store, learners, every, of)
+    if of == "sparse":
+        cohort = all_classes(cohort)
+    measured = Measured((metric,), 40, True)
+    runs = tuple(replace(run, measured=measured) for run in cohort.runs)
+    cohort = replace(cohort, runs=runs)
     whole = undisturbed(small_store, cohort)
     assert preempted_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
     assert preempted_after(monkeypatch, small_store, cohort, 3, 37) == 74

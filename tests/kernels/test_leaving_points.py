@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 
-from koco_stream import DualSGD
 from koco_stream.kernels.dictionary import no_points
 from koco_stream.kernels.leaving_points import join, leave, must_be_found, not_found, with_room
 from koco_stream.numerics.compiler import jit
@@ -68,18 +67,3 @@ def check(points, held, rows, d):
         assert points.rows.indices[begin:end].tolist() == idx.tolist()
         assert points.rows.values[begin:end].tolist() == val.tolist()
     assert points.rows.norms[: len(rows)].tolist() == [1.0 + t for _, _, t in rows]
-
-
-def wide(n=400, d=5000):
-    draw = np.random.default_rng(1)
-    X = np.zeros((n, d))
-    for row in X:
-        row[draw.choice(d, 12, replace=False)] = draw.standard_normal(12)
-    return X, np.where(draw.random(n) < 0.5, -1.0, 1.0)
-
-
-def test_dual_sgd__has_lines_for_what_its_points_hold():
-    X, y = wide()
-    model = DualSGD(budget=7, n_frequencies=3, loss="logistic").partial_fit(X, y)
-    assert (X != 0).any(0).sum() > 3000
-    assert model._state.points.features.shape[1] <= 2 * (7 + 1) * 12

@@ -92,16 +92,6 @@ def test_module__that_cannot_be_imported_is_told(tmp_path, monkeypatch):
         foreign_learner("needy_learner:Model").complete({})
 
 
-def test_learner__of_one_s_own_is_found_where_this_process_finds_it(tmp_path, monkeypatch):
-    (tmp_path / "own_learner.py").write_text(
-        "class Half:\n"
-        "    def learn_one(self, x, y): pass\n"
-        "    def predict_one(self, x): return 0.5\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    assert scores("own_learner:Half", {}, np.eye(2), np.ones(2)).tolist() == [0.5, 0.5]
-
-
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [

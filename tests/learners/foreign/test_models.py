@@ -19,7 +19,8 @@ SPARSE, REAL = stream(0, n=120, d=12)
 DENSE = np.where(SPARSE == 0.0, 0.25, SPARSE)
 MIXED = np.where(np.arange(120)[:, None] < 60, DENSE, SPARSE)  # some blocks have no zeros
 LABELS = np.where(REAL >= 0.0, 1.0, -1.0)
-INPUTS = {"sparse": SPARSE, "dense": DENSE, "single": DENSE.astype(np.float32)}
+INPUTS = {"sparse": SPARSE, "dense": DENSE, "single": DENSE.astype(np.float32), "mixed": MIXED}
+CUTS = (*range(20), 50, 50, 73)  # where blocks end
 CLASSIFIERS = {
     "river.linear_model:LogisticRegression": {"l2": 0.01},
     "river.tree:HoeffdingTreeClassifier": {"grace_period": 20},
@@ -62,15 +63,13 @@ def log_odds(model, x):
     return of_probability(found.get(True, 0.0)) if found else 0.0
 
 
-@pytest.mark.parametrize(
-    ("target", "form"), [*zip(CLASSIFIERS, [*INPUTS, "sparse", "sparse"], strict=True)]
-)
+@pytest.mark.parametrize(("target", "form"), [*zip(CLASSIFIERS, [*INPUTS, "sparse"], strict=True)])
 def test_river_s_classifiers__are_as_in_a_plain_loop(target, form):
     X = INPUTS[form]
     seeded = {"seed": 5} if "ARF" in target else {}
     model = made(target, CLASSIFIERS[target], **seeded)
-    expected = river_loop(model, X, LABELS == 1.0, log_odds, form != "sparse")
-    assert scores(target, CLASSIFIERS[target], X, LABELS, seed=5).tolist() == expected
+    expected = river_loop(model, X, LABELS == 1.0, log_odds, form in ("dense", "single"))
+    assert scores(target, CLASSIFIERS[target], X, LABELS, CUTS, seed=5).tolist() == expected
 
 
 def test_river_s_regressors__are_as_in_a_plain_loop():
@@ -113,41 +112,26 @@ def scikit_loop(target, arguments, X, labels, classes=None):
 def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form):
     X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
     expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1])
-    found = scores(target, arguments, INPUTS[form], LABELS, seed=5)
+    found = scores(target, arguments, INPUTS[form], LABELS, CUTS, seed=5)
     assert found.tolist() == expected
     assert np.ptp(found) > 0.0
 
 
-def test_scikit_learn_s_regressors__are_as_in_a_plain_loop():
+@pytest.mark.parametrize(
+    ("dense", "X", "seen"),
+    [
+        (None, SPARSE, csr_matrix(SPARSE)),
+        (True, csr_matrix(SPARSE), SPARSE),
+        (False, DENSE, csr_matrix(DENSE)),
+    ],
+    ids=["as they are", "dense", "sparse"],
+)
+def test_scikit_learn_s_regressors__are_as_in_a_plain_loop_on_rows_of_the_form_that_is_asked_for(
+    dense, X, seen
+):
     target, arguments = "sklearn.linear_model:SGDRegressor", {"eta0": 0.1, "alpha": 0}
-    expected = scikit_loop(target, arguments, csr_matrix(SPARSE), REAL)
-    assert scores(target, arguments, SPARSE, REAL, seed=5).tolist() == expected
-
-
-EVERY = [
-    ("river.linear_model:LogisticRegression", {}),
-    ("sklearn.linear_model:SGDClassifier", {}),
-    ("vw", {"options": "--OjaNewton --sketch_size 3"}),
-    ("vw", {"options": "--adaptive"}),
-]
-
-
-@pytest.mark.parametrize(("target", "arguments"), EVERY, ids=str)
-def test_predictions__do_not_depend_on_how_rows_are_split(target, arguments):
-    if target == "vw":
-        pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: koco-stream[vw]")
-    cuts = [*range(20), 50, 50, 73]
-    found = scores(target, arguments, MIXED, LABELS, cuts, seed=2)
-    assert found.tolist() == scores(target, arguments, MIXED, LABELS, seed=2).tolist()
-
-
-def test_dense__gives_the_zeros_of_sparse_rows_and_drops_none():
-    X = csr_matrix(SPARSE)
-    target = "sklearn.linear_model:SGDRegressor"
-    expected = scikit_loop(target, {}, SPARSE, REAL)
-    assert scores(target, {}, X, REAL, seed=5, dense=True).tolist() == expected
-    expected = scikit_loop(target, {}, csr_matrix(DENSE), REAL)
-    assert scores(target, {}, DENSE, REAL, seed=5, dense=False).tolist() == expected
+    expected = scikit_loop(target, arguments, seen, REAL)
+    assert scores(target, arguments, X, REAL, seed=5, dense=dense).tolist() == expected
 
 
 def test_scikit_learn_s_learner_without_sparse_rows__says_so():
