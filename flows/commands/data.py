@@ -143,7 +143,7 @@ def prepare(
 
     If --from names files, only the options given here are used, even if the catalogue has NAME.
     """
-    from flows.prepare.launch import launch_preparation
+    from flows.prepare.preparation import launch_preparation
 
     options["one_hot"] = options["one_hot"] or None
     options["strip"] = (
@@ -154,9 +154,7 @@ def prepare(
         for option, value in {**options, "format": form}.items()
         if value is not None and value != ()
     }
-    manifest = launch_preparation(
-        store, name, sources, prefect, given=given, workers=workers, replace=replace
-    )
+    manifest = launch_preparation(store, name, sources, given, workers, replace, prefect=prefect)
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return

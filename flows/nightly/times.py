@@ -4,26 +4,31 @@ A night is named by its planned time. Of those that have passed, only the last o
 """
 
 import asyncio
-import json
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TypeVar
+
+from pydantic import AwareDatetime, TypeAdapter
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from storage.nights import read_nights
 
+Kind = TypeVar("Kind")
 MOST = 1000  # planned times that one call to Prefect returns, as many as it can
 AROUND = timedelta(hours=3)  # longer than what the clock skips or repeats
-NEW = {"cron": "", "timezone": "", "since": "1970-01-01T00:00:00+00:00"}  # no schedule
 
 
 def planned_times(cron: str, timezone: str, start: datetime, end: datetime) -> list[datetime]:
     """The first planned times of a cron expression after `start`, up to `end`, as Prefect has them.
 
-    Raises `ValueError` if Prefect does not accept the expression, or if it names no time for years.
+    Raises `ValueError` if it has not five fields, or draws (R) a time, if Prefect does not accept
+    it, or if it names no time for years.
     """
+    fields = cron.split()
+    if len(fields) != 5 or any(field[0] in "rR" for field in fields):
+        raise ValueError(cron)
     from prefect.server.schemas.schedules import CronSchedule
 
     # Between times in or beside an hour that the clock skips or repeats, Prefect gives other ones.
@@ -31,6 +36,15 @@ def planned_times(cron: str, timezone: str, start: datetime, end: datetime) -> l
     dates = asyncio.run(schedule.get_dates(MOST, start - AROUND, end + AROUND))
     planned = (datetime.fromtimestamp(date.timestamp(), UTC) for date in dates)
     return [time for time in planned if start < time <= end]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A schedule, and since when its planned times count."""
+
+    cron: str
+    timezone: str
+    since: AwareDatetime
 
 
 class Times:
@@ -42,25 +56,22 @@ class Times:
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.file = store_path(store) / "schedules" / f"{sweep}.json"
-        rule = read_json(self.file, tuple(NEW)) or NEW
-        self.cron, self.timezone = rule["cron"], rule["timezone"]
-        nights = read_nights(store, sweep).column("night").to_pylist()
-        try:
-            self.done = max(map(datetime.fromisoformat, [rule["since"], *nights]))
-        except (TypeError, ValueError):
-            raise damaged(self.file) from None
+        self.rule = read_record(self.file, Rule)
+        nights = map(datetime.fromisoformat, read_nights(store, sweep).column("night").to_pylist())
+        since = self.rule.since if self.rule else datetime.fromtimestamp(0, UTC)
+        self.done = max([since, *nights])
 
     def begin(self, cron: str, timezone: str, now: datetime) -> None:
         """Let a schedule count from now on if it is new or has changed, or the clock was ahead."""
-        if (cron, timezone) != (self.cron, self.timezone) or self.done > now:
-            self.cron, self.timezone, self.done = cron, timezone, now
-            rule = {"cron": cron, "timezone": timezone, "since": now.isoformat()}
-            self.file.write_text(json_text(rule) + "\n")
+        known = self.rule and (self.rule.cron, self.rule.timezone)
+        if known != (cron, timezone) or self.done > now:
+            self.rule, self.done = Rule(cron, timezone, now), now
+            self.file.write_text(json_text(asdict(self.rule)) + "\n")
 
     def due(self, now: datetime) -> datetime | None:
         """The last planned time up to now, if its night is not done."""
-        last = self.done
-        while self.cron and (times := planned_times(self.cron, self.timezone, last, now)):
+        rule, last = self.rule, self.done
+        while rule and (times := planned_times(rule.cron, rule.timezone, last, now)):
             last = times[-1]
         return last if last > self.done else None
 
@@ -73,22 +84,14 @@ class Times:
         return self.due(max(asked, now)) or (asked if asked > self.done else None)
 
 
-def read_json(file: StorePath, texts: Sequence[str] = ()) -> dict[str, Any]:
-    """Content of a JSON file; empty if there is none.
+def read_record(file: StorePath, kind: type[Kind]) -> Kind | None:
+    """The dataclass that a JSON file holds; None if there is none.
 
-    Raises `WrongInput` if it is not an object, or if one of its `texts` is missing.
+    Raises `WrongInput` if the file is damaged.
     """
     try:
-        found = json.loads(file.read_text())
+        return TypeAdapter(kind).validate_json(file.read_text())
     except FileNotFoundError:
-        return {}
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in texts):
-        raise damaged(file)
-    return found
-
-
-def damaged(file: StorePath) -> WrongInput:
-    """The error for a damaged record."""
-    return WrongInput(f"{file} is damaged; remove it, and it is written anew")
+        return None
+    except ValueError:
+        raise WrongInput(f"{file} is damaged; remove it, and it is written anew") from None

@@ -4,7 +4,7 @@ import math
 import time
 from uuid import UUID
 
-from flows.runtime.artifacts import in_flow_run, key
+from flows.runtime.recording import in_flow_run, key
 from flows.sweeping.watching import Tally, Watcher
 
 EVERY = 10.0  # seconds between updates

@@ -23,9 +23,8 @@ DEPLOYMENTS = "/deployments/filter"
 
 
 EMBEDDED = """
-from flows.runtime.prefect_server import configure_prefect
+from flows.runtime.prefect_server import configure_prefect, start_embedded
 configure_prefect()
-from flows.runtime.recording import start_embedded
 start_embedded()
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_AUTH_STRING

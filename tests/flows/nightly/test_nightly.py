@@ -9,7 +9,6 @@ import pytest
 
 from flows.nightly.night import NOTE, accept_last, opened_night
 from flows.nightly.regression import SHORTEST, compared, result_of
-from flows.nightly.times import read_json
 from flows.sweeping.file import read_sweep
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
@@ -96,7 +95,7 @@ def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, 
         accept_last(store, "small")
     assert opened_night(store, sweep, NOON) == (night, NOON.isoformat())
     for change in ({"code": "other"}, {"file": "other"}, {}):
-        (night / NOTE).write_text(json.dumps({**read_json(night / NOTE), **change}))
+        (night / NOTE).write_text(json.dumps({**json.loads((night / NOTE).read_text()), **change}))
         if not change:  # it has ended
             add_night(store, "small", [{**ROW, "night": name}])
         (night / "left").path.mkdir(exist_ok=True)
@@ -150,7 +149,7 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
     ]
     assert result_of([*rows.values()]) == "changed numbers"
     assert result_of([*found(before.slice(0, 2), before).values()]) == "same numbers"
-    assert result_of([*found(None, before).values()]) == "first"
+    assert result_of([*found(before.slice(0, 0), before).values()]) == "first"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +206,7 @@ def test_speeds__of_other_machines_or_runs_and_of_short_ones_are_not_compared(ot
 def test_retries__only_where_waiting_may_help(capsys):
     from prefect.states import Failed
 
-    from flows.prepare.flow import RETRIED, may_pass
+    from flows.prefect_flows import RETRIED, may_pass
 
     refused = WrongInput("get the files")
     refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
@@ -221,7 +220,7 @@ def test_retries__only_where_waiting_may_help(capsys):
     ):
         assert condition(None, None, Failed(data=error)) == again, error
         assert ("trying again" in capsys.readouterr().err) == again, error
-    assert RETRIED["retry_delay_seconds"](RETRIED["retries"]) == [30.0, 60.0, 120.0, 240.0]
+    assert len(RETRIED["retry_delay_seconds"]) == RETRIED["retries"]
 
 
 def test_history__a_night_that_is_compared_again_is_there_once(tmp_path):
