@@ -82,12 +82,14 @@ def run_night(
     begun, store = time.monotonic(), request.store
     open_store(store)
     with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
-        planned = asked and Times(store, sweep.name).night_of(asked, datetime.now(UTC))
-        if asked and not planned:
+        now = datetime.now(UTC)
+        planned = Times(store, sweep.name).night_of(asked, now) if asked else now
+        if planned is None:
             return {}
-        say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
+        say(f"nightly {sweep.name}: {f'planned for {planned}' if asked else 'started by hand'}")
         stage("prepare", prepare_missing, store, sweep, **options)
-        path, name = opened_night(store, sweep, planned)
+        name = planned.isoformat()
+        path = opened_night(store, sweep, name)
         with limit:
             computed = launch(replace(request, store=str(path)), prefect=False)
         rows, lines = stage("compare", compare, store, sweep.name, path, name, **options)
@@ -128,27 +130,25 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
             prepare_named(store, use.name, (), {}, cores())
 
 
-def opened_night(
-    store: AnyPath, sweep: Sweep, planned: datetime | None = None
-) -> tuple[StorePath, str]:
-    """Open the store of a sweep's nightly run; returns its path, and the night's name.
+def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
+    """Open the store of a sweep's nightly run; returns its path.
 
-    That is the planned time, or when a night by hand began. An interrupted night is resumed if it
-    had the same code and sweep file. Otherwise the store is emptied.
+    An interrupted night is resumed if it had the same code and sweep file. Otherwise the store is
+    emptied.
     """
-    night = night_path(store, sweep.name)
-    note = read_record(night / NOTE, Note)
-    begun = datetime.now(UTC).isoformat(timespec="milliseconds")
-    mine = Note(note.night if note else begun, code(), text_hash(sweep.text))
-    if mine != note or has_ended(store, sweep.name, note.night):
-        night.remove_tree()
-        open_store(night)
-        (night / BORROWED).write_text(f"{store_path(store)}\n")
-        mine = replace(mine, night=begun)
-    if planned:
-        mine = replace(mine, night=planned.isoformat())
-    (night / NOTE).write_text(json_text(asdict(mine)) + "\n")
-    return night, mine.night
+    path = night_path(store, sweep.name)
+    note = read_record(path / NOTE, Note)
+    mine = Note(name, code(), text_hash(sweep.text))
+    if (
+        note is None
+        or replace(note, night=name) != mine
+        or has_ended(store, sweep.name, note.night)
+    ):
+        path.remove_tree()
+        open_store(path)
+        (path / BORROWED).write_text(f"{store_path(store)}\n")
+    (path / NOTE).write_text(json_text(asdict(mine)) + "\n")
+    return path
 
 
 def code() -> str:

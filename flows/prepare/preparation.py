@@ -233,29 +233,42 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
     """
     check_store(store)
     known = fetch.recorded(store)
-    stored = {name: load_manifest(store, name) for name in prepared_names(store)}
-    rows: list[tuple[Any, ...]] = []
-    shown: tuple[Any, ...]  # task, number of rows, number of features, whether prepared
-    for name in sorted({*stored, *CATALOGUE}):
-        manifest, entry = stored.get(name), CATALOGUE.get(name)
-        if manifest:
-            task = {0: "regression", 2: "binary"}.get(
-                len(manifest.classes), f"{len(manifest.classes)} classes"
-            )
-            fewer = entry and manifest.n_rows < entry.editions[0].n_rows
-            shown = (task, manifest.n_rows, manifest.n_features, "a part" if fewer else "yes")
-        else:
-            whole = CATALOGUE[name].editions[0]
-            shown = (CATALOGUE[name].task, whole.n_rows, whole.n_features, "no")
-        papers = ", ".join(entry.papers) if entry else ""
-        editions = [_edition_row(edition, known) for edition in entry.editions] if entry else []
-        rows.append((name, *shown, papers, entry.source if entry else "", editions))
-    for name in GENERATORS:
-        values, (kind, paper) = parameters_of(name), ABOUT[name]
-        task = "binary" if kind == "classification" else kind
-        shown = (task, values["n_rows"], values["n_features"], "on demand")
-        rows.append((name, *shown, paper, f"synthetic: {name}", []))
-    return [dict(zip(DETAILS, row, strict=True)) for row in rows]
+    rows: dict[str, dict[str, Any]] = {
+        name: {
+            "task": entry.task,
+            "n_rows": entry.editions[0].n_rows,
+            "n_features": entry.editions[0].n_features,
+            "prepared": "no",
+            "papers": ", ".join(entry.papers),
+            "source": entry.source,
+            "editions": [_edition_row(edition, known) for edition in entry.editions],
+        }
+        for name, entry in CATALOGUE.items()
+    }
+    for name in prepared_names(store):
+        manifest = load_manifest(store, name)
+        n_classes = len(manifest.classes)
+        row = rows.get(name, {"n_rows": 0, "papers": "", "source": "", "editions": []})
+        rows[name] = row | {
+            "task": {0: "regression", 2: "binary"}.get(n_classes, f"{n_classes} classes"),
+            "n_rows": manifest.n_rows,
+            "n_features": manifest.n_features,
+            "prepared": "a part" if manifest.n_rows < row["n_rows"] else "yes",
+        }
+    generated = {
+        name: {
+            "task": "binary" if kind == "classification" else kind,
+            "n_rows": parameters_of(name)["n_rows"],
+            "n_features": parameters_of(name)["n_features"],
+            "prepared": "on demand",
+            "papers": paper,
+            "source": f"synthetic: {name}",
+            "editions": [],
+        }
+        for name, (kind, paper) in ABOUT.items()
+    }
+    every = [*sorted(rows.items()), *generated.items()]
+    return [{"name": name, **row} for name, row in every]
 
 
 def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
@@ -282,7 +295,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def verified(store: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """Check datasets and results: a row for each problem, and one for each dataset without any.
 
     The columns are those of `VERIFIED`; without `names` everything in the store is checked. Raises
@@ -290,13 +303,15 @@ def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """
     from storage.verify import dataset_problems, result_problems  # slow: results import SciPy
 
-    existing_store(store)
+    there = prepared_names(existing_store(store))
     for name in names:
-        if name not in prepared_names(store):
+        if name not in there:
             load_manifest(store, name)  # raises `WrongInput` that names similar datasets
-    for name in names or prepared_names(store):
-        for problem in dataset_problems(store, name) or ["ok"]:
-            yield {"what": f"dataset {name}", "state": problem}
+    found = {f"dataset {name}": dataset_problems(store, name) for name in names or there}
     if not names:
-        for problem in result_problems(store) or ["ok"]:
-            yield {"what": "results", "state": problem}
+        found["results"] = result_problems(store)
+    return [
+        {"what": what, "state": problem}
+        for what, problems in found.items()
+        for problem in problems or ["ok"]
+    ]
