@@ -8,7 +8,10 @@ from functools import partial
 from typing import Any
 
 from prefect import flow
-from prefect.runtime import flow_run
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.runtime import deployment, flow_run
 from prefect.states import Cancelled, Failed, State
 from prefect.utilities.timeout import timeout
 
@@ -115,8 +118,7 @@ def nightly_flow(
     """Recompute the sweep in `sweep_file` and compare it with the accepted nightly run in `store`.
 
     The night is named by the time for which Prefect scheduled the flow run. If the store has that
-    night, nothing is done; if a later planned time of its schedule has passed too, its night is
-    done instead.
+    night, or if a later planned time of its deployment has passed too, nothing is done.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ def nightly_flow(
     -------
     State
         Completed (first, same numbers, faster), Failed (changed numbers, slower, time limit) or
-        Cancelled (the night is done).
+        Cancelled (the night is done, or a later one is due).
 
     Raises
     ------
@@ -138,11 +140,28 @@ def nightly_flow(
     """
     end_with_server()
     request = SweepRequest(sweep_file, store, workers, cluster, False, certificates, insecure)
-    asked = datetime.fromtimestamp(flow_run.scheduled_start_time.timestamp(), UTC)
+    planned = datetime.fromtimestamp(flow_run.scheduled_start_time.timestamp(), UTC)
+    last = last_planned(deployment.id) if deployment.id else planned
+    if last and last > planned:
+        return Cancelled(name="Left out", message=f"the night of {last} is due")
     try:
-        summary = run_night(request, read_sweep(sweep_file), asked, timeout(seconds), **RETRIED)
+        summary = run_night(request, read_sweep(sweep_file), planned, timeout(seconds), **RETRIED)
     except TimeoutError as error:
         return Failed(name="Time limit", message=f"after {seconds} s: {error}")
     if not summary:
-        return Cancelled(name="Left out", message=f"the night of {asked} is done")
+        return Cancelled(name="Left out", message=f"the night of {planned} is done")
     return state_of(summary)
+
+
+def last_planned(deployment_id: object) -> datetime | None:
+    """The last time up to now for which Prefect has planned a run of a deployment."""
+    now = datetime.now(UTC)
+    passed = {"deployment_id": {"any_": [deployment_id]}, "expected_start_time": {"before_": now}}
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter.model_validate(passed),
+            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+            limit=1,
+        )
+    times = [run.expected_start_time for run in runs if run.expected_start_time]
+    return datetime.fromtimestamp(times[0].timestamp(), UTC) if times else None

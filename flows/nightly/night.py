@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from cluster.machine import cores
 from flows.nightly.regression import CHANGED, FAILING, FIRST, Row, compared, result_of
-from flows.nightly.times import Times, read_record
 from flows.prepare.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
@@ -69,26 +70,24 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 def run_night(
     request: SweepRequest,
     sweep: Sweep,
-    asked: datetime | None = None,
+    planned: datetime | None = None,
     limit: AbstractContextManager[Any] = UNLIMITED,
     **options: Any,
 ) -> dict[str, Any]:
     """Recompute a sweep and compare it with the accepted night; returns the summary.
 
-    The night becomes the accepted one if it is the first of its sweep. With the time for which it
-    was `asked`, it is that of a schedule, and the summary is empty if the night is done. The sweep
-    is within `limit`. `options` are those of the night's own tasks.
+    The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
+    time, or by hand by when it begins. The summary is empty if that night is done. The sweep is
+    within `limit`. `options` are those of the night's own tasks.
     """
     begun, store = time.monotonic(), request.store
     open_store(store)
     with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
-        now = datetime.now(UTC)
-        planned = Times(store, sweep.name).night_of(asked, now) if asked else now
-        if planned is None:
+        name = (planned or datetime.now(UTC)).isoformat()
+        if has_ended(store, sweep.name, name):
             return {}
-        say(f"nightly {sweep.name}: {f'planned for {planned}' if asked else 'started by hand'}")
+        say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
         stage("prepare", prepare_missing, store, sweep, **options)
-        name = planned.isoformat()
         path = opened_night(store, sweep, name)
         with limit:
             computed = launch(replace(request, store=str(path)), prefect=False)
@@ -137,7 +136,7 @@ def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
     emptied.
     """
     path = night_path(store, sweep.name)
-    note = read_record(path / NOTE, Note)
+    note = note_in(path)
     mine = Note(name, code(), text_hash(sweep.text))
     if (
         note is None
@@ -149,6 +148,19 @@ def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
         (path / BORROWED).write_text(f"{store_path(store)}\n")
     (path / NOTE).write_text(json_text(asdict(mine)) + "\n")
     return path
+
+
+def note_in(path: StorePath) -> Note | None:
+    """The note in a nightly run's store; None if there is none.
+
+    Raises `WrongInput` if it is damaged.
+    """
+    try:
+        return TypeAdapter(Note).validate_json((path / NOTE).read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise WrongInput(f"{path / NOTE} is damaged; remove it, and it is written anew") from None
 
 
 def code() -> str:
@@ -203,7 +215,7 @@ def accept_last(store: AnyPath, sweep: str) -> str:
     busy = WrongInput(f"a nightly run is under way on {store}; wait until it has ended, or stop it")
     with locked(existing_store(store), LOCK, busy):
         path = night_path(store, sweep)
-        note = read_record(path / NOTE, Note)
+        note = note_in(path)
         if note is None:
             raise WrongInput(
                 f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"

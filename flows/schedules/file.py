@@ -1,6 +1,6 @@
 """The schedules file (TOML): a [[schedule]] table for each nightly sweep, checked key by key."""
 
-from datetime import UTC, datetime, timedelta
+import asyncio
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
@@ -10,15 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 from cluster.clusters import cluster_named
 from cluster.machine import cores
 from cluster.site import LOCAL, Clock, clock_seconds
-from flows.nightly.times import planned_times
 from flows.sweeping.file import read_sweep
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, similar
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path
 from storage.store import check_store
-
-YEARS = timedelta(days=3000)  # in which any planned time comes
 
 
 class Schedule(BaseModel):
@@ -79,6 +76,8 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
 
 def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> str:
     """Check what a schedule names, and make its paths absolute; returns the sweep's name."""
+    from prefect.server.schemas.schedules import CronSchedule  # whose import takes seconds
+
     folder = file.path.absolute().parent
     with file.blaming("schedule", number, "timezone"):
         zones = sorted(available_timezones())
@@ -97,10 +96,13 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> str:
     with file.blaming("schedule", number, "cluster"):
         cluster_named(schedule.cluster, schedule.workers, 0, schedule.certificates)
     with file.blaming("schedule", number, "cron"):
-        now = datetime.now(UTC)
+        fields = schedule.cron.split()
         try:
-            planned_times(schedule.cron, schedule.timezone, now, now + YEARS)
-        except ValueError:
+            if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
+                raise ValueError
+            clock = CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
+            asyncio.run(clock.get_dates(1))
+        except ValueError:  # raised too for a time that never comes, such as the 30th of February
             raise WrongInput(
                 f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"
                 ' day, month, day of the week), for example "0 2 * * *" for two o\'clock each night'

@@ -5,10 +5,8 @@ import signal
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
-from flows.nightly.times import Times
 from flows.runtime.console import say
 from flows.runtime.prefect_server import (
     ADDRESS,
@@ -60,9 +58,8 @@ def _end_with(server: PrefectServer) -> None:
 def _serve_nights(schedules: Sequence[Schedule]) -> None:
     """Let Prefect run the nights of schedules at their times, until this process is stopped.
 
-    Prefect would do each night that was planned while nobody served it, and an earlier process that
-    was killed may hold the one place for a night. So its deployments are made anew, and if a night
-    is due that the store does not have, the last one is run.
+    An earlier process that was killed may hold the one place for a night, so Prefect's deployments
+    are made anew. If the store does not have the last night that was planned meanwhile, it is run.
     """
     # imported here, because prefect reads its settings when it is imported
     from prefect import serve
@@ -74,7 +71,8 @@ def _serve_nights(schedules: Sequence[Schedule]) -> None:
     from prefect.states import Scheduled
     from prefect.types.entrypoint import EntrypointType
 
-    from flows.prefect_flows import nightly_flow
+    from flows.nightly.night import has_ended
+    from flows.prefect_flows import last_planned, nightly_flow
 
     # Nights that come while one is in progress are left out: they would disturb its times.
     one = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
@@ -92,13 +90,14 @@ def _serve_nights(schedules: Sequence[Schedule]) -> None:
     ]
     with get_client(sync_client=True) as client:
         for schedule, deployment in zip(schedules, deployments, strict=True):
+            say(f"{schedule.name}: {schedule.cron} ({schedule.timezone}), store {schedule.store}")
+            due = None
             with suppress(ObjectNotFound):
                 earlier = client.read_deployment_by_name(f"nightly/{deployment.name}")
+                due = last_planned(earlier.id)
                 client.delete_deployment(earlier.id)
-            times, now = Times(schedule.store, read_sweep(schedule.sweep).name), datetime.now(UTC)
-            times.begin(schedule.cron, schedule.timezone, now)
-            say(f"{schedule.name}: {schedule.cron} ({schedule.timezone}), store {schedule.store}")
-            if due := times.due(now):
+            sweep = read_sweep(schedule.sweep).name
+            if due and not has_ended(schedule.store, sweep, due.isoformat()):
                 say(f"{schedule.name}: the night of {due} starts late, now")
                 made, at = deployment.apply(), Scheduled(scheduled_time=due)
                 client.create_flow_run_from_deployment(made, state=at)
