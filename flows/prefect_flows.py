@@ -17,14 +17,13 @@ from prefect.utilities.timeout import timeout
 
 from cluster.machine import cores
 from flows.nightly.night import run_night, state_of
-from flows.prepare.preparation import prepare_stage
+from flows.prepare.preparation import prepare_named, prepare_stage
 from flows.report.document import write_report
 from flows.runtime.console import say
 from flows.runtime.processes import end_with_server
 from flows.runtime.recording import stage, table_artifact
-from flows.sweeping.checks import checked_sweep
 from flows.sweeping.file import read_sweep
-from flows.sweeping.launch import run_stages
+from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from flows.views.answer import results_of
 from koco_stream.errors import StoreUnavailable, WrongInput
@@ -60,7 +59,8 @@ def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
     open_store(store)
     for name in datasets:
         if name not in prepared_names(store):
-            prepare_stage(store, name, (), {}, cores(), **RETRIED)
+            prepare = partial(prepare_named, store, name, (), {}, cores())
+            prepare_stage(store, name, prepare, **RETRIED)
     return [load_manifest(store, name).dataset_hash for name in datasets]
 
 
@@ -88,10 +88,9 @@ def sweep_flow(
         As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets
         that were found damaged.
     """
-    request = SweepRequest(
-        sweep_file, store, workers, cluster, retry_failed, certificates, insecure
+    return launch(
+        SweepRequest(sweep_file, store, workers, cluster, retry_failed, certificates, insecure)
     )
-    return run_stages(checked_sweep(request))
 
 
 @flow(name="report", flow_run_name="{sweep}", validate_parameters=False)

@@ -154,7 +154,9 @@ def prepare(
         for option, value in {**options, "format": form}.items()
         if value is not None and value != ()
     }
-    manifest = launch_preparation(store, name, sources, given, workers, replace, prefect=prefect)
+    manifest = launch_preparation(
+        store, name, sources, prefect, given=given, workers=workers, replace=replace
+    )
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return

@@ -1,8 +1,9 @@
 """Implementation of `koco prepare`, `koco verify` and `koco datasets`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,19 @@ VERIFIED = ("what", "state")
 DETAILS = (*DATASETS, "source", "editions")
 
 
-def launch_preparation(store: str, name: str, *more: Any, prefect: bool | None = None) -> Manifest:
+def launch_preparation(
+    store: str, name: str, sources: Sequence[Path], prefect: bool | None = None, **more: Any
+) -> Manifest:
     """Prepare a dataset, as a flow run where `recorded` makes one; see `prepare_named`."""
-    work = partial(prepare_stage, store, name, *more)
+    work = partial(prepare_stage, store, name, partial(prepare_named, store, name, sources, **more))
     return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)
 
 
-def prepare_stage(store: str, name: str, *more: Any, **options: Any) -> Manifest:
-    """Prepare a dataset as a stage, whose `options` are those of a task; see `prepare_named`."""
-    manifest = stage("prepare", prepare_named, store, name, *more, **options)
+def prepare_stage(
+    store: str, name: str, prepare: Callable[[], Manifest], **options: Any
+) -> Manifest:
+    """Prepare a dataset as a stage of a flow run, which gets a table of what it is."""
+    manifest = stage("prepare", prepare, **options)
     facts = {
         "rows": manifest.n_rows,
         "features": manifest.n_features,
@@ -277,17 +282,20 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
     `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
     downloaded from the address into this store.
     """
-    files: list[dict[str, Any]] = [{"file": name} for name in edition.files]
-    # an edition without addresses has none for any file
-    for row, address in zip(files, edition.addresses, strict=False):
-        row |= {
-            "address": address.url,
-            "path_inside": address.path_inside or None,
-            "sha256": address.sha256,
-            "recorded_sha256": recorded.get(address.url),
-        }
+    addressed = zip_longest(edition.files, edition.addresses)  # one for each file, or none
     return {
-        "files": files,
+        "files": [
+            {"file": name}
+            | {
+                "address": address.url,
+                "path_inside": address.path_inside or None,
+                "sha256": address.sha256,
+                "recorded_sha256": recorded.get(address.url),
+            }
+            if address
+            else {"file": name}
+            for name, address in addressed
+        ],
         "n_rows": edition.n_rows,
         "n_features": edition.n_features,
         "subset": edition.subset,

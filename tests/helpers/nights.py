@@ -1,11 +1,9 @@
-"""Nightly runs by code that may be altered: a copy of the packages in a folder of its own."""
+"""Code that is altered: a copy of the packages in a folder of its own."""
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
-from tests.helpers.project import ROOT, begun
+from tests.helpers.project import ROOT
 
 PACKAGES = ("koco_stream", "storage", "cluster", "flows")
 STEP = "adagrad_row(s.wG, idx, val, slope, params.step_size)"
@@ -30,19 +28,3 @@ def altered(folder: Path, change: tuple[str, str, str]) -> Path:
     assert text.count(old) == 1, f"{name} has changed: what is to be altered is not there"
     (folder / name).write_text(text.replace(old, new))
     return folder
-
-
-def nightly_run(
-    root: Path, spec: Path, store: Path, server: str, status: int = 0
-) -> dict[str, Any]:
-    """What `koco nightly` came to, by the code in `root` and with this Prefect server. Its exit
-    status must be `status`.
-    """
-    words = ("nightly", spec, "--store", store, "--workers", "0", "--json")
-    # else the current folder's code comes first
-    more = {"PYTHONPATH": str(root), "PYTHONSAFEPATH": "1", "PREFECT_API_URL": server}
-    with begun(*words, **more) as process:
-        printed, said = process.communicate()
-    assert process.returncode == status, said
-    summary: dict[str, Any] = json.loads(printed)
-    return summary
