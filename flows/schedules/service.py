@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import BaseModel, Field, NonNegativeInt
 
 from cluster.clusters import cluster_named
 from cluster.machine import cores
@@ -37,10 +37,9 @@ from storage.store import check_store, open_store
 PORT = 4200  # Prefect's default; another is used if it is taken
 
 
-class Schedule(BaseModel):
+class Schedule(BaseModel, extra="forbid", strict=True):
     """A [[schedule]] table. Its paths, relative to the file's folder, are absolute once read."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     name: Name
     cron: str
     timezone: str = "UTC"
@@ -51,11 +50,6 @@ class Schedule(BaseModel):
     certificates: str | None = None
     time_limit: Clock | None = None
 
-    @property
-    def deployment(self) -> str:
-        """Name of the Prefect deployment, distinct from those of other stores' schedules."""
-        return f"{self.name}-{text_hash(self.store)[:6]}"
-
     def parameters(self) -> dict[str, Any]:
         """Parameters of the nightly flow."""
         return {
@@ -65,10 +59,9 @@ class Schedule(BaseModel):
         }
 
 
-class SchedulesFile(BaseModel):
+class SchedulesFile(BaseModel, extra="forbid", strict=True):
     """The content of a schedules file."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     schedule: list[Schedule] = Field(min_length=1)
 
 
@@ -127,7 +120,7 @@ def _serve_nights(schedules: Sequence[Schedule]) -> None:
     one = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
     deployments = [
         nightly_flow.to_deployment(
-            schedule.deployment,
+            f"{schedule.name}-{text_hash(schedule.store)[:6]}",  # another store has another one
             schedule=Cron(schedule.cron, timezone=schedule.timezone),
             concurrency_limit=one,
             parameters=schedule.parameters(),
