@@ -49,46 +49,30 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """A dataset of a target, with its rows if it is available.
-
-    `state` says in words whether it is whole, a part, not available (with the reason) or not
-    compared.
-    """
-
-    name: str
-    state: str
-    n_rows: int | None = None
-
-    @property
-    def row(self) -> list[Any]:
-        """The dataset as a table row with the columns of `SETS`."""
-        return [self.name, entry_of(self.name).editions[0].n_rows, self.n_rows, self.state]
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """Outcome of repeating an experiment.
 
-    `sets` are its datasets. `figures` are those of its sweeps, each with the name of the sweep.
-    `failed` is the number of failed runs, `page` the path of the page.
+    `sets` are rows on its datasets, with the columns of `SETS`: how many rows they have here, if
+    any, and a state in words: whole, a part, not available (with the reason) or not compared.
+    `figures` are those of its sweeps, each with the name of the sweep. `failed` is the number of
+    failed runs, `page` the path of the page.
     """
 
     experiment: Experiment
-    sets: list[Dataset]
+    sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
     failed: int
     page: str
 
     @property
-    def claims(self) -> list[Claim]:
-        """The claims of all figures."""
-        return [claim for _, figure in self.figures for claim in figure.claims]
+    def claims(self) -> list[tuple[str, Claim]]:
+        """The claims of all figures, each with the name of its sweep."""
+        return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
 
     @property
     def summary(self) -> str:
         """How many claims are reproduced."""
-        judged = [claim.holds for claim in self.claims if claim.holds is not None]
+        judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
         found = f"{sum(judged)} of {len(judged)} claims reproduced"
         return found if judged else "no claim could be tested"
 
@@ -99,7 +83,7 @@ class Reproduction:
         told = [
             f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
             f" | came out: {one.came_out}"
-            for one in self.claims
+            for _, one in self.claims
         ]
         told += [
             f"not tested: {figure.title} ({sweep})"
@@ -130,7 +114,7 @@ def reproduce(
     sets = datasets_of(one, store, data, workers)
     figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
     for sweep in one.sweeps:
-        given = sweep_for(one, sweep, [found.name for found in sets if found.n_rows])
+        given = sweep_for(one, sweep, [name for name, _, n_rows, _ in sets if n_rows])
         if given is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
@@ -156,7 +140,7 @@ def page_of(done: Reproduction) -> Page:
     drawn = [figure for _, figure in done.figures]
     findings = [figure.finding for figure in drawn if figure.finding]
     charts = [chart for figure in drawn for chart in figure.charts]
-    sets = Figure("Datasets", (), (), SETS, [one.row for one in done.sets])
+    sets = Figure("Datasets", (), (), SETS, done.sets)
     return Page(
         f"Reproducing {done.experiment.name}",
         [done.experiment.about],
@@ -169,8 +153,8 @@ def page_of(done: Reproduction) -> Page:
     )
 
 
-def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[Dataset]:
-    """Prepare an experiment's datasets as far as possible, and list them with their availability.
+def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[list[Any]]:
+    """Prepare an experiment's datasets as far as possible; returns rows with the columns `SETS`.
 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
@@ -178,21 +162,25 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
     wanted = dict.fromkeys(name for sweep in one.sweeps for name in prepared_datasets(sweep))
     if one.takes_more:
         wanted |= dict.fromkeys(one.datasets)
-    found = []
+    rows = []
     for name in wanted:
         try:
             n_rows = prepared(store, name, data, workers).n_rows
-            found.append(Dataset(name, state_of(name, n_rows), n_rows))
+            rows.append(_row(name, state_of(name, n_rows), n_rows))
         except WrongInput as error:
             say(f"koco: not available: {name}: {error}")
-            found.append(Dataset(name, f"not available: {str(error).splitlines()[0]}"))
+            rows.append(_row(name, f"not available: {str(error).splitlines()[0]}"))
     for name in one.datasets:
         if name not in wanted:
             entry = entry_of(name)
             has = entry.partial or ("no copy" if entry.absent else "the whole set")
             say(f"koco: not compared: {name}: this project has {has}")
-            found.append(Dataset(name, f"not compared: this project has {has}"))
-    return found
+            rows.append(_row(name, f"not compared: this project has {has}"))
+    return rows
+
+
+def _row(name: str, state: str, n_rows: int | None = None) -> list[Any]:
+    return [name, entry_of(name).editions[0].n_rows, n_rows, state]
 
 
 def prepared_datasets(sweep: str) -> list[str]:
@@ -245,28 +233,24 @@ def entry_of(name: str) -> Entry:
 def state_of(name: str, n_rows: int) -> str:
     """Whether a dataset with `n_rows` rows is whole or partial, in words."""
     editions = entry_of(name).editions
+    if n_rows >= editions[0].n_rows:
+        return "whole"
     named = [one.subset for one in editions if one.subset and one.n_rows == n_rows]
-    subset = f"a part: {[*named, 'fewer rows than the whole'][0]}"
-    return "whole" if n_rows >= editions[0].n_rows else subset
+    return f"a part: {[*named, 'fewer rows than the whole'][0]}"
 
 
-def warnings_of(sets: list[Dataset], failed: int) -> list[str]:
+def warnings_of(sets: list[list[Any]], failed: int) -> list[str]:
     """What a reader of the page must see first."""
-    absent = [one.name for one in sets if one.state.startswith("not available")]
+    states = [(name, *state.partition(": ")[::2]) for name, _, _, state in sets]
+    absent = [name for name, state, _ in states if state == "not available"]
     # a dataset that is read in two ways is named once
     partial = dict.fromkeys(
-        f"{entry_of(one.name).name} ({one.state.removeprefix('a part: ')})"
-        for one in sets
-        if one.state.startswith("a part")
+        f"{entry_of(name).name} ({why})" for name, state, why in states if state == "a part"
     )
     warnings = [
         f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",
         f"Only in part: {'; '.join(partial)}" if partial else "",
-        *(
-            f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
-            for one in sets
-            if one.state.startswith("not compared")
-        ),
+        *(f"Not compared: {name}; {why}" for name, state, why in states if state == "not compared"),
         f"{failed:,} runs failed" if failed else "",
     ]
     return [*filter(None, warnings)]

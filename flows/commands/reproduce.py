@@ -57,8 +57,8 @@ def reproduce(
             json_text(
                 {
                     "target": target,
-                    "claims": [claim._asdict() for claim in done.claims],
-                    "datasets": [dict(zip(SETS, one.row, strict=True)) for one in done.sets],
+                    "claims": [claim._asdict() for _, claim in done.claims],
+                    "datasets": [dict(zip(SETS, row, strict=True)) for row in done.sets],
                     "report": done.page,
                 }
             )
