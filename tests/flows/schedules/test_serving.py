@@ -87,10 +87,8 @@ def test_prefect_yaml__names_flows_and_parameters_that_there_are():
     import yaml
     from prefect.flows import load_flow_from_entrypoint
 
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    flows = [load_flow_from_entrypoint(table["entrypoint"]) for table in deployments]
-    assert [flow.name for flow in flows] == ["prepare", "sweep", "report", "nightly"]
-    for flow, table in zip(flows, deployments, strict=True):
+    for table in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]:
+        flow = load_flow_from_entrypoint(table["entrypoint"])
         inspect.signature(flow.fn).bind(**table["parameters"])
 
 
