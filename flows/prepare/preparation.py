@@ -1,5 +1,6 @@
 """Implementation of `koco prepare`, `koco verify` and `koco datasets`."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -7,7 +8,16 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.bytes_progress import BytesProgress
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
 from flows.runtime.console import say
 from flows.runtime.recording import recorded, stage, table_artifact
 from koco_stream.errors import WrongInput
@@ -36,6 +46,7 @@ from storage.store import check_store, existing_store
 DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
 PACKED = 4  # typical ratio of the text's size to that of a compressed file
+PLAIN_EVERY = 10.0  # seconds between lines in a log
 VERIFIED = ("what", "state")
 DETAILS = (*DATASETS, "source", "editions")
 
@@ -229,6 +240,42 @@ def _prepare(
             options = {**options, "parallel_map": partial(map_on_dask, client)}
         progress = stack.enter_context(BytesProgress("reading"))
         return prepare_file(store, name, paths, progress=progress.step, **options)
+
+
+class BytesProgress(Progress):
+    """Context manager that shows progress on stderr: bytes and rows, speed, and time left."""
+
+    def __init__(self, what: str) -> None:
+        console = Console(stderr=True)
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TextColumn("{task.fields[rows]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.what, self.task = what, self.add_task(what, total=None, rows="")
+        self.last = time.monotonic()
+
+    def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
+        """Update the progress of a step called `what`.
+
+        `done` of `total` bytes (None if unknown) and `rows` rows are processed.
+        """
+        if what != self.what:
+            self.what = what
+            self.reset(self.task, description=what)
+        row_text = f"{rows:,} rows" if rows else ""
+        self.update(self.task, completed=done, total=total, rows=row_text)
+        if self.disable and time.monotonic() - self.last > PLAIN_EVERY:
+            say(
+                f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
+                f" bytes{', ' + row_text if row_text else ''}"
+            )
+            self.last = time.monotonic()
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
