@@ -14,7 +14,7 @@ from flows.report.papers.benchmark import (
     parts_of,
     scores_table,
 )
-from flows.reproduce.targets import SWEEPS
+from flows.reproduce import SWEEPS
 from flows.sweeping.search import is_drawn
 from flows.tables.text import number_text
 

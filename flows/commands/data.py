@@ -143,7 +143,7 @@ def prepare(
 
     If --from names files, only the options given here are used, even if the catalogue has NAME.
     """
-    from flows.prepare.launch import launch_preparation
+    from flows.prepare.preparation import launch_preparation
 
     options["one_hot"] = options["one_hot"] or None
     options["strip"] = (

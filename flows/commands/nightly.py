@@ -25,7 +25,7 @@ def nightly(request: SweepRequest, prefect: bool | None, as_json: bool) -> None:
     for a known reason: koco nightly accept NAME. For its results: koco results --store
     STORE/nights/NAME.
     """
-    from flows.nightly.launch import launch_nightly
+    from flows.nightly.night import launch_nightly
     from flows.nightly.regression import FAILING
 
     summary = launch_nightly(request, prefect)

@@ -47,8 +47,8 @@ def reproduce(
         rows = [{"target": one.name, "about": one.about} for one in EXPERIMENTS.values()]
         show(rows, ("target", "about"), as_json)
         return
-    from flows.reproduce.reproduction import SETS
-    from flows.reproduce.reproduction import reproduce as reproduce_target
+    from flows.reproduce import SETS
+    from flows.reproduce import reproduce as reproduce_target
     from flows.runtime.console import wrapped
 
     done = reproduce_target(target, store, data, workers, cluster)

@@ -137,12 +137,8 @@ def _quiet(store: StorePath) -> Iterator[None]:
     """
     refuse_running(store)
     with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(store, NIGHTLY, None))
-        except BlockingIOError:
-            raise WrongInput(
-                f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-            ) from None
+        busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+        stack.enter_context(locked(store, NIGHTLY, WrongInput(busy)))
         stack.enter_context(locked(store, CLAIM, "waiting for a sweep that begins"))
         refuse_running(store)  # one may have begun meanwhile
         yield

@@ -25,20 +25,21 @@ SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is nois
 Row = dict[str, Any]
 
 
-def compared(accepted: pa.Table | None, tonight: pa.Table) -> list[Row]:
+def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
     """Compare two tables of numbers: a row of the history for each dataset and learner.
 
     Both have the columns of `storage.nights.NUMBERS`. A row also has `what`, sentences on what has
-    changed. Without an accepted night everything is first.
+    changed. Without accepted numbers everything is first.
     """
+    is_first = not accepted.num_rows
     before, after = (
         {tuple(row[name] for name in IDENTITY): row for row in table.to_pylist()}
-        for table in (tonight if accepted is None else accepted, tonight)
+        for table in (tonight if is_first else accepted, tonight)
     )
     every = {**before, **after}
     pairs = grouped(every, lambda key: (every[key]["dataset"], every[key]["learner"]))
     return [
-        _row(*pair, [(before.get(key), after.get(key)) for key in keys], accepted is None)
+        _row(*pair, [(before.get(key), after.get(key)) for key in keys], is_first)
         for pair, keys in sorted(pairs.items())
     ]
 

@@ -15,21 +15,17 @@ from flows.sweeping.request import SweepRequest
 
 if TYPE_CHECKING:
     from flows.runtime.engine import Start
-    from flows.runtime.recording import Stage
 
 
 def launch(
-    request: SweepRequest,
-    prefect: bool | None = None,
-    sweep: Sweep | None = None,
-    stage: Stage | None = None,
+    request: SweepRequest, prefect: bool | None = None, sweep: Sweep | None = None
 ) -> dict[str, Any]:
     """Run a sweep, whose workers and compilers start in parallel.
 
-    If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one;
-    or a part of the flow run that has the `stage`. `sweep` is given if its file was read before.
-    Returns the summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `read_checked`
-    does, for a cluster that cannot be used, and if another process runs the sweep.
+    If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one.
+    `sweep` is given if its file was read before. Returns the summary of
+    `flows.prefect_flows.sweep_flow`. Raises `WrongInput` as `read_checked` does, for a cluster that
+    cannot be used, and if another process runs the sweep.
     """
     begun = time.monotonic()
     checked = checked_sweep(request, sweep)
@@ -58,12 +54,9 @@ def launch(
         prefect = prefect if missing else False
         del missing  # frees memory
         checking = time.monotonic() - begun
-        run = partial(run_stages, checked, start=start)
+        run = partial(run_stages, checked, start)
         given = vars(checked.request)
-        if stage:
-            summary = run(stage)
-        else:
-            summary = recorded("sweep_flow", checked.sweep.name, given, run, prefect)
+        summary = recorded("sweep_flow", checked.sweep.name, given, run, prefect)
     phases = {"checks": round(checking, 2), **summary["seconds"]}
     spent = sum(took for phase, took in phases.items() if phase != "scans")
     rest = "Prefect" if "prefect" in sys.modules else "closing"  # its start is most of it
@@ -71,18 +64,18 @@ def launch(
     return {**summary, "seconds": phases}
 
 
-def run_stages(checked: CheckedSweep, stage: Stage, start: Start | None = None) -> dict[str, Any]:
+def run_stages(checked: CheckedSweep, start: Start | None = None) -> dict[str, Any]:
     """Run a checked sweep; a flow run gets its progress and results.
 
     `start` is the cluster, if it is already starting. Returns the summary of `sweep_flow`.
     """
-    from flows.runtime.artifacts import table_artifact
+    from flows.runtime.recording import stage, table_artifact
     from flows.sweeping.progress_artifact import ProgressArtifact
     from flows.sweeping.steps import PLAIN, run_sweep
     from flows.views.answer import results_of
 
     store, name = checked.request.store, checked.sweep.name
-    steps = {step: stage(step, function) for step, function in PLAIN.items()}
+    steps = {step: partial(stage, step, function) for step, function in PLAIN.items()}
     summary = run_sweep(checked, steps, start, [ProgressArtifact(name)])
     if summary["computed"]:
         results = partial(results_of, store, name)

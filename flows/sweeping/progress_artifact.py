@@ -4,7 +4,7 @@ import math
 import time
 from uuid import UUID
 
-from flows.runtime.artifacts import in_flow_run, key
+from flows.runtime.recording import flow_run_here, key
 from flows.sweeping.watching import Tally, Watcher
 
 EVERY = 10.0  # seconds between updates
@@ -19,7 +19,7 @@ class ProgressArtifact(Watcher):
     def __init__(self, name: str) -> None:
         self.key = key(f"progress-{name}")
         self.artifact: UUID | None = None
-        self.next = 0.0 if in_flow_run() else math.inf
+        self.next = 0.0 if flow_run_here() else math.inf
 
     def received(self, tally: Tally) -> None:
         """Write the share, if it is time."""

@@ -214,7 +214,7 @@ def run_sweep(
     start: Start | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> dict[str, Any]:
-    """Run a checked sweep; returns the summary described at `flows.sweeping.flow.sweep_flow`.
+    """Run a checked sweep; returns the summary described at `flows.prefect_flows.sweep_flow`.
 
     A stage has all runs; with halving there is one for each rung, and a search that learns from
     results has one for each batch. `steps` are plain functions or Prefect tasks. `start` is the

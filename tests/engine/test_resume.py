@@ -13,6 +13,7 @@ from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, hea
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.io.array_file import opened_arrays
+from koco_stream.runs.run import Measured
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes

@@ -23,27 +23,21 @@ class Stream(io.StringIO):
 WORDS = st.lists(st.text("abc-:/", min_size=1, max_size=120), min_size=1, max_size=60)
 
 
+@pytest.mark.parametrize("terminal", [False, True])
 @given(words=WORDS, indent=st.sampled_from(["", "  "]))
-def test_message__on_a_terminal_has_its_words_in_lines_that_fit(words, indent):
+def test_message__has_its_words_in_lines_that_fit__in_a_log_but_for_the_first(
+    terminal, words, indent
+):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sys.stderr", Stream(terminal=True))
+        patched.setattr("sys.stderr", Stream(terminal))
         message = indent + " ".join(words)
-        lines = wrapped(message).split("\n")
-    assert " ".join(lines).split() == words
-    assert all(len(line) <= WIDTH or len(line.split()) == 1 for line in lines)
-    assert lines[0].startswith(indent)
-
-
-@given(words=WORDS)
-def test_message__in_a_log_is_one_line_and_its_list_is_wrapped(words):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sys.stderr", Stream(terminal=False))
-        text = " ".join(words)
-        assert wrapped(text) == text
-        first, *lines = wrapped(f"{text}\n  {text}").split("\n")
-    assert first == text
-    assert " ".join(lines).split() == words
-    assert all(len(line) <= WIDTH or len(line.split()) == 1 for line in lines)
+        first, *lines = wrapped(f"{message}\n{message}").split("\n")
+    assert " ".join([first, *lines]).split() == [*words, *words]
+    assert all(
+        len(line) <= WIDTH or len(line.split()) == 1 for line in [first, *lines][not terminal :]
+    )
+    assert first.startswith(indent)
+    assert terminal or first == message
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -23,9 +23,8 @@ DEPLOYMENTS = "/deployments/filter"
 
 
 EMBEDDED = """
-from flows.runtime.prefect_server import configure_prefect
+from flows.runtime.prefect_server import configure_prefect, start_embedded
 configure_prefect()
-from flows.runtime.recording import start_embedded
 start_embedded()
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_AUTH_STRING
@@ -62,7 +61,7 @@ def server(request, tmp_path_factory):
         asking = stack.enter_context(httpx.Client(**own, timeout=60.0, trust_env=False))
         token = asking.get("/csrf-token", params={"client": "me"}).json()["token"]
         asking.headers = {"Prefect-Csrf-Client": "me", "Prefect-Csrf-Token": token}
-        asking.has_pages = request.param == "koco serve"
+        asking.has_pages = request.param != "embedded"
         yield asking
 
 

@@ -201,7 +201,7 @@ def test_nothing_is_removed__while_a_sweep_or_a_night_is_under_way(store, koco, 
     koco("remove", *words, "--store", store, "--dry-run", status=0)
     assert files_below(store) == everything
     file.remove()
-    with locked(store, "nightly", None):
+    with locked(store, "nightly", ""):
         done = koco("remove", *words, "--store", store, status=2)
     assert "a nightly run is under way" in done.stderr
     del everything[file.path]

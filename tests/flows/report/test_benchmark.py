@@ -23,7 +23,7 @@ from flows.report.papers.benchmark import (
     parts_of,
     table_of,
 )
-from flows.reproduce.targets import SWEEPS, prepared_datasets
+from flows.reproduce import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
 from storage.results import read_runs
 

@@ -1,79 +1,68 @@
-"""Repeating an experiment: prepare data, run sweeps, judge the claims, write a page."""
+"""Implementation of `koco reproduce`: the papers' figures and tables, from data to claims.
 
+An experiment's sweep file is run as it is if all its datasets are at hand. Otherwise the sweep is
+run without the others.
+"""
+
+import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from flows.comparing.blocks import Blocks
-from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.content import Claim, Figure, Flag, Page
 from flows.report.pages import write_page
 from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
-from flows.report.papers.experiment import Experiment
-from flows.reproduce.targets import (
-    VARIANTS,
-    entry_of,
-    experiment_named,
-    prepared_datasets,
-    sweep_for,
-)
+from flows.report.papers.experiment import EXPERIMENTS, Experiment
 from flows.runtime.console import say
+from flows.sweeping.file import Sweep, read_sweep, sweep_of
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from flows.views.views import Views
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import store_path
 from koco_stream.io.table_file import write_tables
 from koco_stream.streams.manifest import Manifest, load_manifest
-from storage.catalogue.entries import CATALOGUE, find_edition
+from storage.catalogue.entries import CATALOGUE, Entry
+from storage.generated.generators import GENERATORS
 
+SWEEPS = Path(__file__).parent / "sweeps"
 FIXED = "Each criterion was fixed before the run, unless it says that it was set afterwards."
 HALVES = (
     "Configurations are chosen by the first half of each stream and judged on the second; the"
     " sweeps' own reports choose by the rounds on which they judge."
 )
 SETS = ("dataset", "rows in the paper", "rows here", "state")
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A dataset of a target, and whether it is available.
-
-    `state` says in words whether it is whole, partial, not available (with the reason) or not
-    compared. `manifest` is None if it is not available.
-    """
-
-    name: str
-    state: str
-    manifest: Manifest | None = None
-
-    @property
-    def row(self) -> list[Any]:
-        """The dataset as a table row with the columns of `SETS`."""
-        return [
-            self.name,
-            entry_of(self.name).editions[0].n_rows,
-            self.manifest.n_rows if self.manifest else None,
-            self.state,
-        ]
+# Datasets made from a catalogue entry's files with other options: the entry and these options.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "parkinsons-motor": ("parkinsons", {"target": "motor_UPDRS", "drop": ("total_UPDRS",)}),
+    **{
+        f"{entry.name},scale={scale}": (entry.name, {"scale": scale})
+        for entry in CATALOGUE.values()
+        if entry.task != "regression"
+        for scale in ("none", "unit-rows", "unit-mean-square")
+    },
+}
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """Outcome of repeating an experiment.
 
-    `sets` are rows on its datasets, with the columns of `SETS`. `figures` are those of its sweeps,
-    each with the name of the sweep. `failed` is the number of failed runs, `page` the path of the
-    page.
+    `sets` are rows on its datasets, with the columns of `SETS`: how many rows they have here, if
+    any, and a state in words: whole, a part, not available (with the reason) or not compared.
+    `figures` are those of its sweeps, each with the name of the sweep. `failed` is the number of
+    failed runs, `page` the path of the page.
     """
 
     experiment: Experiment
     sets: list[list[Any]]
     figures: list[tuple[str, Figure]]
     failed: int
-    page: str = ""
+    page: str
 
     @property
     def claims(self) -> list[tuple[str, Claim]]:
@@ -113,37 +102,40 @@ def reproduce(
     them. Datasets that are not available are listed, and reported on stderr. Raises `WrongInput` if
     there is no such experiment or folder, or as a sweep does.
     """
-    one = experiment_named(name)
+    if name not in EXPERIMENTS:
+        raise WrongInput(
+            f"there is nothing to reproduce called {name!r}{nearest(name, list(EXPERIMENTS))}"
+        )
     if data is not None and not data.is_dir():
         raise WrongInput(
             f"--data {data}: there is no such folder; give the folder that has the datasets' files"
         )
+    one = EXPERIMENTS[name]
     sets = datasets_of(one, store, data, workers)
-    at_hand = [found.name for found in sets if found.manifest]
     figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
     for sweep in one.sweeps:
-        path = sweep_for(sweep, at_hand, more_tables(one, sweep, at_hand))
-        if path is None:
+        given = sweep_for(one, sweep, [name for name, _, n_rows, _ in sets if n_rows])
+        if given is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
-        outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
+        outcome = launch(SweepRequest(str(given.path), store, workers, cluster), sweep=given)
         failed += outcome["statuses"].get("failed", 0)
         if one.chart_name:
-            drawn = [one.figure(Views(store, [outcome["sweep"]]))]
+            drawn = [one.figure(Views(store, [given.name]))]
         else:
             say("  the learners are being compared")
-            parts[sweep] = blocks_of_part(store, outcome["sweep"])
+            parts[sweep] = blocks_of_part(store, given.name)
             drawn = part_figures(sweep, parts[sweep])
-        figures += [(outcome["sweep"], figure) for figure in drawn]
+        figures += [(given.name, figure) for figure in drawn]
+    reports, page = store_path(store) / "reports", f"reproduce-{name}"
     if parts:
-        file = store_path(store) / "reports" / f"reproduce-{name}.parquet"
-        write_tables([table_of(parts)], file)
-    done = Reproduction(one, [found.row for found in sets], figures, failed)
-    page = page_of(done, flags_of(sets, failed))
-    return replace(done, page=str(write_page(store, f"reproduce-{name}", page)))
+        write_tables([table_of(parts)], reports / f"{page}.parquet")
+    done = Reproduction(one, sets, figures, failed, str(reports / f"{page}.html"))
+    write_page(store, page, page_of(done))
+    return done
 
 
-def page_of(done: Reproduction, flags: list[Flag]) -> Page:
+def page_of(done: Reproduction) -> Page:
     """The page of a reproduction: what came out, and the figures of its sweeps."""
     drawn = [figure for _, figure in done.figures]
     findings = [figure.finding for figure in drawn if figure.finding]
@@ -154,15 +146,15 @@ def page_of(done: Reproduction, flags: list[Flag]) -> Page:
         [done.experiment.about],
         "; ".join([done.summary, *findings[:1]]) + ".",
         charts[0] if charts else None,
-        flags=flags,
+        flags=[Flag(words) for words in warnings_of(done.sets, done.failed)],
         small=[FIXED, *([] if done.experiment.chart_name else [HALVES])],
         figures=[*drawn, *[sets] * bool(done.sets)],
         links=[*dict.fromkeys(sweep for sweep, _ in done.figures)],
     )
 
 
-def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[Dataset]:
-    """Prepare an experiment's datasets as far as possible, and list them with their availability.
+def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[list[Any]]:
+    """Prepare an experiment's datasets as far as possible; returns rows with the columns `SETS`.
 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
@@ -170,38 +162,32 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
     wanted = dict.fromkeys(name for sweep in one.sweeps for name in prepared_datasets(sweep))
     if one.takes_more:
         wanted |= dict.fromkeys(one.datasets)
-    found = []
+    rows = []
     for name in wanted:
         try:
-            manifest = prepared(store, name, data, workers)
-            found.append(Dataset(name, state_of(name, manifest.n_rows), manifest))
+            n_rows = prepared(store, name, data, workers).n_rows
+            rows.append(_row(name, state_of(name, n_rows), n_rows))
         except WrongInput as error:
             say(f"koco: not available: {name}: {error}")
-            found.append(Dataset(name, f"not available: {str(error).splitlines()[0]}"))
+            rows.append(_row(name, f"not available: {str(error).splitlines()[0]}"))
     for name in one.datasets:
         if name not in wanted:
             entry = entry_of(name)
             has = entry.partial or ("no copy" if entry.absent else "the whole set")
             say(f"koco: not compared: {name}: this project has {has}")
-            found.append(Dataset(name, f"not compared: this project has {has}"))
-    return found
+            rows.append(_row(name, f"not compared: this project has {has}"))
+    return rows
 
 
-def more_tables(one: Experiment, sweep: str, at_hand: list[str]) -> list[dict[str, Any]]:
-    """[[dataset]] tables for available datasets of the paper that the sweep file does not have.
+def _row(name: str, state: str, n_rows: int | None = None) -> list[Any]:
+    return [name, entry_of(name).editions[0].n_rows, n_rows, state]
 
-    Only an experiment that `takes_more` uses them. The sweep file lacks them because
-    this project has no copy of them.
-    """
-    if not one.takes_more:
-        return []
-    added = set(at_hand) - set(prepared_datasets(sweep))
-    tables = [
-        {"name": name, "order": "shuffled", "positive_class": entry_of(name).positive_class}
-        for name in one.datasets
-        if name in added
+
+def prepared_datasets(sweep: str) -> list[str]:
+    """Names of a sweep file's datasets that must be prepared because no generator makes them."""
+    return [
+        table["name"] for table in _content(sweep)["dataset"] if table["name"] not in GENERATORS
     ]
-    return [{key: value for key, value in table.items() if value is not None} for table in tables]
 
 
 def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest:
@@ -211,39 +197,60 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
     """
     with suppress(WrongInput):
         return load_manifest(store, name)
-    if name not in VARIANTS:
-        return prepare_named(store, name, [data] if data else [], {}, workers, replace=True)
-    base, options = VARIANTS[name]
-    entry = CATALOGUE[base]
-    edition, paths = find_edition(entry, data) if data else fetch_edition(store, entry)[:2]
-    return prepare_named(store, name, paths, {**edition.options, **options}, workers, replace=True)
+    base, options = VARIANTS.get(name, (name, {}))
+    return prepare_named(store, name, [data] if data else [], options, workers, True, base)
+
+
+def sweep_for(one: Experiment, sweep: str, at_hand: Sequence[str]) -> Sweep | None:
+    """The sweep to run with the datasets `at_hand`; None if there is none of them.
+
+    One that has a point for each dataset gets those of the paper that its file does not have.
+    """
+    content = _content(sweep)
+    tables = content["dataset"]
+    more = set(at_hand).difference(table["name"] for table in tables) if one.takes_more else ()
+    chosen = [table for table in tables if table["name"] in {*GENERATORS, *at_hand}]
+    chosen += [
+        {"name": name, "order": "shuffled", "positive_class": entry_of(name).positive_class}
+        for name in one.datasets
+        if name in more
+    ]
+    if chosen == tables:
+        return read_sweep(SWEEPS / f"{sweep}.toml")
+    named = {"name": f"{sweep}-at-hand", "dataset": chosen}
+    return sweep_of(content | named) if chosen else None
+
+
+def _content(sweep: str) -> dict[str, Any]:
+    return tomllib.loads((SWEEPS / f"{sweep}.toml").read_text(encoding="utf-8"))
+
+
+def entry_of(name: str) -> Entry:
+    """Catalogue entry of a dataset in a sweep. Raises `KeyError` if the catalogue has none."""
+    return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
 
 
 def state_of(name: str, n_rows: int) -> str:
     """Whether a dataset with `n_rows` rows is whole or partial, in words."""
     editions = entry_of(name).editions
+    if n_rows >= editions[0].n_rows:
+        return "whole"
     named = [one.subset for one in editions if one.subset and one.n_rows == n_rows]
-    subset = f"a part: {[*named, 'fewer rows than the whole'][0]}"
-    return "whole" if n_rows >= editions[0].n_rows else subset
+    return f"a part: {[*named, 'fewer rows than the whole'][0]}"
 
 
-def flags_of(sets: list[Dataset], failed: int) -> list[Flag]:
-    """Warnings that a reader of the page must see first."""
-    absent = [one.name for one in sets if one.state.startswith("not available")]
+def warnings_of(sets: list[list[Any]], failed: int) -> list[str]:
+    """What a reader of the page must see first."""
+    states = [(name, *state.partition(": ")[::2]) for name, _, _, state in sets]
+    absent = [name for name, state, _ in states if state == "not available"]
     # a dataset that is read in two ways is named once
     partial = dict.fromkeys(
-        f"{entry_of(one.name).name} ({one.state.removeprefix('a part: ')})"
-        for one in sets
-        if one.state.startswith("a part")
+        f"{entry_of(name).name} ({why})" for name, state, why in states if state == "a part"
     )
-    flags = [
+    warnings = [
         f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",
         f"Only in part: {'; '.join(partial)}" if partial else "",
-        *(
-            f"Not compared: {one.name}; {one.state.removeprefix('not compared: ')}"
-            for one in sets
-            if one.state.startswith("not compared")
-        ),
+        *(f"Not compared: {name}; {why}" for name, state, why in states if state == "not compared"),
         f"{failed:,} runs failed" if failed else "",
     ]
-    return [Flag(words) for words in flags if words]
+    return [*filter(None, warnings)]
