@@ -60,8 +60,9 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     `names` are the columns to read, `run_id` and `status` among them; None reads all.
     """
     columns = tuple(column for column in RUNS if names is None or column.name in names)
-    read = [column.name for column in columns]
-    tables = _read_each(store, lambda _, table: conformed(columns, table), read)
+    tables = _read_each(
+        store, lambda _, table: conformed(columns, table), [column.name for column in columns]
+    )
     # empty_table would make arrays, which imports pandas and costs a third of a second
     none = pa.Table.from_batches([], schema(columns))
     return first_of_each(pa.concat_tables([none, *tables]))
@@ -144,9 +145,8 @@ def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
 
 def file_name(runs: pa.Table) -> str:
     """File name for a set of runs: a hash of their run_ids and of which of them failed."""
-    ids = runs.column("run_id").to_pylist()
-    failed = only_failed(runs).column("run_id").to_pylist()
-    return f"{hashlib.sha256(''.join([*ids, *failed]).encode()).hexdigest()[:32]}.parquet"
+    ids = pa.concat_tables([runs, only_failed(runs)]).column("run_id").to_pylist()
+    return f"{hashlib.sha256(''.join(ids).encode()).hexdigest()[:32]}.parquet"
 
 
 def _read_each(
@@ -237,9 +237,8 @@ def first_of_each(table: pa.Table) -> pa.Table:
     if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
     ids, statuses = table.column("run_id").to_pylist(), table.column("status").to_pylist()
-    chosen: dict[str, int] = {}
-    for row in sorted(range(len(ids)), key=lambda row: (statuses[row] == FAILED, row)):
-        chosen.setdefault(ids[row], row)
+    rows = sorted(range(len(ids)), key=lambda row: (statuses[row] != FAILED, -row))
+    chosen = {ids[row]: row for row in rows}  # the last one is the one that stays
     return table.take(sorted(chosen.values()))
 
 
@@ -288,7 +287,6 @@ def curves_of(results: pa.Table) -> pa.Table:
     nested = results.column("curve").combine_chunks()
     which = pc.list_parent_indices(nested)
     points = pc.list_flatten(nested)
-    fields = pa.chunked_array([points]) if isinstance(points, pa.Array) else points
-    flat = pa.Table.from_struct_array(fields)
+    flat = pa.Table.from_struct_array(points)
     flat = flat.add_column(0, "run_id", results.column("run_id").combine_chunks().take(which))
     return conformed(CURVES, flat)

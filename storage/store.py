@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from psutil import pid_exists
 
@@ -113,3 +114,18 @@ def staging_folder(store: Path) -> Iterator[Path]:
         with suppress(OSError):
             for path in dict.fromkeys((root, *created)):
                 path.rmdir()
+
+
+def read_note(file: StorePath) -> dict[str, Any]:
+    """What a store's entry of a sweep says. Raises `WrongInput` if it is damaged."""
+    try:
+        note: dict[str, Any] = json.loads(file.read_text())
+        names = [*note["datasets"], *note["datasets"].values()]
+        texts = [note["file"], *note["figures"], *note["run_ids"], *names]
+        lists = all(isinstance(note[name], list) for name in ("figures", "run_ids"))
+        fits = lists and all(isinstance(one, str) for one in texts)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise WrongInput(f"{file} is damaged; start its sweep again, which writes it anew")
+    return note

@@ -20,9 +20,8 @@ from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.shard_cache import copies_of, remove_copies
 from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
-from storage.notes import read_note
 from storage.results import read_runs
-from storage.store import existing_store
+from storage.store import existing_store, read_note
 
 NIGHTLY = "nightly"  # name of the lock that nightly runs hold
 

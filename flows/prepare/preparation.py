@@ -37,8 +37,7 @@ from storage.catalogue.entries import (
     remarks,
 )
 from storage.generated.generators import ABOUT, GENERATORS, parameters_of
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import check_name, prepare_file
+from storage.preparing.prepare import check_name, map_on_dask, prepare_file
 from storage.sources.compressed import OPENERS
 from storage.sources.reading import unfolded
 from storage.store import check_store, existing_store

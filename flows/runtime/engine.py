@@ -13,7 +13,6 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.machine import cores
-from cluster.settings import ONE_THREAD
 from flows.runtime.processes import in_background, shielded
 from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
 from koco_stream.io.files import json_text
@@ -91,6 +90,8 @@ def timings_of(kinds: list[Needed]) -> list[Timing]:
 
 def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
     """Start processes, one a core, that compile those of `kinds` that are not compiled yet."""
+    from cluster.site import ONE_THREAD
+
     rest = [kind for kind in kinds if kept_timing(kind) is None]
     shares = [share for core in range(cores()) if (share := rest[core :: cores()])]
     with shielded():

@@ -5,7 +5,7 @@ from typing import Any
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
 from storage.nights import night_names, night_path
-from storage.notes import read_note
+from storage.store import read_note
 
 
 def sweep_names(store: AnyPath) -> list[str]:

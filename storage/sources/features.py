@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
-from storage.sources.numbers import LabelRule, is_number
-from storage.sources.problems import MOST_TOLD, Malformed
+from storage.sources.arrow import Locate, encoded, is_missing, labels, numbers, with_missing
+from storage.sources.numbers import CHOOSE, DROP_ROWS, LabelRule, is_number
+from storage.sources.problems import MOST_TOLD, Malformed, Problems, few
 from storage.sources.source import (
     UNDECIDED,
     ParallelMap,
@@ -61,8 +63,7 @@ class Choice:
 
     def few(self, columns: Sequence[int]) -> str:
         """Description of columns by their number and the first names."""
-        more = f" and {len(columns) - MOST_TOLD:,} more" if len(columns) > MOST_TOLD else ""
-        return ", ".join(map(self.called, columns[:MOST_TOLD])) + more
+        return few([self.called(column) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,35 @@ class ColumnSource(Source):
     @abstractmethod
     def rows(self, piece: Any) -> Parsed:
         """Read the rows of a piece. Raises `WrongInput` with the position of an error."""
+
+    def from_arrow(self, columns: Sequence[pa.Array], at: Locate) -> Parsed:
+        """Rows from Arrow columns: those of the features, and then the target.
+
+        Raises `Malformed` with every kind of fault; `at` says where a row is.
+        """
+        choice, problems, texts = self.choice, Problems(), dict[int, list[str]]()
+        *features, target = columns
+        values = np.zeros((len(target), len(features)))
+
+        def feature(k: int, column: pa.Array) -> Array:
+            what = choice.called(k)
+            if k not in choice.texts:
+                read = partial(numbers, what=what, remedy=CHOOSE)
+                return with_missing(read, column, at) if self.missing else read(column, at)
+            column = column.cast(pa.large_string())
+            column = column.fill_null("") if self.missing else column
+            codes, texts[k] = encoded(column, at, what, CHOOSE, no_numbers=True)
+            return codes
+
+        for into, k, column in zip(values.T, choice.features, features, strict=True):
+            kind = "missing" if is_missing(column).any() else "no number"
+            read = partial(feature, k, column)
+            into[:] = problems.noting(read, into, kind, choice.called(k))
+        read = partial(labels, what=choice.called(choice.target), rule=self.rule, remedy=DROP_ROWS)
+        read = partial(with_missing, read) if self.missing == "drop" else read
+        known = problems.noting(partial(read, target, at), values[:, 0], "label")
+        problems.refuse()
+        return Parsed(known, values, texts)
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source that knows the distinct texts of its text columns.
@@ -285,8 +315,6 @@ def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: s
         return names.index(wanted)
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:
         return int(wanted) - 1
-    if names:
-        raise WrongInput(f"{path}: {option} {wanted}: no such column{nearest(wanted, list(names))}")
-    raise WrongInput(
-        f"{path}: {option} {wanted}: the file has no header; give the column's number, 1 to {width}"
-    )
+    unnamed = f"the file has no header; give the column's number, 1 to {width}"
+    wrong = f"no such column{nearest(wanted, list(names))}" if names else unnamed
+    raise WrongInput(f"{path}: {option} {wanted}: {wrong}")

@@ -13,8 +13,8 @@ import scipy
 from distributed import Client, LocalCluster
 
 from cluster.clusters import environment_kept
-from cluster.executors import ALONE, DaskExecutor, run_on_dask
-from cluster.settings import SETTINGS
+from cluster.executors import DaskExecutor, Outcomes, run_on_dask
+from cluster.site import SETTINGS
 from cluster.workers import preflight
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
@@ -155,19 +155,18 @@ def test_worker_that_joins_and_does_not_fit__is_sent_away(kind, told, small_stor
     assert re.search(told, capfd.readouterr().err)
 
 
-def test_run_that_lost_its_workers__waits_until_it_is_alone(small_store):
+def test_cohort_that_lost_its_workers__waits_until_it_is_alone(small_store):
     sent = []
     future = SimpleNamespace(add_done_callback=lambda note: None)
-    client = SimpleNamespace(submit=lambda *words, key, **more: sent.append(key) or future)
-    cohort = cohort_on(small_store, [("ONS", {}, None)])
-    executor = DaskExecutor(client, str(small_store), "try", print)
-    executor.alone.append((ALONE, cohort))
-    executor.under_way["other"] = (cohort, None)
+    client = SimpleNamespace(submit=lambda *words, key, **more: sent.append(key[:5]) or future)
+    executor = DaskExecutor(client, str(small_store), "try", Outcomes(print))
+    executor.alone.append(cohort_on(small_store, [("ONS", {}, None)]))
+    executor.under_way["other"] = ()
     executor._submit()
-    assert sent == []
     del executor.under_way["other"]
+    assert sent == []
     executor._submit()
-    assert [key.partition("-")[0] for key in sent] == ["alone"]
+    assert sent == ["alone"]
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 what is no such folder refused by name.
 """
 
-import io
-import lzma
 import os
 import re
 import shutil
@@ -18,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
+from storage.preparing.prepare import prepare_file
 from storage.sources.documents import MOST_DOCUMENT_BYTES, documents_source
 from storage.sources.source import Reading
 from tests.helpers.malformed import put, tar_of
@@ -32,7 +31,7 @@ NEWS = {
 
 
 def make_folder(folder, files):
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -135,35 +134,41 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
     assert len({str(origin) for origin in origins}) == 3
 
 
-WRONG_FILES = {
-    "empty": ({}, "no documents; they are files in folders"),
-    "at the top": ({"README": b"x", "a/1": b"word"}, "'README': a file at the top"),
-    "too deep": ({"a/b/c/1": b"word"}, "'a/b/c/1': too deep"),
-    "of two depths": (
-        {"a/1": b"word", "b/c/2": b"word"},
-        "'b/c/2': 3 levels deep, but others are 2",
-    ),
-    "hidden": (
-        {"a/.DS_Store": b"x", "a/1": b"word"},
-        "'a/.DS_Store': '.DS_Store' is a hidden name",
-    ),
-    "no words": ({"a/1": b"a b c 1 - 2\n"}, "no document has a word of two letters; "),
-    "too large": (
-        {"a/1": bytes(MOST_DOCUMENT_BYTES + 1)},
-        f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the",
-    ),
-}
+HIDDEN = {"a/.DS_Store": b"x", "a/1": b"word"}
+LARGE = {"a/1": bytes(MOST_DOCUMENT_BYTES + 1)}
+WORDS = {"a/1": b"one two"}
+DEPTHS = {"a/1": b"word", "b/c/2": b"word"}
 
 
-@pytest.mark.parametrize("case", WRONG_FILES)
 @pytest.mark.parametrize("archived", [False, True])
-def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
-    files, message = WRONG_FILES[case]
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, {}, "no documents; they are files in folders"),
+        ({"README": b"x", "a/1": b"word"}, {}, "'README': a file at the top"),
+        ({"a/b/c/1": b"word"}, {}, "'a/b/c/1': too deep"),
+        (DEPTHS, {}, "'b/c/2': 3 levels deep, but others are 2"),
+        (HIDDEN, {}, "'a/.DS_Store': '.DS_Store' is a hidden name"),
+        ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
+        (LARGE, {}, f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the"),
+        (WORDS, {"n_features": 1}, "2 terms, more than --n-features 1"),
+    ],
+)
+def test_documents__refuses_other_trees_by_name(files, options, message, archived, tmp_path):
     archive, folder = tmp_path / "news.tar.gz", tmp_path / "news"
     path = put(archive, tar_of(files, "w:gz")) if archived else make_folder(folder, files)
     with pytest.raises(WrongInput, match=re.escape(message)) as refusal:
-        survey(path, tmp_path / "s")
+        survey(path, tmp_path / "s", **options)
     assert str(refusal.value).startswith(str(path))
+
+
+def test_documents__refuses_a_pipe_and_an_unknown_section(tmp_path):
+    folder = make_folder(tmp_path / "news", {"a/1": b"word"})
+    with pytest.raises(WrongInput, match=r"--strip header: .*did you mean 'headers'"):
+        survey(folder, tmp_path / "s", strip=("header",))
+    os.mkfifo(folder / "a" / "2")
+    with pytest.raises(WrongInput, match=r"a/2: neither a file nor a folder"):
+        survey(folder, tmp_path / "s")
 
 
 NO_ARCHIVE = b"1 1:2\n" * 200
@@ -203,26 +208,6 @@ def test_documents__refuses_what_is_no_archive_or_has_members_that_are_not_plain
         survey(path, tmp_path / "s")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"strip": ("header",)}, "--strip header: .*did you mean 'headers'"),
-        ({"n_features": 1}, "2 terms, more than --n-features 1"),
-    ],
-)
-def test_documents__refuses_wrong_options(options, message, tmp_path):
-    folder = make_folder(tmp_path / "news", {"a/1": b"one two"})
-    with pytest.raises(WrongInput, match=message):
-        survey(folder, tmp_path / "s", **options)
-
-
-def test_documents__refuses_a_pipe_in_a_folder(tmp_path):
-    folder = make_folder(tmp_path / "news", {"a/1": b"word"})
-    os.mkfifo(folder / "a" / "2")
-    with pytest.raises(WrongInput, match=r"a/2: neither a file nor a folder"):
-        survey(folder, tmp_path / "s")
-
-
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
     files = {f"a/{k}": np.random.default_rng(0).bytes(300 + 212 * k) for k in range(4)}
@@ -244,19 +229,9 @@ def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
 @pytest.mark.long
 @pytest.mark.data
 def test_documents__20news_gives_exactly_the_rows_of_the_libsvm_file(data_folder, tmp_path):
-    from sklearn.datasets import load_svmlight_file
-
-    source = survey(
-        data_folder / "20news/20news-bydate.tar.xz",
-        tmp_path / "s",
-        ("headers", "footers", "quotes"),
-        bytes_per_piece=1 << 23,
-    )
-    pieces = [source.read(piece) for piece in source.pieces(tmp_path)]
-    with lzma.open(data_folder / "20news/20news_bow_counts.svm.xz") as handle:
-        X, y = load_svmlight_file(io.BytesIO(handle.read()), n_features=101_631, zero_based=False)
-    assert (source.n_features, len(y)) == (101_631, 18_846)
-    assert (np.concatenate([piece.labels for piece in pieces]) == y).all()
-    assert (np.concatenate([np.diff(piece.indptr) for piece in pieces]) == np.diff(X.indptr)).all()
-    assert (np.concatenate([piece.indices for piece in pieces]) == X.indices).all()
-    assert (np.concatenate([piece.values for piece in pieces]) == X.data).all()
+    files, strip = data_folder / "20news", ("headers", "footers", "quotes")
+    documents = {"format": "documents", "strip": strip}
+    mine = prepare_file(tmp_path / "a", "x", files / "20news-bydate.tar.xz", **documents)
+    theirs = prepare_file(tmp_path / "b", "x", files / "20news_bow_counts.svm.xz")
+    assert (mine.n_features, mine.n_rows) == (101_631, 18_846)
+    assert mine.dataset_hash == theirs.dataset_hash

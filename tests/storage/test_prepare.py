@@ -2,25 +2,44 @@
 the store stays as it was.
 """
 
+import hashlib
 import json
+import math
 import os
+import re
 import socket
+import struct
 import tempfile
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+import sparse
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 
+import storage.verify
 from flows.prepare.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
+from storage.dataset import Dataset
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
-from storage.preparing.transform import LAYOUTS, SCALES
+from storage.preparing.transform import BY_ROW, LAYOUTS, SCALES, hashed
+from storage.sources.reading import source_of
+from storage.sources.source import Piece, Reading
 from storage.store import check_store, open_store, staging_folder
+from storage.verify import dataset_problems
 from tests.helpers.sweeps import dense_rows
 from tests.helpers.tables import table_of
 
@@ -43,33 +62,30 @@ def tree(folder):
     )
 
 
+TEXTS = {"a.svm": "1 1:1\n", "c.csv": "a,b\n1,2\n", "e.csv": "a,c\n3,4\n", "f.csv": "a;b\n1;2\n"}
+
+
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
         (("c.csv", "e.csv"), "the columns differ from those of"),
         (("c.csv", "c.csv"), "given twice"),
+        (("c.csv", "f.csv"), r"f\.csv"),
         (("c.csv", "a.svm"), "is libsvm and .* is csv"),
         (("",), "is a folder without Parquet .* does not have 'z'.*--format documents"),
     ],
 )
 def test_files_that_are_no_source__are_refused(sources, message, tmp_path):
-    for name, text in {"a.svm": "1 1:1\n", "c.csv": "a,b\n1,2\n", "e.csv": "a,c\n3,4\n"}.items():
+    for name, text in TEXTS.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(WrongInput, match=message):
         prepare_named(str(tmp_path / "store"), "z", [tmp_path / name for name in sources], {})
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_zeros_with_a_sign__are_zeros(layout, tmp_path):
-    plain, *_ = prepared(tmp_path, "a.csv", "1,0,0\n-3,2,1\n", layout=layout)
-    signed, *_ = prepared(tmp_path, "a.csv", "1,-0.0,-0\n-3,2,1\n", layout=layout)
-    assert plain.dataset_hash == signed.dataset_hash
-    assert json.dumps(signed.classes) == "[0.0, 1.0]"
-
-
 SCALED = [(layout, scale) for layout in LAYOUTS for scale in SCALES]
 SCALED.remove(("dense", "tf-idf"))
 ZEROS = "1 2:0\n-1\n"
+HOLES = "a b;c;y\n1;?;0\n2;5;1\n;7;1\n4;9;?\n"
 PRIZES = "prize,b\n1,-2\n3,4\n"
 UNKNOWN = "the number of features is unknown; give it with --n-features"
 
@@ -141,6 +157,34 @@ UNKNOWN = "the number of features is unknown; give it with --n-features"
         *((ZEROS, {"layout": layout, "scale": scale}, UNKNOWN) for layout, scale in SCALED),
         (ZEROS, {"scale": "unit-mean-square", "n_features": 2}, "every row is empty"),
         (ZEROS, {"scale": "unit-mean-square", "n_features": 2, "layout": "dense"}, "is empty"),
+        # what cannot be filled in
+        ("1,?,0\n?,3,1\n", {"missing": "drop"}, "each of the 2 rows has a missing value; leave"),
+        (
+            "1,?,0\n?,3,1\n",
+            {"missing": "drop", "scale": "minmax", "scale_rows": 1},
+            "each of the 2 rows has a missing value; leave",
+        ),
+        ("1,inf,0\n2,3,1\n", {"one_hot": True}, "line 1: column 2 is 'inf', not a finite number"),
+        (
+            "a,b,y\n1,?,0\n2,?,1\n",
+            {"missing": "mean"},
+            "column 'b' has no value in the 2 rows .*; leave it out with --drop b",
+        ),
+        (
+            "a,b,y\n1,?,0\n2,3,1\n",
+            {"missing": "mean", "scale_rows": 1},
+            "column 'b' has no value in the 1 rows",
+        ),
+        ("1,2,?\n", {"missing": "mean", "header": False}, "is '\\?'.*--missing drop"),
+        ("1,2\n", {"missing": "zero"}, "--missing zero is not one of mean, drop"),
+        ("1 1:1\n", {"missing": "mean"}, "--missing is for the columns of a CSV file"),
+        ("1,2\n3,4\n", {"scale_rows": 1}, "--scale none is computed from no other rows"),
+        ("1,2\n3,4\n", {"scale_rows": 3, "scale": "minmax"}, "there are only 2 rows; give at most"),
+        (
+            "1,2.5\n3,2.5\n4,3\n",
+            {"scale_rows": 2, "scale": "minmax"},
+            "--scale-rows 2: the target has only one value",
+        ),
     ],
 )
 def test_what_does_not_fit__is_refused_and_the_store_unchanged(text, options, message, tmp_path):
@@ -215,6 +259,30 @@ def test_what_does_not_fit__is_refused_and_the_store_unchanged(text, options, me
             id="many numbers are no classes",
         ),
         pytest.param(
+            HOLES,
+            {"missing": "drop"},
+            {"n_rows": 1, "transformations": ["rows with missing values left out: 3"]},
+            id="rows with missing values dropped",
+        ),
+        pytest.param(
+            HOLES.replace("9;?", "9;0"),
+            {"missing": "mean"},
+            {
+                "feature_names": ["a b", "c"],
+                "transformations": [
+                    "missing values filled in with the mean of the feature:"
+                    " a b (1 by 2.3333333333333335), c (1 by 7.0)"
+                ],
+            },
+            id="missing values filled in",
+        ),
+        pytest.param(
+            "1,2\n3,4\n",
+            {"missing": "mean"},
+            {"transformations": ["no value is missing"]},
+            id="nothing is missing",
+        ),
+        pytest.param(
             "1 1:1e-300 2:1e300\n",
             {"scale": "unit-rows"},
             {"X": [[0, 1]], "n_values": 1},
@@ -238,13 +306,6 @@ def test_prepared__is_what_the_options_say(text, options, expected, tmp_path):
     assert {name: found[name] for name in expected} == expected
 
 
-def test_shards__have_no_more_rows_than_values_may_be(tmp_path):
-    text = "1\n" * 250 + "1 1:1\n"
-    several, *_ = prepared(tmp_path, "a.svm", text, values_per_shard=100)
-    assert [shard.n_rows for shard in several.shards] == [100, 100, 51]
-    assert several.dataset_hash == prepared(tmp_path, "a.svm", text)[0].dataset_hash
-
-
 @pytest.mark.parametrize(
     ("store", "content", "message"),
     [
@@ -263,15 +324,23 @@ def test_what_is_no_store__is_refused_and_left_alone(store, content, message, tm
     assert tree(tmp_path) == before
 
 
-def test_prepared_again__replaces_the_dataset_whole(tmp_path):
+def test_prepared_again__replaces_the_dataset_whole_or_killed_keeps_it(tmp_path):
     first, *_ = prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")
     before = tree(tmp_path / "store")
     assert prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[0] == first
     assert tree(tmp_path / "store") == before
     second, *_ = prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")
     assert second.dataset_hash != first.dataset_hash
-    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
+    (path,) = (tmp_path / "store" / "datasets" / "x").rglob("*.parquet")
     assert [p.name for p in (tmp_path / "store").iterdir() if p.name.startswith(".")] == []
+    # as another version of the library would have written the same rows
+    path.write_bytes(path.read_bytes() + b" ")
+    killed = mock.patch.object(StorePath, "write_text", side_effect=KeyboardInterrupt)
+    with killed, pytest.raises(KeyboardInterrupt):
+        prepare_file(tmp_path / "store", "x", tmp_path / "b.svm")
+    assert path.is_file()
+    assert prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")[1].tolist() == [[1, 0], [0, 2]]
+    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
 
 
 def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
@@ -288,20 +357,6 @@ def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
         WrongInput, match="row 1 has a value that is not a finite number after --scale tf-idf"
     ):
         prepare_source(tmp_path / "store", "b", table, Preparing(scale="tf-idf"))
-
-
-def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path):
-    (shard,) = prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[0].shards
-    path = tmp_path / "store" / "datasets" / "x" / shard.path
-    # as another version of the library would have written the same rows
-    path.write_bytes(path.read_bytes() + b" ")
-
-    killed = mock.patch.object(StorePath, "write_text", side_effect=KeyboardInterrupt)
-    with killed, pytest.raises(KeyboardInterrupt):
-        prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
-    assert path.is_file()
-    assert prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[1].tolist() == [[1, 0], [0, 1]]
-    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
 
 
 def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
@@ -351,3 +406,318 @@ def test_generator_s_name__is_not_for_files(name, tmp_path):
     with pytest.raises(WrongInput, match="was not made by the generator"):
         prepare_synthetic(tmp_path / "store", "ill-conditioned", {})
     assert load_manifest(tmp_path / "store", "ill-conditioned").n_rows == 2
+
+
+# Missing values
+# --------------------------------------------------------------------------------------------------
+
+
+MARKS = ["", "?", "NA", "nan", "NULL", "n/a", " ? "]
+number = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e150, -1e150, 5e-324, 0.1]),
+    st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
+)
+
+
+def filled(X, first):
+    """The means of the first rows filled in, literally."""
+    holes = np.isnan(X).any(axis=0)
+    known = X[:first]
+    with np.errstate(over="ignore"):
+        values = [np.mean(column[~np.isnan(column)] / 4) * 4 for column in known.T[holes]]
+    Y = X.copy()
+    Y[:, holes] = np.where(np.isnan(X[:, holes]), values, X[:, holes])
+    return Y
+
+
+def written(folder, X, y, colours, form, mark):
+    """A table with a text column and missing values, as CSV or Parquet."""
+    path = folder / f"a.{form}"
+    if form == "parquet":
+        columns = {f"x{j}": pa.array(column, from_pandas=True) for j, column in enumerate(X.T)}
+        columns |= {"colour": pa.array(colours)} if colours else {}
+        pq.write_table(pa.table({**columns, "y": y}), path, row_group_size=3)
+        return path
+    names = [f"x{j}" for j in range(X.shape[1])] + ["colour"] * bool(colours) + ["y"]
+    lines = [",".join(names)]
+    for k, row in enumerate(X.tolist()):
+        fields = [mark if value != value else repr(value) for value in row]
+        lines.append(",".join([*fields, *([colours[k]] if colours else []), repr(y[k])]))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), missing=st.sampled_from(["mean", "drop"]))
+def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_factory):
+    n = data.draw(st.integers(2, 30))
+    d = data.draw(st.integers(1, 3))
+    draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    values = np.array(data.draw(st.lists(number, min_size=4, max_size=9)))
+    X = draw.choice(values, (n, d))
+    X[draw.random((n, d)) < 0.3] = np.nan
+    first = None if missing == "drop" else data.draw(st.one_of(st.none(), st.integers(1, n)))
+    X[0] = 3.0  # each column has a known value in the first rows, and one row is whole
+    y = draw.integers(0, 2, n).astype(float).tolist()
+    words = data.draw(st.sampled_from([[], ["red"], ["red", "blue", "?"], list("abcdefgh")]))
+    colours = draw.choice(words, n).tolist() if words else []
+    if colours:
+        colours[0] = words[0]
+    form = data.draw(st.sampled_from(["csv", "parquet"]))
+    folder = tmp_path_factory.mktemp("missing")
+    path = written(folder, X, y, colours, form, data.draw(st.sampled_from(MARKS)))
+    found = set()
+    for block_bytes in (1, 1 << 24):
+        reading = Reading(missing=missing, one_hot=bool(colours), target="y")
+        how = Preparing(scale_rows=first, values_per_shard=data.draw(st.integers(1, 99)))
+        source = source_of([path], reading, block_bytes)
+        manifest = prepare_source(folder / "store", "x", source, how)
+        found.add((manifest.dataset_hash, str(manifest.transformations)))
+    assert len(found) == 1
+    rows, labels = dense_rows(folder / "store")
+    met = sorted(set(colours))
+    one_hot = np.array([[colour == text for text in met] for colour in colours])
+    whole = ~np.isnan(X).any(axis=1) if missing == "drop" else np.ones(n, bool)
+    Y = X[whole] if missing == "drop" else filled(X, first)
+    middle = one_hot[whole] if colours else np.zeros((whole.sum(), 0))
+    literal = np.hstack([Y, middle])
+    np.testing.assert_allclose(rows, literal, rtol=1e-12, atol=1e-12 * np.abs(values).max())
+    assert labels.tolist() == np.array(y)[whole].tolist()
+    assert manifest.layout == ("dense" if 2 * d >= d + len(met) else "sparse")
+
+
+# Out of core
+# --------------------------------------------------------------------------------------------------
+
+
+def scaled(X, scale, n=None):
+    """Each scale, literally, on a dense matrix, with the statistics of its first n rows."""
+    known = X[:n]
+    if scale == "minmax":
+        low, high = known.min(axis=0), known.max(axis=0)
+        return np.divide(X - low, high - low, out=np.zeros_like(X), where=high > low)
+    if scale == "unit-mean-square":
+        return X / math.sqrt((known**2).sum() / len(known))
+    if scale == "tf-idf":
+        X = X * (np.log((1 + len(known)) / (1 + (known != 0).sum(axis=0))) + 1)
+    if scale != "none":
+        norms = np.sqrt((X**2).sum(axis=1, keepdims=True))
+        return np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)
+    return X
+
+
+def literal_identity(X, y, layout, value_type):
+    """The identity from its definition: blocks of 64 rows, each row without its zeros unless it is
+    dense.
+    """
+    digest = hashlib.sha256(
+        f"koco-stream rows 2|{len(X)}|{X.shape[1]}|{layout}|{value_type}".encode()
+    )
+    for lo in range(0, len(X), 64):
+        rows = X[lo : lo + 64]
+        kept = np.ones_like(rows, bool) if layout == "dense" else rows != 0
+        block = y[lo : lo + 64].tobytes() + kept.sum(axis=1).astype(np.int64).tobytes()
+        if layout == "sparse":
+            block += np.nonzero(kept)[1].astype(np.int32).tobytes()
+        digest.update(hashlib.sha256(block + rows[kept].astype(value_type).tobytes()).digest())
+    return digest.hexdigest()
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    data=st.data(),
+    n=st.integers(1, 100),
+    of_source=st.sampled_from(["sparse", "dense"]),
+    layout=st.sampled_from(["sparse", "dense"]),
+    scale=st.sampled_from(SCALES),
+    task=st.sampled_from(["classification", "regression"]),
+)
+def test_dataset__does_not_depend_on_the_cuts_nor_its_values_on_the_layouts(
+    data, n, of_source, layout, scale, task, tmp_path_factory
+):
+    assume((scale, layout) != ("tf-idf", "dense"))
+    first = None
+    if scale not in BY_ROW:
+        first = data.draw(st.one_of(st.none(), st.integers(1, n)))
+    draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    X = draw.choice([0.0, -0.0, 0.0, 1.0, 3.0, 0.1, 7.5, 1e-9], (n, 4))
+    X[0, 0] = 1.0
+    y = draw.choice([0.0, -0.0, 1.0, 2.0], n)
+    y[0], y[min(1, n - 1)] = 0, 1  # a real target has to vary in the first rows
+    assume(not (scale == "minmax" and task == "regression" and first == 1))
+    found = set()
+    for _ in range(2):
+        pieces, values = data.draw(st.integers(1, n)), data.draw(st.integers(1, 5 * n))
+        store = tmp_path_factory.mktemp("store")
+        how = Preparing(
+            layout=layout, scale=scale, scale_rows=first, task=task, values_per_shard=values
+        )
+        matrix = X if of_source == "dense" else scipy.sparse.csr_array(X)
+        manifest = prepare_source(store, "x", table_of(matrix, y, rows_per_piece=pieces), how)
+        rows, labels = dense_rows(store)
+        # sparse rows keep their zeros, so that [0, max] is the range if a feature may be absent
+        zeros = np.zeros((1, 4)) if layout == "sparse" and scale == "minmax" and first else X[:0]
+        literal = scaled(np.vstack([zeros, X]), scale, first and first + len(zeros))[len(zeros) :]
+        if zeros.size and first == n:
+            literal = scaled(X, scale)
+        np.testing.assert_allclose(rows, literal, rtol=1e-12, atol=1e-13)
+        assert not np.signbit([*rows[rows == 0], *labels[labels == 0], *manifest.classes]).any()
+        label_scale = scale if task == "regression" and scale == "minmax" else "none"
+        np.testing.assert_allclose(
+            labels, scaled(y[:, None], label_scale, first)[:, 0], rtol=1e-12, atol=1e-13
+        )
+        assert manifest.dataset_hash == literal_identity(rows, labels, layout, manifest.value_type)
+        assert dataset_problems(store, "x") == []
+        empty = (rows == 0).all(axis=1).sum() if layout == "sparse" else 0
+        assert manifest.statistics == pytest.approx(
+            {
+                "label_min": labels.min(),
+                "label_max": labels.max(),
+                "label_mean": labels.mean(),
+                "mean_square_norm": (rows**2).sum(axis=1).mean(),
+                "empty_rows": empty,
+            }
+        )
+        assert all(shard.n_values <= max(values, 4) for shard in manifest.shards)
+        assert all(shard.n_rows <= values for shard in manifest.shards)
+        found.add((manifest.dataset_hash, str(manifest.statistics), str(manifest.transformations)))
+    assert len(found) == 1
+
+
+@pytest.mark.long  # compiles what the package sparse has
+def test_dask_array__stays_sparse_and_has_the_rows(small_store):
+    X = Dataset(small_store, "sparse").to_dask_array()
+    manifest = load_manifest(small_store, "sparse")
+    assert X.numblocks[0] == len(manifest.shards) > 1
+    assert {type(X._meta), type(X.blocks[1].compute(scheduler="synchronous"))} == {sparse.GCXS}
+    rows = X.compute(scheduler="synchronous").todense()
+    assert (rows == dense_rows(small_store, "sparse")[0]).all()
+    norms = (X**2).sum().compute(scheduler="synchronous").todense()
+    assert norms == pytest.approx(manifest.n_rows - manifest.statistics["empty_rows"])
+
+
+def test_verify__from_the_command_line(small_store, koco):
+    verify = partial(koco, "verify", "--store", small_store)
+    told = json.loads(verify("--json", status=0).stdout)
+    assert {row["what"]: row["state"] for row in told} == {
+        "dataset real": "ok",
+        "dataset sparse": "ok",
+        "results": "ok",
+    }
+    shard = small_store / "datasets" / "real" / load_manifest(small_store, "real").shards[0].path
+    shard.write_bytes(shard.read_bytes()[:-1])
+    said = f"{shard} is not the file that was prepared: it was altered"
+    assert said in verify(status=1).stdout
+    shard.unlink()
+    assert f"{shard} is missing" in verify(status=1).stdout
+    verify("other", status=2)
+
+
+def test_manifest__altered_anywhere_is_refused(small_store):
+    manifest = load_manifest(small_store, "sparse")
+    path = small_store / "datasets" / "sparse" / "manifest.json"
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 17):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 2]) + whole[position + 1 :])
+        assert (
+            dataset_problems(small_store, "sparse")
+            or load_manifest(small_store, "sparse") == manifest
+        )
+
+
+def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
+    manifest = load_manifest(small_store, "sparse")
+    path = small_store / "datasets" / "sparse" / "manifest.json"
+    first, second, *others = manifest.shards
+    moved = [replace(first, n_rows=first.n_rows - 1), replace(second, n_rows=second.n_rows + 1)]
+    cases = {
+        "is the manifest of dataset 'real'": {"name": "real"},
+        "do not have 701 rows": {"n_rows": 701},
+        "shards cannot be read .* rows .* manifest says otherwise": {"shards": [*moved, *others]},
+        "values, and the manifest says": {
+            "shards": [replace(first, n_values=first.n_values + 1), second, *others]
+        },
+        "not that of these shards": {"shards": [second, first, *others]},
+        "manifest is not that of": {"n_features": 41},
+        "the manifest is not that of these shards": {"dataset_hash": "0" * 64},
+    }
+    for message, wrong in cases.items():
+        path.write_text(replace(manifest, **wrong).to_json())
+        (problem,) = dataset_problems(small_store, "sparse")
+        assert re.search(message, problem), problem
+    path.write_text(replace(manifest, shards=[*moved, *others]).to_json())
+    with pytest.raises(WrongInput, match=r"rows, and .* in the manifest"):
+        list(StreamReader(small_store, Stream("sparse", manifest.dataset_hash)).blocks())
+
+
+def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
+    small_store, tmp_path, monkeypatch
+):
+    def after_it_was_prepared_again(store, name, manifest):
+        monkeypatch.undo()
+        prepare_file(store, name, tmp_path / "sparse.svm")
+        return storage.verify.problems_of(store, name, manifest)
+
+    monkeypatch.setattr(storage.verify, "problems_of", after_it_was_prepared_again)
+    assert dataset_problems(small_store, "sparse") == []
+    assert len(load_manifest(small_store, "sparse").shards) == 1
+
+
+# Feature hashing: columns and signs by murmurhash3, sums in a fixed order, canonical rows
+# --------------------------------------------------------------------------------------------------
+
+
+def murmur3(number):
+    """MurmurHash3_x86_32 of the four bytes of an int32, seed 0, from its description."""
+    full = 0xFFFFFFFF
+    k = struct.unpack("<I", struct.pack("<i", number))[0] * 0xCC9E2D51 & full
+    k = (k << 15 | k >> 17) & full
+    h = k * 0x1B873593 & full
+    h = (h << 13 | h >> 19) & full
+    h = (h * 5 + 0xE6546B64) & full ^ 4
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        h = (h ^ h >> shift) * factor & full
+    return h ^ h >> 16
+
+
+def hashed_literally(rows, bits):
+    """Row by row and value by value."""
+    for row in rows:
+        cells = {}
+        for j, value in row:
+            h = murmur3(j)
+            cells[h % 2**bits] = cells.get(h % 2**bits, 0.0) + (-value if h >= 2**31 else value)
+        yield [(position, total) for position, total in sorted(cells.items()) if total != 0.0]
+
+
+def csr(rows, kind):
+    flat = [cell for row in rows for cell in row]
+    indices = np.array([j for j, _ in flat], np.int32)
+    values = np.array([value for _, value in flat], kind)
+    return Piece(np.ones(len(rows)), np.cumsum([0, *(len(row) for row in rows)]), indices, values)
+
+
+cell = st.tuples(
+    st.integers(0, 2**31 - 2), st.sampled_from([1.0, -1.0, 0.125, 2.0**-28, 2.0**53, 7.25])
+)
+row = st.lists(cell, max_size=12, unique_by=lambda c: c[0]).map(sorted)
+
+
+@settings(deadline=None)  # the first call imports scikit-learn
+@given(
+    rows=st.lists(row, max_size=5),
+    bits=st.sampled_from([1, 2, 3, 18, 30]),
+    kind=st.sampled_from([np.float32, np.float64]),
+)
+@example(rows=[], bits=4, kind=np.float64)
+# the first two cancel; the row stays
+@example(rows=[[(0, 5.0), (1, 5.0)], [(2, 1.0)]], bits=1, kind=np.float32)
+def test_hashed__is_the_literal_one_to_the_bit(rows, bits, kind):
+    # of the numbers 0, 1 and 101,630 as published: a dataset is the same for ever
+    assert list(map(murmur3, (0, 1, 101_630))) == [593_689_054, 4_226_891_818, 459_186_592]
+    _, indptr, indices, values, _ = vars(hashed(csr(rows, kind), bits)).values()
+    assert (indptr.dtype, indices.dtype, values.dtype) == (np.int64, np.int32, np.float64)
+    assert list(hashed_literally(rows, bits)) == [
+        list(zip(indices[a:b].tolist(), values[a:b].tolist(), strict=True))
+        for a, b in pairwise(indptr)
+    ]

@@ -2,20 +2,35 @@
 are the same; what is wrong is refused with its line.
 """
 
+import csv
+import random
+import re
+import tempfile
+import tracemalloc
+from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
+from storage.preparing.prepare import prepare_file
+from storage.sources.numbers import is_other_number
+from storage.sources.problems import MOST_MET, MOST_TOLD, Malformed
 from storage.sources.reading import TEXTS, source_of
 from storage.sources.source import MISSING_CHOICES, Reading, concatenated
-from storage.sources.text.source import checked_lines, text_of
+from storage.sources.text.source import DECLINED, checked_lines, text_of
 from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put
+from tests.helpers.sweeps import dense_rows
+from tests.helpers.tables import listed
 from tests.helpers.wire import as_on_a_worker
 
 
@@ -44,11 +59,17 @@ def numbered(text):
     return checked_lines(Path("a"), text.split(b"\n"), 1)
 
 
+def fast_rows(source, text):
+    """The fast way's rows; None if it leaves the text to the slow way."""
+    with suppress(*DECLINED):
+        return source.fast(text)
+
+
 def checked_fast(source, text):
     """The fast way's rows, if it has some: the slow way's, to the bit. If that refuses, it has
     none.
     """
-    fast = source.fast(text)
+    fast = fast_rows(source, text)
     try:
         slow = source.slow(numbered(text), Path("a"))
     except WrongInput:
@@ -93,17 +114,15 @@ def test_blocks__cut_anywhere_give_the_same_rows(form, ends, tmp_path):
 
 def test_unpacked_blocks__are_bounded_and_hold_whole_lines(tmp_path):
     source = source_of([put(tmp_path / "a.svm.gz", PACKED[".gz"](ROWS))], block_bytes=1 << 16)
-    seen = b""
+    seen = [b""]
     for block in source.pieces(tmp_path):
-        text = block.unpacked.read_bytes()
-        assert len(text) <= 2 << 16
-        assert text.endswith(b"\n")
-        assert block.line == 1 + seen.count(b"\n")
-        seen += text
+        assert block.line == 1 + b"".join(seen).count(b"\n")
         # made when it is asked for
         assert [p for p in tmp_path.iterdir() if p.suffix == ".txt"] == [block.unpacked]
+        seen.append(block.unpacked.read_bytes())
         source.release(block)
-    assert seen == ROWS
+    assert b"".join(seen) == ROWS
+    assert all(len(text) <= 2 << 16 and text.endswith(b"\n") for text in seen[1:])
 
 
 @pytest.mark.parametrize("suffix", PACKED)
@@ -113,41 +132,31 @@ def test_line_longer_than_a_block__makes_a_longer_block(suffix, tmp_path):
     assert np.diff(read([path], tmp_path, 1000)[1].indptr).tolist() == [1, 39_999, 1]
 
 
-@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
-@pytest.mark.parametrize("form", PLAIN)
-def test_plain_text__is_read_fast_and_the_same(form, ends, tmp_path):
-    text = PLAIN[form].replace(b"\n", ends)
-    source = source_of([put(tmp_path / "a", text)], Reading(format=form))
-    assert checked_fast(source, text) is not None
+MISSED = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,5\nNone, n/a,1\n'
+DROPPED = MISSED.replace(b"5", b"null")
 
 
 @pytest.mark.parametrize(
-    ("form", "labels"),
-    [("libsvm", "+1=5,-1=6,2.5=7"), ("vw", "1=2,-1=3,0=4"), ("csv", "3=1,6=2,-9=3,1=4")],
+    ("form", "text", "options"),
+    [
+        *((form, PLAIN[form], {}) for form in PLAIN),
+        *((form, PLAIN[form].replace(b"\n", b"\r\n"), {}) for form in PLAIN),
+        ("libsvm", PLAIN["libsvm"], {"labels": "+1=5,-1=6,2.5=7"}),
+        ("vw", PLAIN["vw"], {"labels": "1=2,-1=3,0=4"}),
+        ("csv", PLAIN["csv"], {"labels": "3=1,6=2,-9=3,1=4"}),
+        # the usual marks of missing values
+        *(
+            ("csv", text.replace(b",", separator), {"header": False, "missing": missing})
+            for missing, text in (("mean", MISSED), ("drop", DROPPED))
+            for separator in (b",", b";", b"\t")
+        ),
+    ],
 )
-def test_rule_of_numbers__keeps_the_fast_way(form, labels, tmp_path):
-    source = source_of([put(tmp_path / "a", PLAIN[form])], Reading(format=form, labels=labels))
-    assert len(set(checked_fast(source, PLAIN[form]).labels)) > 2
-    assert source_of([tmp_path / "a"], Reading(format=form, labels="8=1")).fast(PLAIN[form]) is None
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("missing", MISSING_CHOICES)
-def test_usual_marks_of_missing_values__keep_the_fast_way(missing, separator, tmp_path):
-    text = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,null\nNone, n/a,1\n'
-    text = text.replace(b",", separator.encode())
-    if missing != "drop":
-        text = text.replace(b"null", b"5")
-    path = put(tmp_path / "a.csv", text)
-    source = source_of([path], Reading(header=False, missing=missing))
-    assert np.isnan(checked_fast(source, text).values).sum() == 7
-
-
-def test_rule_for_two_writings_of_a_number__is_left_to_the_slow_way(tmp_path):
-    path = put(tmp_path / "a", PLAIN["libsvm"])
-    source = source_of([path], Reading(format="libsvm", labels="1=1,1.0=2"))
-    assert source.fast(b"1.0 1:1\n") is None
-    assert source.slow(numbered(b"1.0 1:1\n1 1:1\n"), tmp_path).labels.tolist() == [2, 1]
+def test_plain_text__is_read_fast_and_the_same(form, text, options, tmp_path):
+    source = source_of([put(tmp_path / "a", text)], Reading(format=form, **options))
+    rows = checked_fast(source, text)
+    assert "labels" not in options or len(set(rows.labels)) > 2
+    assert np.isnan(rows.values).sum() == (7 if "missing" in options else 0)
 
 
 @pytest.mark.parametrize("blocks", [1, 40])
@@ -170,15 +179,12 @@ def test_archive_cut_anywhere__is_refused_and_not_read_short(suffix, tmp_path):
             read([path], tmp_path, 100)
 
 
-@pytest.mark.parametrize("name", ["folder.svm", "nowhere.svm", "link.svm"])
-def test_what_is_no_file__is_refused(name, tmp_path):
+def test_what_is_no_file__is_refused_and_one_that_cannot_be_read_is_no_fault_of_the_input(tmp_path):
     (tmp_path / "folder.svm").mkdir()
     (tmp_path / "link.svm").symlink_to(tmp_path / "nowhere.svm")
-    with pytest.raises(WrongInput, match="no such file; give the source with --from FILE"):
-        source_of([tmp_path / name])
-
-
-def test_file_that_cannot_be_read_any_more__is_no_fault_of_the_input(tmp_path):
+    for name in ("folder.svm", "nowhere.svm", "link.svm"):
+        with pytest.raises(WrongInput, match="no such file; give the source with --from FILE"):
+            source_of([tmp_path / name])
     path = put(tmp_path / "a.svm.gz", PACKED[".gz"](b"1 1:1\n"))
     source = source_of([path])
     path.unlink()
@@ -239,14 +245,6 @@ def test_several_files__are_one_source(texts, options, expected, block_bytes, tm
     assert {name: found[name] for name in expected} == expected
     files = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
     assert source.origin["files"] == files
-
-
-def test_file_changed_between_survey_and_reading__is_refused(tmp_path):
-    path = put(tmp_path / "a.csv", b"a,1\nb,1\n")
-    source = source_of([path], Reading(one_hot=True)).surveyed(map, tmp_path)
-    path.write_bytes(b"a,1\nc,1\n")
-    with pytest.raises(WrongInput, match="'c' was not there when the files were first read"):
-        [source.read(block) for block in source.pieces(tmp_path)]
 
 
 @pytest.mark.parametrize("second", [b"x,y,z\n4,5,6\n", b"c,?,b\n"])
@@ -321,8 +319,10 @@ FIRST = {"libsvm": b"1 1:1\n", "vw": b"1 |f 1:1\n", "csv": b"1,1,1\n", "space": 
 def test_what_the_fast_reader_forgives__is_left_to_the_slow_one(form, text, tmp_path):
     first = FIRST[form].replace(b"1", b"a", 1) if form in ("csv", "space") else FIRST[form]
     options = {"header": False, "one_hot": True} if form in ("csv", "space") else {}
-    source = source_of([put(tmp_path / "a", first)], Reading(format=form, **options))
-    assert checked_fast(source, text) is None
+    path = put(tmp_path / "a", first)
+    assert checked_fast(source_of([path], Reading(format=form, **options)), text) is None
+    other_rule = source_of([path], Reading(format=form, labels="8=1", **options))
+    assert checked_fast(other_rule, PLAIN[form]) is None
 
 
 number = st.one_of(
@@ -433,7 +433,7 @@ def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
     text = "".join(lines).encode() + b"\n"
     options = {
         "format": form,
-        "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7"])),
+        "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7", "1=1,1.0=2,0=3"])),
     }
     first = FIRST[form]
     if form in ("csv", "space"):
@@ -454,3 +454,412 @@ def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
         }
     path = put(tmp_path_factory.mktemp("fast") / "a", first)
     checked_fast(source_of([path], Reading(**options)), text)
+
+
+# Legal files with a few bytes changed at random
+# --------------------------------------------------------------------------------------------------
+
+
+TEXT = {
+    "libsvm": (
+        b"+1 1:0.5 3:-2e-3 12:1e5\n-1 2:1 7:.25\n1\n# note\n2.5 1:1 10:3.\n-1 7:0 8:1.75 # why\n1"
+        b" 1:-0.1 2:22 3:333 4:4e44\n"
+    ),
+    "vw": b"1 |f 0:0.5 2:2 30:1e-7\n-1 |f 3 1:2 1:1\n1 |f\n1 'tag |f 4:1 5:.5\n-2.5 |f 1:1 2:2\n",
+    "csv": b'1,2,3.5\n4, "5",-6\n\n7,8e-1,"-9"\n0,+.5,1.\n1,22,333\n1e5,2,4\n',
+    "space": b"-1 5\t 6\n 1  7 8.5 \n\n1 0 -0\n+2 .5 1e5\n10 200 3000\n",
+}
+SPECIAL = [
+    b"\n",
+    b" ",
+    b":",
+    b",",
+    b'"',
+    b"#",
+    b"|",
+    b"\r",
+    b"\0",
+    b"-",
+    b"+",
+    b"e",
+    b"_",
+    b"x",
+    b"\t",
+    b"\xef\xbb\xbf",
+    b"\xff",
+    b"nan",
+    b"9" * 20,
+]
+
+
+def mutated(text, draw):
+    """The text after one or two changes: bytes replaced, inserted or left out, slices copied
+    elsewhere.
+    """
+    for _ in range(draw.randint(1, 2)):
+        at, to = sorted(draw.randint(0, len(text)) for _ in range(2))
+        digit, byte = b"%d" % draw.randrange(10), bytes([draw.randrange(256)])
+        piece = draw.choice(
+            [digit, digit, byte, draw.choice(SPECIAL), text[at : at + draw.randint(0, 9)]]
+        )
+        text = draw.choice(
+            [
+                text[:at] + piece + text[at + len(piece) :],
+                text[:at] + piece + text[at:],
+                text[:at] + text[at + draw.randint(1, 9) :],
+                text[:at] + text[at:to] + text[at:],
+            ]
+        )
+    return text
+
+
+def as_python_reads(text, source):
+    """[(label, {feature number: value})] by the plainest means; zeros left out of sparse rows."""
+    text = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if source.format in ("csv", "space"):
+        lines = lines[sum(file.line - 1 for file in source.files) :]
+        read = csv.reader(lines, skipinitialspace=True)
+        rows = map(str.split, lines) if source.format == "space" else read
+        numbers = [[float(text) for text in row] for row in rows if "".join(row).strip()]
+        return [(row[-1], dict(enumerate(row[:-1]))) for row in numbers]
+    found = []
+    for line in lines:
+        if source.format == "libsvm":
+            head, *features = line.split("#")[0].split() or [""]
+        else:
+            head, _, body = line.partition("|")
+            features = body.split()[not body[:1].isspace() :]
+        if head.strip():
+            row = {}
+            for number, _, value in (feature.partition(":") for feature in features):
+                index = int(number) - source.first
+                row[index] = row.get(index, 0.0) + float(value or 1)
+            found.append((float(head.split()[0]), {k: v for k, v in row.items() if v}))
+    return found
+
+
+def rows_or_none(path, block_bytes, **reading):
+    """The source and its rows as we read them, which leaves nothing behind; None for `WrongInput`,
+    which names file and line. Nothing else may be raised.
+    """
+    scratch = Path(tempfile.mkdtemp(dir=path.parent))
+    try:
+        source = source_of([path], Reading(**reading), block_bytes).surveyed(map, scratch)
+        rows = listed(source, scratch)
+        assert list(scratch.iterdir()) == []
+        return source, rows
+    except Malformed as error:
+        messages = [problem.message for problem in error.problems]
+    except WrongInput as error:
+        messages = [str(error)]
+    assert all(message.startswith(str(path)) for message in messages), path.read_bytes()
+    # the line, unless the file as a whole is wrong
+    line = r"line \d+|holds no rows|two columns are called"
+    assert any(re.search(line, message) for message in messages), (path.read_bytes(), messages)
+    return None
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form, tmp_path):
+    draw = random.Random(form)
+    refused = 0
+    for _ in range(250):
+        text = mutated(TEXT[form], draw)
+        suffix = draw.choice(["", "", "", *PACKED])
+        path = put(tmp_path / f"a{suffix}", PACKED[suffix](text))
+        told = draw.choice([None, form, form, form])
+        read = rows_or_none(path, draw.choice([1 << 20, 64, 7, 1]), format=told)
+        if read is None:
+            refused += 1
+        else:
+            source, found = read
+            assert found == as_python_reads(text, source), text
+            assert all(np.isfinite([label, *row.values()]).all() for label, row in found), text
+    assert 30 < refused < 225
+
+
+# What tables begin with
+# --------------------------------------------------------------------------------------------------
+
+
+INDEX, COUNTED = "left out: column {!r} (an index)", "column {!r} may only number the rows"
+MEAN = {"missing": "mean"}
+WIDE = ",".join(map(str, range(12)))
+TEXTS = {"one_hot": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "names", "rows", "said"),
+    [
+        # the separator is seen from the first line
+        *(
+            (text, {"file": file}, names, [[1, 2, 3], [4, 5, 6]], "")
+            for file, text, names in (
+                ("a.csv", "1;2;3\n4;5;6\n", []),
+                ("a.txt", "1;2;3\n4;5;6\n", []),
+                ("a.tsv", "1\t2\t3\n4\t5\t6\n", []),
+                ("a.csv", 'x\t"a,b;c,d"\ty\n1\t2\t3\n4\t5\t6\n', ["x", "a,b;c,d"]),
+                ("a.txt", "x\tz\ty\n1\t2\t3\n4\t5\t6\n", ["x", "z"]),
+                ("a.txt", "1\t2\t3\n4\t5\t6\n", []),
+                ("a.txt", "1 2\t3\n4 5\t6\n", []),
+                ("a.csv", '"x, one";"z, two";y\n1;2;3\n4;5;6\n', ["x, one", "z, two"]),
+                ("a.tsv", "1,2,3\n4,5,6\n", []),
+                ("a.tsv", "x, x, x\tz\ty\n1\t2\t3\n4\t5\t6\n", ["x, x, x", "z"]),
+            )
+        ),
+        # an empty field is one, in the first line or in a later one, at either end of a line
+        ("1\t\t3\n2\t\t4\n5\t6\t7\n", MEAN, [], [[1, 6, 3], [2, 6, 4], [5, 6, 7]], ""),
+        ("\t2\t3\n4\t5\t6\n", MEAN, [], [[4, 2, 3], [4, 5, 6]], ""),
+        ("1\t2\t\n4\t5\t6\n", {"missing": "drop"}, [], [[4, 5, 6]], "left out: 1"),
+        ("a\tb\ty\n\t\t1\n2\t3\t4\n", MEAN, ["a", "b"], [[2, 3, 1], [2, 3, 4]], ""),
+        (";;1\n2;3;4\n", MEAN, [], [[2, 3, 1], [2, 3, 4]], ""),
+        (" 1 \t 2 \t 3\n4\t5\t6\n", {}, [], [[1, 2, 3], [4, 5, 6]], ""),
+        ("-1 5\t 6\n1 7 8\n", {}, [], [[-1, 5, 6], [1, 7, 8]], ""),
+        # numbers of columns are names if what follows makes it sure
+        ("0,1,2\n1.5,2.5,1\n3.5,1,2\n", {}, ["0", "1"], [[1.5, 2.5, 1], [3.5, 1, 2]], ""),
+        ("0,1,2\n3,4,5\n", {"header": False}, [], [[0, 1, 2], [3, 4, 5]], ""),
+        ("0,1,3\n3,4,5\n", {}, [], [[0, 1, 3], [3, 4, 5]], ""),
+        ("0.0,1.0,2.0\n3.5,4.5,5.5\n", {}, [], [[0, 1, 2], [3.5, 4.5, 5.5]], ""),
+        ("1,2,3\n4.5,5.5,6.5\n", {}, [], [[1, 2, 3], [4.5, 5.5, 6.5]], ""),
+        ("0,1,y\n3,4,1\n", {}, ["0", "1"], [[3, 4, 1]], ""),
+        (f"{WIDE}\n{WIDE}\n", {}, WIDE.split(",")[:-1], [list(range(12))], ""),
+        (",0,1\n0,2,1\n1,5,0\n", {}, ["0"], [[2, 1], [5, 0]], INDEX.format("")),
+        # an index is left out, a named column is not
+        (",a,y\n7,1.5,1\n3,2.5,0\n", {}, ["a"], [[1.5, 1], [2.5, 0]], INDEX.format("")),
+        (",a,y\nu,1.5,1\nv,2.5,0\n", {}, ["a"], [[1.5, 1], [2.5, 0]], INDEX.format("")),
+        (",a,y\n.5,1,1\n.7,2,0\n", {}, ["", "a"], [[0.5, 1, 1], [0.7, 2, 0]], "--drop ''"),
+        ("a,y,index\n1.5,1,0\n2.5,0,1\n", {}, ["a"], [[1.5, 1], [2.5, 0]], INDEX.format("index")),
+        ("index,y\n1.5,1\n1.7,0\n", {}, ["index"], [[1.5, 1], [1.7, 0]], COUNTED.format("index")),
+        ("t,y\n0,4\n1,3\n2,4\n", {}, ["t"], [[0, 4], [1, 3], [2, 4]], COUNTED.format("t")),
+        ("1,4\n2,3\n3,4\n", {}, [], [[1, 4], [2, 3], [3, 4]], "column 1 may only number the rows"),
+        ("Unnamed: 0,y,a\n0,1,3\n", {"target": "y"}, ["a"], [[3, 1]], INDEX.format("Unnamed: 0")),
+        ("__index_level_1__\ty\ta\n.5\t1\t3\n", {}, ["y"], [[1, 3]], "__index_level_1__' (an"),
+        # marked lines are comments or hold the names, but a row whose text begins so is a row
+        ("# a\n#b,c\nx,y\n1,2\n", {}, ["x"], [[1, 2]], "left out: 2 line(s) of comments"),
+        ("% a\n\n1,2\n", {}, [], [[1, 2]], "left out: 1 line(s) of comments"),
+        ("# one\n# x y\n1 2\n", {}, ["x"], [[1, 2]], "left out: 1 line(s) of comments"),
+        ("#x,y\n1,2\n", {"header": True}, ["x"], [[1, 2]], ""),
+        ("#1,2\n3,4\n", {}, [], [[3, 4]], "left out: 1 line(s) of comments"),
+        ("#f,1\nred,2\n", TEXTS, ["column 1=#f", "column 1=red"], [[1, 0, 1], [0, 1, 2]], ""),
+        ("# a\n% b\n1 1:3\n2 2:4\n", {}, [], [[3, 0, 1], [0, 4, 2]], "left out: 2 line(s)"),
+        ("# a\n1 | 0:3\n2 | 1:4\n", {}, [], [[3, 0, 1], [0, 4, 2]], "left out: 1 line(s)"),
+    ],
+)
+def test_top_of_a_table__is_told_apart(text, options, names, rows, said, tmp_path):
+    path = put(tmp_path / options.get("file", "a.txt"), text.encode())
+    given = {name: value for name, value in options.items() if name != "file"}
+    manifest = prepare_file(tmp_path / "store", "x", path, **given)
+    X, y = dense_rows(tmp_path / "store")
+    assert manifest.feature_names == names
+    assert np.column_stack([X, y]).tolist() == rows
+    told = [*manifest.source.get("columns", []), *manifest.transformations]
+    assert said in "; ".join(told)
+
+
+@pytest.mark.parametrize("first", ["numbers", "texts", "missing"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("3,14", "-3,14e5", "1,234", "1,234.5", "1.234.567,8", "12,34,567", "1 234", "1\u202f234"),
+        *(
+            "1'234.5",
+            "12%",
+            "12 %",
+            "1_000",
+            "0x1F",
+            "$5",
+            "-$5",
+            "5 €",
+            "USD 5",
+            "(5)",
+            "−5",
+            "１",
+        ),
+    ],
+)
+def test_number_in_another_notation__is_never_a_category(text, first, tmp_path):
+    path = tmp_path / "a.csv"
+    before = {"numbers": "1;2\n", "texts": "red;2\n", "missing": "?;2\n"}[first]
+    path.write_text(f"a;y\n{before}{text};3\n")
+    with pytest.raises(WrongInput, match=r"line 3: column 'a' is .*; write it with digits and a"):
+        prepare_file(tmp_path / "store", "x", path, one_hot=True, missing="mean")
+
+
+@pytest.mark.parametrize(
+    "text", ["red", "31.12.2020", "10.0.0.1", "12:30", "5kg", "1-2", "<5", "A1", "-1.5e3", "?", ""]
+)
+def test_text_with_digits__is_no_number_in_another_notation(text):
+    assert not is_other_number(text)
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", b"," * 5000, "line 1: a line of more than 1,000 bytes"),
+        ("a.csv", b"a,b\n1,2\n1," + b"1" * 5000, "line 3: a line of more than 1,000 bytes"),
+        ("a.csv", b'a,b\n1,"' + b"x" * 5000, "line 2: a line of more than 1,000 bytes"),
+        ("a.txt", b"1 2" + b" " * 5000 + b"3\n", "line 1: a line of more than 1,000 bytes"),
+        ("a.svm", b"1 1:1\n1" + b" 2:1" * 5000, "line 2: a line of more than 1,000 bytes"),
+        ("a.vw", b"1 | 1\n1 |" + b" 2:1" * 5000, "line 2: a line of more than 1,000 bytes"),
+        ("a.csv", b"#" * 5000, "line 1: a line of more than 1,000 bytes"),
+        ("a.csv", b"a,b\n1,2\n" + b"1" * 200 + b",2\n", "line 3: a field of more than 100 bytes"),
+        ("a.csv", b"a" * 200 + b",b\n1,2\n", "line 1: a field of more than 100 bytes"),
+        ("a.svm", b"1 1:1\n1 1:" + b"1" * 200 + b"\n", "line 2: a field of more than 100 bytes"),
+        ("a.csv", b"1,2\n" + b"1," * 300 + b"1\n", "line 2: more than 200 columns"),
+        ("a.csv", b"1," * 300 + b"1\n", "line 1: more than 200 columns"),
+        ("a.txt", b"\n" * 9000, "line 2001: no row in the first 2,000 bytes"),
+    ],
+)
+def test_line_field_and_row__have_a_limit(name, text, message, suffix, tmp_path, monkeypatch):
+    text_room = "storage.sources.text"
+    monkeypatch.setattr(f"{text_room}.source.MOST_LINE", 1000)
+    for module in ("source", "columns", "top"):
+        monkeypatch.setattr(f"{text_room}.{module}.MOST_FIELD", 100)
+    monkeypatch.setattr(f"{text_room}.top.MOST_COLUMNS", 200)
+    monkeypatch.setattr(f"{text_room}.top.MOST_BYTES", 2000)
+    path = put(tmp_path / f"{name}{suffix}", PACKED[suffix](text))
+    with pytest.raises(WrongInput, match=re.escape(f"{path.name}, {message}")):
+        prepare_file(tmp_path / "store", "x", path)
+
+
+def test_long_line__is_refused_before_it_is_held(tmp_path, monkeypatch):
+    path = put(tmp_path / "a.csv.bz2", PACKED[".bz2"](b"," * 50_000_000))
+    monkeypatch.setattr("storage.sources.text.source.MOST_LINE", 1_000_000)
+    tracemalloc.start()
+    with pytest.raises(WrongInput, match="line 1: a line of more than 1,000,000 bytes"):
+        source_of([path])
+    assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    tracemalloc.stop()
+
+
+FRAME = pd.DataFrame({"x": [1.5, 2.5], "z": [3.0, 4.0], "y": [1, -1]}, index=[7, 3])
+
+
+def folder_of(folder, *tables):
+    """A folder with these tables as Parquet files, in their order by name."""
+    folder.mkdir()
+    for k, table in enumerate(tables):
+        pq.write_table(table, folder / f"{k}.parquet")
+    return folder
+
+
+def test_folder_of_parquet_files__is_one_table_whose_columns_go_by_name(tmp_path):
+    plain, with_index = pa.table(FRAME.to_dict("list")), pa.Table.from_pandas(FRAME)
+    tables = [
+        pa.table({"q": pa.array([], pa.string())}),
+        with_index,
+        plain.select(["y", "z", "x"]),
+        plain.slice(0, 0),
+        with_index.replace_schema_metadata(None),
+    ]
+    for k in (1, 2, 4):  # each may be the first one
+        ordered = [tables[k], *tables[:k], *tables[k + 1 :]]
+        folder = folder_of(tmp_path / f"tables-{k}", *ordered)
+        (folder / "_SUCCESS").touch()
+        (folder / "_old.parquet").write_text("no table")
+        options = {"target": "y"} if k == 2 else {}
+        source = source_of([folder], Reading(**options))
+        manifest = prepare_file(tmp_path / "store", "x", folder, **options)
+        X, y = dense_rows(tmp_path / "store")
+        by_name = dict(zip(manifest.feature_names, X.T.tolist(), strict=True))
+        assert by_name == {"x": [1.5, 2.5] * 3, "z": [3.0, 4.0] * 3}
+        assert y.tolist() == [1, -1] * 3
+        assert len(source.paths) == 3
+    (folder / "k=1").mkdir()
+    pq.write_table(plain, folder / "k=1" / "a.parquet")
+    with pytest.raises(WrongInput, match=r"k=1/a\.parquet: a folder within .*; write whole rows"):
+        source_of([folder])
+
+
+def test_parquet_columns_that_number_the_rows__are_left_out_or_said(tmp_path):
+    frame = {"index": [0, 1, 2], "id": [1, 2, 3], "x": [0.5, 1, 2], "y": [1, 2, 1]}
+    manifest = prepare_file(tmp_path / "store", "x", folder_of(tmp_path / "a", pa.table(frame)))
+    assert manifest.feature_names == ["id", "x"]
+    assert manifest.transformations == [INDEX.format("index")]
+    assert manifest.source["columns"][1:] == [
+        "numeric: 2 (column 'id', column 'x')",
+        f"{COUNTED.format('id')}; if so, leave it out with --drop id",
+    ]
+
+
+def test_command__says_which_columns_became_features_and_how(tmp_path, koco):
+    names = [f"x{k}" for k in range(30)]
+    (tmp_path / "a.csv").write_text(f",kind,{','.join(names)},y\n0,red{',1' * 30},2\n")
+    words = ("prepare", "x", "--from", tmp_path / "a.csv", "--store", tmp_path / "store")
+    said = koco(*words, "--one-hot", status=0).stdout.splitlines()
+    first = ", ".join(f"column {name!r}" for name in names[:10])
+    assert said[2:] == [
+        "  target: column 'y'",
+        f"  numeric: 30 ({first} and 20 more)",
+        "  left out: column '' (an index)",
+        "  one-hot, values in sorted order: column 'kind' (1)",
+    ]
+
+
+# All kinds of fault are told at once
+# --------------------------------------------------------------------------------------------------
+
+
+def refused(tmp_path, name, text, **options):
+    """The message with which a file of this text is refused."""
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(Malformed) as error:
+        prepare_file(tmp_path / "store", "x", tmp_path / name, **options)
+    return str(error.value).replace(f"{tmp_path}/", "")
+
+
+OWN = "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2,5;no\n31;green;NA;yes;9\n22;;3;maybe\n"
+
+
+def test_all_problems_of_a_table__are_told_at_once(tmp_path):
+    assert refused(tmp_path, "own.csv", OWN).split("\n") == [
+        "4 problems:",
+        "  own.csv, line 2: column 'kind' is 'red', not a finite number; correct it, or treat its"
+        " texts as categories with --one-hot (and 2 more of this kind, in column 'kind', column"
+        " 'income')",
+        "  own.csv, line 2: column 'left?' is 'yes', not a finite number; give its number with"
+        " --labels, for example --labels 'g=1,b=-1' (and 2 more of this kind)",
+        "  own.csv, line 3: column 'the age' is '?', not a finite number; fill the value in, or say"
+        " what to do with missing values: --missing mean or drop (and 1 more of"
+        " this kind, in column 'the age', column 'kind')",
+        "  own.csv, line 4: 5 columns where the first line has 4; correct or remove the line",
+    ]
+
+
+def test_problems_of_the_first_faulty_piece__are_told(tmp_path, monkeypatch):
+    text = "1 1:1\n2 1:x\n1 1:1\n1 2:1 1:1\n1 3:y\n\0\n1 z\n"
+    message = refused(tmp_path, "a.svm", text)
+    assert message.startswith("3 problems:\n  a.svm, line 2, column 5: the value of feature 1")
+    assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 1 comes" in message
+    assert message.splitlines()[-1].startswith("  a.svm, line 6, column 1: a NUL byte")
+    source_of_the_file = partial(source_of, block_bytes=9)
+    monkeypatch.setattr("storage.preparing.prepare.source_of", source_of_the_file)
+    assert refused(tmp_path, "a.svm", text) == (
+        "a.svm, line 2, column 5: the value of feature 1 is 'x', not a finite number; correct it\n"
+        "other parts of the source may have other problems"
+    )
+
+
+def test_more_problems_than_can_be_told__are_counted(tmp_path):
+    text = "1 1:1\n" + "".join(f"1 {'a' * k}\n" for k in range(1, 2 * MOST_MET))
+    message = refused(tmp_path, "a.svm", text)
+    assert message.endswith("(and 999 more of this kind)\nreading ended at 1,000 problems")
+    width = MOST_TOLD + 5
+    rows = [",".join(["1"] * width), ",".join(["a"] * width)]
+    message = refused(tmp_path, "a.csv", "\n".join(rows) + "\n", target="1")
+    assert "and 4 more)" in message
+
+
+def test_what_is_malformed_in_the_survey__is_told_too(tmp_path):
+    text = "kind,x,y\nred,1,0\nblue,?,1\nred,b,x\n"
+    message = refused(tmp_path, "a.csv", text, one_hot=True)
+    assert message.startswith("3 problems:")
+    assert not (tmp_path / "store" / "datasets").exists()
+
+
+def test_column_of_texts__is_one_whose_first_value_that_is_there_is_a_text(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,c,y\n?,?,?,1\n?,2,?,0\nred,?,?,1\n")
+    reading = Reading(one_hot=True, missing="mean", target="y")
+    assert source_of([tmp_path / "a.csv"], reading).choice.texts == (0,)

@@ -31,8 +31,7 @@ from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from storage import collecting
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import prepare_file
+from storage.preparing.prepare import map_on_dask, prepare_file
 from storage.results import read_curves, read_runs, result_files, table_files
 from storage.store import check_store, existing_store, open_store
 from tests.helpers.project import environment
