@@ -11,26 +11,23 @@ BESIDE = ("cluster", "storage")  # packages beside this one
 
 def main() -> None:
     """Run the koco command; exit status 2, with the remedy, if the installation lacks a part."""
-    if message := _other_platform() or _shadowed():
-        sys.exit(_refused(message))
-    try:
-        from flows import cli
-    except ModuleNotFoundError as error:
-        if message := remedy(error):
-            sys.exit(_refused(message))
-        raise
-    cli.main()
-
-
-def _refused(message: str) -> int:
-    print(f"koco: {message}", file=sys.stderr)
-    return 2
-
-
-def _other_platform() -> str | None:
     if sys.platform == "linux":
-        return None
-    return f"koco-stream runs on Linux, not on {sys.platform}; a container or a WSL 2 will do"
+        message = _shadowed()
+    else:
+        message = (
+            f"koco-stream runs on Linux, not on {sys.platform}; a container or a WSL 2 will do"
+        )
+    try:
+        if not message:
+            from flows import cli
+    except ModuleNotFoundError as error:
+        message = remedy(error)
+        if not message:
+            raise
+    if message:
+        print(f"koco: {message}", file=sys.stderr)
+        sys.exit(2)
+    cli.main()
 
 
 def _shadowed() -> str | None:

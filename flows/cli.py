@@ -1,50 +1,108 @@
 """The koco command, with all its subcommands."""
 
+import errno
+import shlex
 import signal
 import subprocess
 import sys
 import warnings
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 
 import koco_stream
-from flows.commands.cluster import cluster
-from flows.commands.compare import compare
-from flows.commands.data import datasets, prepare, verify
-from flows.commands.housekeeping import compact, list_sweeps, remove
-from flows.commands.learners import learners
-from flows.commands.nightly import accept, nightly, serve
-from flows.commands.reproduce import reproduce
-from flows.commands.results import report, results
-from flows.commands.shared import Usage
-from flows.commands.sweep import status, sweep
+from flows.commands.groups import cluster, learners, store_group
+from flows.commands.read import compare, list_all, report, results
+from flows.commands.run import accept, nightly, prepare, reproduce, serve, sweep
+from flows.runtime.console import say
 from flows.runtime.processes import interrupt
+from koco_stream.errors import WrongInput
+from koco_stream.extras import remedy
+
+COMMANDS: dict[str, tuple[click.Command, ...]] = {
+    "Run a sweep": (prepare, sweep, list_all, results, compare, report),
+    "Reproduce papers": (reproduce,),
+    "Repeat sweeps": (nightly, accept, serve),
+    "Use clusters, and learners of your own": (cluster, learners),
+    "Maintain a store": (store_group,),
+}
+NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
+KEPT = "finished work is kept. To continue:"  # the command that was run follows
+
+
+class Usage(click.Group):
+    """Command group that turns errors into one message and an exit status.
+
+    The status is 2 for wrong input, and 1 for a failure of the work. Its help has the commands
+    under titles. A command's name may have two words.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in the order in which they were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command's name, the command, and the words after it."""
+        two = " ".join(args[:2])
+        if len(args) > 1 and two in self.commands:
+            return two, self.commands[two], args[2:]
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their titles, with the first sentence of their help."""
+        width = max(map(len, self.commands))
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{one.name:{width}}", one.get_short_help_str(200)) for one in commands]
+                )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand, and end the process with a message if it raises a known error."""
+        again = f"{KEPT} {' '.join(['koco', *sys.argv[1:]])}"
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            status, said = 1, f"stopped; {again}"
+        except (WrongInput, ModuleNotFoundError, OSError, MemoryError, RuntimeError) as error:
+            status, said = outcome_of(error)
+            if status == 1 and ctx.invoked_subcommand in ("sweep", "nightly"):
+                said = f"{said}; {again}"
+        say(f"koco: {said}")
+        ctx.exit(status)
+
+
+def outcome_of(error: Exception) -> tuple[int, str]:
+    """Exit status and message of an error. One that is no user's is raised."""
+    if isinstance(error, WrongInput):
+        return 2, str(error)
+    if isinstance(error, ModuleNotFoundError):
+        if missing := remedy(error):
+            return 2, missing
+        raise error
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        name = error.filename or error
+        return 2, f"{name}: a file's name has at most 255 bytes; choose a shorter one"
+    if isinstance(error, OSError) and error.errno in NO_PERMISSION:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return 1, f"{what}; change its permissions, or choose another --store"
+    return 1, f"{type(error).__name__}: {error}"
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the version, and end."""
+    """Print the version, with the commit in a checkout ("-dirty" after changes), and end."""
     if wanted:
-        commit = _commit()
-        click.echo(f"koco {koco_stream.__version__}" + (f", commit {commit}" if commit else ""))
+        root = Path(__file__).parent.parent
+        describe = f"git -C {shlex.quote(str(root))} describe --always --dirty --exclude='*'"
+        failed, commit = subprocess.getstatusoutput(describe)
+        known = (root / ".git").exists() and not failed
+        click.echo(f"koco {koco_stream.__version__}" + (f", commit {commit}" if known else ""))
         context.exit()
-
-
-def _commit() -> str | None:
-    """The commit of the checkout that this file is in, with "-dirty" after changes; else None."""
-    root = Path(__file__).parent.parent
-    if not (root / ".git").exists():
-        return None
-    with suppress(FileNotFoundError):  # no git
-        found = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return found.stdout.strip() or None
-    return None
 
 
 @click.group(
@@ -74,31 +132,16 @@ def koco() -> None:
     """
     import pyarrow
 
-    sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
-    pyarrow.scalar(0)  # Arrow looks for pandas once
-    sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
+    # Arrow looks for pandas once, whose import takes half a second: no command has a frame
+    loaded = sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+    pyarrow.scalar(0)
+    if loaded is None:
+        del sys.modules["pandas"]
 
 
-class _NoPandas:
-    """Keeps Arrow from importing pandas, which takes half a second: no command has a frame."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        """Refuse to find pandas."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-COMMANDS = {
-    "Run a sweep": (prepare, sweep, status, results, compare, report),
-    "List": (datasets, learners, list_sweeps),
-    "Reproduce papers": (reproduce,),
-    "Repeat sweeps": (nightly, accept, serve),
-    "Use clusters": (cluster,),
-    "Maintain a store": (verify, compact, remove),
-}
-for title, commands in COMMANDS.items():
-    koco.add_under(title, commands)
+for commands in COMMANDS.values():
+    for command in commands:
+        koco.add_command(command)
 
 
 def main() -> None:

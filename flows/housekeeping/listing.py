@@ -1,68 +1,81 @@
-"""The sweeps of a store: their runs, the room that they take, and when their last run ended."""
+"""What `koco list` lists: learners, and the sweeps of a store with their state."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow.compute as pc
 
+from flows.sweeping.status import COLUMNS, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
-from koco_stream.io.paths import StorePath
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.references import entry_points
 from storage.collecting import result_bytes
 from storage.nights import night_names, night_path
 from storage.results import among, read_runs
 
-COLUMNS = ("sweep", "kind", "runs", "done", "diverged", "failed", "bytes", "ended")
 SWEEP, NIGHT = "sweep", "nightly run"
-UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-def sweep_rows(store: StorePath) -> Iterator[dict[str, Any]]:
-    """Rows of `koco list`, with the columns `COLUMNS`: the sweeps, and then the nightly runs.
+def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
+    """Rows on the sweeps of a store, and then on its nightly runs.
 
-    `bytes` are about those of its runs' rows, and of its report; a run that several sweeps share
-    counts for each. `ended` is when the last of its runs was finished, None if none was.
+    Beside the columns of the status, `bytes` are about those of the runs' rows, and of the report;
+    a run that several sweeps share counts for each. `ended` is when the last of the runs was
+    finished, None if none was.
     """
-    yield from _rows(store, sweep_names(store), SWEEP)
+    yield from _rows(store_path(store), SWEEP)
     for name in night_names(store):
-        yield from _rows(night_path(store, name), [name], NIGHT)
+        yield from _rows(night_path(store, name), NIGHT)
 
 
-def _rows(store: StorePath, names: Iterable[str], kind: str) -> Iterator[dict[str, Any]]:
+def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     runs = read_runs(store, ["run_id", "status", "finished_at"])
-    sizes = defaultdict[str, float](float)
-    for _, of_file in result_bytes(store):
-        for run_id, n_bytes in of_file.items():
-            sizes[run_id] += n_bytes
-    for name in names:
-        run_ids = sweep_note(store, name)["run_ids"]
-        mine = runs.filter(among(runs, set(run_ids)))
-        statuses = Counter(mine.column("status").to_pylist())
-        yield {
-            "sweep": name,
-            "kind": kind,
-            "runs": len(run_ids),
-            "done": mine.num_rows,
-            "diverged": statuses["diverged"],
-            "failed": statuses["failed"],
-            "bytes": round(sum(sizes[run_id] for run_id in run_ids if run_id in sizes))
-            + sum(size for file in files_of(store, name) for size in file.sizes()),
-            "ended": pc.max(mine.column("finished_at")).as_py(),
-        }
+    files = [sizes for _, sizes in result_bytes(store)]
+    told = {status.sweep: vars(status) for status in statuses(store)}
+    noted = sweep_names(store)
+    for name in sorted({*told, *noted}):
+        row = {**dict.fromkeys(COLUMNS), **told.get(name, {}), "sweep": name, "kind": kind}
+        run_ids = set(sweep_note(store, name)["run_ids"]) if name in noted else set()
+        mine = runs.filter(among(runs, run_ids))
+        if name in noted:
+            counts = Counter(mine.column("status").to_pylist())
+            row |= {"runs": len(run_ids), "done": mine.num_rows}
+            row |= {status: counts[status] for status in ("diverged", "failed")}
+        own = sum(size for file in files_of(store, name) for size in file.sizes())
+        n_bytes = round(bytes_of(files, run_ids)) + own
+        yield {**row, "bytes": n_bytes, "ended": pc.max(mine.column("finished_at")).as_py()}
+
+
+def bytes_of(files: list[dict[str, float]], run_ids: set[str]) -> float:
+    """About how many bytes of files of results, as `result_bytes` has them, belong to runs."""
+    return sum(sizes[run_id] for sizes in files for run_id in sizes.keys() & run_ids)
 
 
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
     """The files in a store that a sweep has for itself: its report, decisions, status and entry."""
-    reports, sweeps = store / "reports", store / "sweeps"
-    files = [reports / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")]
-    files += [store / "results" / "halving" / f"{sweep}.parquet"]
-    files += [store / "status" / f"{sweep}.json", sweeps / f"{sweep}.json"]
+    files = (
+        *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
+        store / "results" / "halving" / f"{sweep}.parquet",
+        *(store / folder / f"{sweep}.json" for folder in ("status", "sweeps")),
+    )
     return [file for file in files if file.is_file()]
 
 
-def bytes_text(n_bytes: int) -> str:
-    """A number of bytes in the unit that leaves it below a thousand: `1.5 MB`."""
-    size, unit = float(n_bytes), 0
-    while size >= 999.5 and unit < len(UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.3g} {UNITS[unit]}"
+def learner_rows() -> list[dict[str, Any]]:
+    """Rows on the learners of the library, and on those that installed packages offer."""
+    library = [
+        (
+            name,
+            "the library",
+            ", ".join(f"{one} = {value}" for one, value in cls.defaults().items()),
+        )
+        for name, cls in LEARNERS.items()
+    ]
+    offered = [
+        (name, f"{found.dist.name} {found.dist.version}", f"those of {found.value}")
+        for name, found in entry_points().items()
+    ]
+    columns = ("learner", "from", "parameters")
+    return [dict(zip(columns, row, strict=True)) for row in (*library, *offered)]

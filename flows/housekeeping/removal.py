@@ -6,13 +6,12 @@ Nothing is removed while a sweep runs on the store, or a nightly run of it.
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from flows.housekeeping.listing import files_of
+from flows.housekeeping.listing import bytes_of, files_of
 from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, refuse_running
 from flows.tables.sweep_runs import sweep_names, sweep_note
-from flows.tables.tables import rows_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import StorePath
@@ -21,43 +20,30 @@ from koco_stream.streams.shard_cache import copies_of, remove_copies
 from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
 from storage.notes import read_note
-from storage.results import read_runs
+from storage.results import among, finished_runs, read_runs
 from storage.store import existing_store
 
 NIGHTLY = "nightly"  # name of the lock that nightly runs hold
 
 
-@dataclass(frozen=True)
-class Removal:
+class Removal(NamedTuple):
     """Something that can be removed, and what this frees.
 
     Attributes
     ----------
-    store : StorePath
-        The store.
-    kind, name : str
-        What is removed: the dataset or sweep of this name.
+    do : callable
+        Removes it. Raises `WrongInput` if a sweep or a nightly run is under way on the store.
     files, n_bytes : int
         Files that go, and about how many bytes.
     runs, runs_kept : int
         Runs whose rows go, and those that stay because another sweep has them too.
-    act : callable
-        Removes it.
     """
 
-    store: StorePath
-    kind: str
-    name: str
+    do: Callable[[], None]
     files: int
     n_bytes: int
-    act: Callable[[], None]
     runs: int = 0
     runs_kept: int = 0
-
-    def do(self) -> None:
-        """Remove it. Raises `WrongInput` if a sweep or a nightly run is under way on the store."""
-        with _quiet(self.store):
-            self.act()
 
 
 def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
@@ -68,7 +54,9 @@ def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
     root = existing_store(store)
     manifest = load_manifest(root, name)
     if not force and (users := list(_users_of(root, name))):
-        remedies = " and ".join(f"koco remove sweep {sweep}" for sweep, night in users if not night)
+        remedies = " and ".join(
+            f"koco store remove sweep {sweep}" for sweep, night in users if not night
+        )
         told = ", ".join(f"{'the nights of ' * night}{sweep}" for sweep, night in users)
         raise WrongInput(
             f"dataset {name!r} is used by {told};"
@@ -76,15 +64,17 @@ def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
             + " keep their results and remove only the dataset with --force; to repeat their"
             " runs, prepare it again"
         )
-    sizes = dataset_path(root, name).sizes()
-    copies = [path.stat().st_size for path in copies_of(manifest)]
 
-    def act() -> None:
+    @_alone_on(root)
+    def remove() -> None:
         remove_dataset(root, name)
         remove_copies(manifest)
 
-    total = sum(sizes) + sum(copies)
-    return Removal(root, "dataset", name, len(sizes) + len(copies), total, act)
+    sizes = [
+        *dataset_path(root, name).sizes(),
+        *(one.stat().st_size for one in copies_of(manifest)),
+    ]
+    return Removal(remove, len(sizes), sum(sizes))
 
 
 def sweep_removal(store: str, name: str) -> Removal:
@@ -100,37 +90,27 @@ def sweep_removal(store: str, name: str) -> Removal:
         sweep_note(root, name)  # raises, and names the nearest
     notes = [read_note(file) for file in entries]
     mine = {run_id for one in notes for run_id in one["run_ids"]}
-    others = [sweep_note(root, other) for other in sweep_names(root) if other != name]
-    kept = mine.intersection(*[{run_id for one in others for run_id in one["run_ids"]}])
-    going = mine - kept
+    others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
+    kept = mine.intersection({run_id for run_ids in others for run_id in run_ids})
+    going, done = mine - kept, finished_runs(root)
     own = files_of(root, name)
-    results = list(result_bytes(root))
-    whole = sum(1 for _, sizes in results if sizes and going.issuperset(sizes))
-    n_bytes = sum(sizes[run_id] for _, sizes in results for run_id in going.intersection(sizes))
-    n_bytes += sum(size for file in own for size in file.sizes())
 
-    def act() -> None:
+    @_alone_on(root)
+    def remove() -> None:
         left.write_text(json_text({**notes[0], "run_ids": sorted(mine)}) + "\n")
         note.remove()
         remove_runs(root, going)
         for file in (*own, left):
             file.remove()
 
-    done = {row["run_id"] for row in rows_of(read_runs(root, ["run_id", "status"]))}
-    return Removal(
-        root,
-        "sweep",
-        name,
-        whole + len(own),
-        round(n_bytes),
-        act,
-        len(going & done),
-        len(kept & done),
-    )
+    results = [sizes for _, sizes in result_bytes(root)]
+    whole = sum(1 for sizes in results if sizes and going.issuperset(sizes))
+    n_bytes = bytes_of(results, going) + sum(size for file in own for size in file.sizes())
+    return Removal(remove, whole + len(own), round(n_bytes), len(going & done), len(kept & done))
 
 
 @contextmanager
-def _quiet(store: StorePath) -> Iterator[None]:
+def _alone_on(store: StorePath) -> Iterator[None]:
     """Context in which no sweep and no nightly run begins.
 
     Raises `WrongInput` if a sweep or a nightly run is under way.
@@ -149,23 +129,17 @@ def _quiet(store: StorePath) -> Iterator[None]:
 
 
 def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do."""
-    for name in sweep_names(store):
-        if _uses(store, name, dataset):
-            yield name, False
-    for name in night_names(store):
-        if _uses(night_path(store, name), name, dataset):
-            yield name, True
+    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do.
 
-
-def _uses(store: StorePath, sweep: str, dataset: str) -> bool:
-    """Whether a run of a sweep has read a dataset, or one that is not done yet may read it."""
-    note = sweep_note(store, sweep)
-    mine = set(note["run_ids"])
-    rows = rows_of(read_runs(store, ["run_id", "status", "dataset"]))
-    read = {row["run_id"]: row["dataset"] for row in rows if row["run_id"] in mine}
-    if dataset in read.values():
-        return True
-    named = {table["name"] for table in tomllib.loads(note["file"]).get("dataset", [])}
-    # a generated dataset is called after its generator, and its parameters
-    return len(read) < len(mine) and dataset.split(",")[0] in named
+    A run of such a sweep has read it, or one that is not done yet may read it.
+    """
+    nights = [(night_path(store, name), name) for name in night_names(store)]
+    for where, name in (*((store, name) for name in sweep_names(store)), *nights):
+        note = sweep_note(where, name)
+        runs = read_runs(where, ["run_id", "status", "dataset"])
+        mine = runs.filter(among(runs, set(note["run_ids"])))
+        named = {table["name"] for table in tomllib.loads(note["file"]).get("dataset", [])}
+        # a generated dataset is called after its generator, and its parameters
+        waits = mine.num_rows < len(note["run_ids"]) and dataset.split(",")[0] in named
+        if waits or dataset in mine.column("dataset").to_pylist():
+            yield name, where is not store

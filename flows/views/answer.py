@@ -1,7 +1,6 @@
 """Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -29,41 +28,6 @@ NOT_WHOLE = """
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
 
 
-@dataclass(frozen=True)
-class Query:
-    """What `koco results` is asked.
-
-    Attributes
-    ----------
-    sweep : str or None
-        Only runs of this sweep.
-    learners, datasets : sequence of str
-        Only runs of one of these.
-    conditions : sequence of str
-        Only runs that meet all of these conditions, in SQL.
-    single : bool
-        Single runs instead of averages over a configuration's runs.
-    best : bool
-        Only the best configuration of each stream and learner.
-    other : str or None
-        A second sweep to compare with.
-    sort : str or None
-        The column, or parameter, by which rows are sorted, the smallest first.
-    limit : int or None
-        At most so many rows.
-    """
-
-    sweep: str | None = None
-    learners: Sequence[str] = ()
-    datasets: Sequence[str] = ()
-    conditions: Sequence[str] = ()
-    single: bool = False
-    best: bool = False
-    other: str | None = None
-    sort: str | None = None
-    limit: int | None = None
-
-
 class Answer(NamedTuple):
     """The table that answers a query.
 
@@ -85,11 +49,44 @@ class Answer(NamedTuple):
     configurations: pa.Table
 
 
-def answer(store: StorePath, query: Query) -> Answer:
+def answer(
+    store: StorePath,
+    *,
+    sweep: str | None = None,
+    other: str | None = None,
+    learners: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    single: bool = False,
+    best: bool = False,
+    sort: str | None = None,
+    limit: int | None = None,
+) -> Answer:
     """Answer a query with a table.
 
     Its remarks name the learners whose best configuration does not beat `Constant`; single runs
     and differences have none.
+
+    Parameters
+    ----------
+    store : StorePath
+        The store.
+    sweep : str or None
+        Only runs of this sweep.
+    other : str or None
+        A second sweep to compare with.
+    learners, datasets : sequence of str
+        Only runs of one of these.
+    conditions : sequence of str
+        Only runs that meet all of these conditions, in SQL.
+    single : bool
+        Single runs instead of averages over a configuration's runs.
+    best : bool
+        Only the best configuration of each stream and learner.
+    sort : str or None
+        The column, or parameter, by which rows are sorted, the smallest first.
+    limit : int or None
+        At most so many rows.
 
     Raises
     ------
@@ -97,53 +94,55 @@ def answer(store: StorePath, query: Query) -> Answer:
         For an unknown sweep or column, a filter that no run meets, and for options that exclude
         each other.
     """
-    if query.single and query.best:
+    if single and best:
         raise WrongInput("--runs and --best cannot be combined; choose one")
-    if query.other is not None and (query.single or query.sweep is None):
+    if other is not None and (single or sweep is None):
         raise WrongInput(
             "--diff compares averages of two sweeps; give both --sweep NAME and --diff OTHER, and"
             " leave out --runs"
         )
-    sweeps = [name for name in (query.sweep, query.other) if name is not None]
-    views = filtered(store, sweeps, query)
+    sweeps = [name for name in (sweep, other) if name is not None]
+    views = Views(store, sweeps, columns=None if single else conditions)
+    named = [*_named(views, "learner", learners), *_named(views, "dataset", datasets)]
+    views.select([*named, *conditions])
     columns: Sequence[str] = SUMMARY
-    if query.single:
+    if single:
         table, columns = views.table(f"FROM selected ORDER BY {IN_ORDER}"), NAMES
-    elif query.other is not None:
-        table = _beside(views, query)
+    elif other is not None:
+        table = _beside(views, sweeps, best)
         columns = table.column_names
-    elif query.best:
+    elif best:
         table, columns = views.table("FROM best"), BEST
     else:
         table = views.table("FROM configurations WHERE n_runs > 0")
-    by = f"{_sorting(views, table, query.sort)}, place" if query.sort else "place"
+    by = f"{_sorting(views, table, sort)}, place" if sort else "place"
     views.register("answered", table.append_column("place", pa.array(range(len(table)))))
-    limit = len(table) if query.limit is None else query.limit
-    shown = views.table(f"SELECT {quoted(columns)} FROM answered ORDER BY {by} LIMIT {limit}")
+    most = len(table) if limit is None else limit
+    shown = views.table(f"SELECT {quoted(columns)} FROM answered ORDER BY {by} LIMIT {most}")
+    plain = single or other is not None
     return Answer(
-        as_runs(shown) if query.single else shown,
-        [] if query.single or query.other else _remarks(views, query.best),
+        as_runs(shown) if single else shown,
+        [] if plain else _remarks(views, best),
         len(table) - len(shown),
         views.table(
             "SELECT DISTINCT learner, params"
-            f" FROM {'selected' if query.single or query.other else 'configurations'} ORDER BY ALL"
+            f" FROM {'selected' if plain else 'configurations'} ORDER BY ALL"
         ),
     )
 
 
-def filtered(store: AnyPath, sweeps: Sequence[str], query: Query) -> Views:
-    """The views of the runs that meet a query's filters. Raises `WrongInput` if none does."""
-    texts = None if query.single else [*query.conditions]
-    views, where = Views(store, sweeps, columns=texts), []
-    for name, wanted in (("learner", query.learners), ("dataset", query.datasets)):
-        if wanted:
-            found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
-            for value in wanted if found else ():
-                if value not in found:
-                    raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
-            where.append(is_one_of(name, wanted))
-    views.select([*where, *query.conditions])
-    return views
+def _named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
+    """The condition that a column is one of the wanted values.
+
+    Raises `WrongInput` for a value that no run has, if there are runs.
+    """
+    if not wanted:
+        return []
+    found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
+    for value in wanted if found else ():
+        if value not in found:
+            raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
+    return [is_one_of(name, wanted)]
 
 
 def _sorting(views: Views, table: pa.Table, name: str) -> str:
@@ -159,13 +158,13 @@ def _sorting(views: Views, table: pa.Table, name: str) -> str:
     return f"TRY_CAST({value} AS DOUBLE) NULLS LAST, {value} NULLS LAST"
 
 
-def _beside(views: Views, query: Query) -> pa.Table:
+def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     """The averages of two sweeps side by side, of the same streams, learners and parameters, or of
     the best ones. `difference` is the other one's mean loss minus the first one's.
     """
-    view, same = ("best", "") if query.best else ("configurations", ", params")
-    for name, sweep in (("mine", query.sweep), ("others", query.other)):
-        views.choose([str(sweep)])
+    view, same = ("best", "") if best else ("configurations", ", params")
+    for name, sweep in zip(("mine", "others"), sweeps, strict=True):
+        views.choose([sweep])
         views.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
     pairs = [f"a.{name}, b.{name} AS {name}_other" for name in COMPARED if name not in same]
     shared = [f'coalesce(a."{name}", b."{name}") AS "{name}"' for name in STREAM]
@@ -180,37 +179,34 @@ def _beside(views: Views, query: Query) -> pa.Table:
 
 def _remarks(views: Views, best: bool) -> list[str]:
     """Sentences on what a table of averages does not show."""
-    said = []
-    for row in views.rows("SELECT sum(repeats)::INT AS n FROM configurations WHERE rung"):
-        if best and row["n"]:
-            said.append(
-                f"{row['n']:,} runs to the rungs of the halving are left out; without --best they"
-                " are listed"
-            )
-    for row in views.rows(
-        "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY ALL ORDER BY ALL"
-    ):
-        said.append(
+    halving = "SELECT sum(repeats)::INT AS n FROM configurations WHERE rung"
+    ends = "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY 1 ORDER BY 1"
+    return [
+        *(
+            f"{row['n']:,} runs to the rungs of the halving are left out; without --best they are"
+            " listed"
+            for row in views.rows(halving)
+            if best and row["n"]
+        ),
+        *(
             f"{row['n']:,} runs {row['status']} and are not averaged;"
             f" --runs --where \"status = '{row['status']}'\" has them"
-        )
-    said += [
-        f"{row['learner']} has no best on {row['stream']}: of its {row['runs']:,} runs"
-        f" {row['diverged']:,} diverged and {row['failed']:,} failed, some of each configuration"
-        for row in views.rows(NOT_WHOLE)
-        if row["diverged"] + row["failed"]
-    ]
-    return said + not_better(views)
-
-
-def not_better(views: Views) -> list[str]:
-    """Sentences on the learners whose best configuration on a stream does not beat `Constant`."""
-    return [
-        not_better_words(*row.values())
-        for row in views.rows(
-            "SELECT learner, stream, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,"
-            " constant_error_rate_mean FROM best WHERE NOT beats_constant"
-        )
+            for row in views.rows(ends)
+        ),
+        *(
+            f"{row['learner']} has no best on {row['stream']}: of its {row['runs']:,} runs"
+            f" {row['diverged']:,} diverged and {row['failed']:,} failed, some of each"
+            " configuration"
+            for row in views.rows(NOT_WHOLE)
+            if row["diverged"] + row["failed"]
+        ),
+        *(
+            not_better_words(*row.values())
+            for row in views.rows(
+                "SELECT learner, stream, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,"
+                " constant_error_rate_mean FROM best WHERE NOT beats_constant"
+            )
+        ),
     ]
 
 

@@ -4,16 +4,16 @@ What is the same in all rows stands once, below the table.
 """
 
 import json
-import textwrap
+from collections import defaultdict
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flows.tables.parameters import params_text, telling, varied
-from flows.tables.tables import grouped, rows_of
-from flows.tables.text import laid_out, printable
-from flows.views.answer import Answer, Query
+from flows.tables.tables import grouped, lists_of, rows_of
+from flows.tables.text import laid_out
+from flows.views.answer import Answer
 from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
@@ -30,85 +30,68 @@ PARAMS = ("params", "params_other")
 SPREAD = 2  # digits of a standard deviation
 
 
-def in_terminal(answer: Answer, query: Query, width: int) -> tuple[str, list[str]]:
-    """The answer to a query as a table in lines of at most `width` characters, and remarks on it.
+def in_terminal(answer: Answer, width: int) -> tuple[str, list[str]]:
+    """The answer as a table in lines of at most `width` characters, and remarks on it.
 
     Of the parameters it shows those that vary among the runs that meet the query's filters.
     Empty columns are left out, and those that are the same in all rows.
     """
-    names, remarks = _telling_columns(answer.table, query)
-    table = answer.table.select(names)
-    if any(name in PARAMS for name in names):
-        texts, constant = _params_in_words(answer.configurations)
-        remarks += constant
-        for name in {*PARAMS} & {*names}:
-            shown = [texts.get(text, text) for text in table.column(name).to_pylist()]
-            table = table.set_column(
-                table.column_names.index(name), name, pa.array(shown, pa.string())
-            )
-    digits = {name: SPREAD for name in names if name.endswith("_std")}
-    layout = laid_out(names, [list(row.values()) for row in rows_of(table)], width, digits)
-    if answer.more:
-        remarks = [f"{answer.more:,} more rows (--limit {query.limit})", *remarks]
-    if layout.left_out:
-        remarks.append(f"no room for {', '.join(layout.left_out)}")
-    remarks = [
-        textwrap.fill(
-            printable(words),
-            width,
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for words in (*remarks, *answer.remarks)
+    names, same = _telling_columns(answer.table)
+    texts, constants = _params_in_words(answer.configurations)
+    rows = [
+        [texts[row["learner"], row[name]] if name in PARAMS else row[name] for name in names]
+        for row in rows_of(answer.table.select(names))
     ]
-    return layout.text, remarks
+    digits = {name: SPREAD for name in names if name.endswith("_std")}
+    text, left_out = laid_out(names, rows, width, digits)
+    remarks = [f"all rows: {same}"] if same else []
+    if answer.more:
+        remarks = [f"{answer.more:,} more rows (--limit {len(rows)})", *remarks]
+    remarks += constants
+    if left_out:
+        remarks.append(f"no room for {', '.join(left_out)}")
+    return text, [*remarks, *answer.remarks]
 
 
-def _telling_columns(table: pa.Table, query: Query) -> tuple[list[str], list[str]]:
-    """The columns that say something, and a remark on what is the same in all rows."""
-    names = list(SINGLE if query.single else table.column_names)
-    if not table.num_rows:
-        return names, []
-    if query.other is not None:
+def _telling_columns(table: pa.Table) -> tuple[list[str], str]:
+    """The columns that say something, and in words what is the same in all rows."""
+    names = list(SINGLE if "run_id" in table.column_names else table.column_names)
+    if "difference" in names:
         names.sort(key=lambda name: name.startswith(LEAST))  # last, where there may be no room
-    if query.best:
-        names = [name for name in names if name != "sketch_size"]  # it is among the parameters
+    pairs = {*zip(*lists_of(table, ["dataset", "dataset_hash"]), strict=True)}
+    dull = {"sketch_size"}  # it is among the parameters
+    if len(pairs) == len({dataset for dataset, _ in pairs}):
+        dull.add("dataset_hash")
     kept, same = [], []
     for name in names:
         values = pc.unique(table.column(name)).to_pylist()
-        if values == [None] or (name == "dataset_hash" and _one_each(table)):
+        if values == [None] or name in dull:
             continue
-        if name in SAME and len(values) == 1:
-            if values[0] not in USUAL:
-                same.append(f"{name}={values[0]}")
-            continue
-        kept.append(name)
-    return kept, [f"all rows: {' '.join(same)}"] if same else []
+        if name not in SAME or len(values) > 1:
+            kept.append(name)
+        elif values[0] not in USUAL:
+            same.append(f"{name}={values[0]}")
+    return kept, " ".join(same)
 
 
-def _one_each(table: pa.Table) -> bool:
-    """Whether each dataset's rows have the same content."""
-    pairs = table.group_by(["dataset", "dataset_hash"]).aggregate([])
-    return pc.count_distinct(pairs.column("dataset")).as_py() == pairs.num_rows
-
-
-def _params_in_words(configurations: pa.Table) -> tuple[dict[str | None, str], list[str]]:
-    """Texts of the parameters that vary, by their JSON; remarks on others that are not usual."""
-    texts: dict[str | None, str] = {None: ""}
-    constants: dict[str, list[str]] = {}
-    by_learner = grouped(rows_of(configurations), lambda row: row["learner"])
-    for learner, rows in sorted(by_learner.items()):
-        decoded = [json.loads(row["params"]) for row in rows]
-        vary = varied(learner, decoded)
+def _params_in_words(
+    configurations: pa.Table,
+) -> tuple[dict[tuple[str, str | None], str], list[str]]:
+    """Texts of the parameters that vary, by the learner and their JSON; remarks on others that are
+    not usual.
+    """
+    texts: dict[tuple[str, str | None], str] = defaultdict(str)
+    constants = defaultdict[str, list[str]](list)
+    for learner, rows in grouped(rows_of(configurations), lambda row: row["learner"]).items():
+        decoded = {row["params"]: json.loads(row["params"]) for row in rows}
+        vary = varied(learner, decoded.values())
         constant: dict[str, Any] = {}
-        for row, params in zip(rows, decoded, strict=True):
-            # two learners may have the same parameters, of which others vary
-            words = (texts.get(row["params"], ""), params_text(params, list(vary)))
-            texts[row["params"]] = max(words, key=len)
+        for text, params in decoded.items():
+            texts[learner, text] = params_text(params, list(vary))
             told = telling(learner, params, vary)
             constant |= {name: params[name] for name in told if name not in vary}
-        if constant:
-            constants.setdefault(params_text(constant), []).append(learner)
-    remarks = [f"all rows of {', '.join(names)}: {words}" for words, names in constants.items()]
+        constants[params_text(constant)].append(learner)
+    remarks = [
+        f"all rows of {', '.join(names)}: {words}" for words, names in constants.items() if words
+    ]
     return texts, remarks
