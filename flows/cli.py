@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -132,11 +133,16 @@ def koco() -> None:
     """
     import pyarrow
 
-    # Arrow looks for pandas once, whose import takes half a second: no command has a frame
-    loaded = sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
-    pyarrow.scalar(0)
-    if loaded is None:
-        del sys.modules["pandas"]
+    without: Any = SimpleNamespace(find_spec=_no_pandas)
+    sys.meta_path.insert(0, without)
+    pyarrow.scalar(0)  # Arrow looks for pandas once
+    sys.meta_path.remove(without)
+
+
+def _no_pandas(name: str, *_: object) -> None:
+    """Keep Arrow from importing pandas, which takes half a second: no command has a frame."""
+    if name == "pandas":
+        raise ModuleNotFoundError(name)
 
 
 for commands in COMMANDS.values():

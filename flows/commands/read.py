@@ -138,7 +138,7 @@ def results(store: str, as_json: bool, as_csv: bool, arrow: Path | None, **asked
     elif as_json:
         show([*rows_of(found.table)], True)
     else:
-        from flows.views.terminal import in_terminal
+        from flows.views.answer import in_terminal
         from storage.nights import night_names, night_path
 
         text, remarks = "", [f"no run has finished in {root} yet"]

@@ -63,7 +63,7 @@ def files_of(store: StorePath, sweep: str) -> list[StorePath]:
     return [file for file in files if file.is_file()]
 
 
-def learner_rows() -> list[dict[str, Any]]:
+def learner_rows(_: AnyPath) -> list[dict[str, Any]]:
     """Rows on the learners of the library, and on those that installed packages offer."""
     library = [
         (

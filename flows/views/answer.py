@@ -1,16 +1,23 @@
 """Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
+import json
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from flows.scores.constant import not_better_words
 from flows.scores.means import differences_of
+from flows.tables.parameters import params_text, sort_key, telling, varied
+from flows.tables.tables import grouped, lists_of, rows_of
+from flows.tables.text import laid_out
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
+from koco_stream.streams.orders import AS_STORED
 
 STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
 AVERAGES = (
@@ -20,12 +27,23 @@ AVERAGES = (
 SUMMARY = (*STREAM, "learner", "params", *AVERAGES, "beats_constant")
 BEST = (*SUMMARY, "sketch_size")
 RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
-# what a comparison of two sweeps shows beside each other
-COMPARED = ("params", *(name for name in AVERAGES if not name.endswith("_std")))
+# what a comparison of two sweeps shows beside each other, what matters least last
+COMPARED = ("params", "mean_loss_mean", "error_rate_mean", "n_runs", "seconds_mean")
 NOT_WHOLE = """
     SELECT stream, learner, sum(repeats)::BIGINT AS runs, sum(diverged)::BIGINT AS diverged,
            sum(failed)::BIGINT AS failed
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
+# of single runs on a terminal
+SINGLE = (
+    *("dataset", "positive_class", "multiclass", "order", "order_seed", "window_rows", "max_rows"),
+    *("learner", "params", "learner_seed", "status", "error", "mean_loss", "error_rate"),
+    *(*METRICS, "seconds"),
+)
+# columns that are left out where all rows have the same value
+SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}
+USUAL = (AS_STORED, "ok")  # values that go without saying
+PARAMS = ("params", "params_other")
+SPREAD = 2  # digits of a standard deviation
 
 
 class Answer(NamedTuple):
@@ -102,7 +120,7 @@ def answer(
             " leave out --runs"
         )
     sweeps = [name for name in (sweep, other) if name is not None]
-    views = Views(store, sweeps, columns=None if single else conditions)
+    views = Views(store, sweeps)
     named = [*_named(views, "learner", learners), *_named(views, "dataset", datasets)]
     views.select([*named, *conditions])
     columns: Sequence[str] = SUMMARY
@@ -115,10 +133,7 @@ def answer(
         table, columns = views.table("FROM best"), BEST
     else:
         table = views.table("FROM configurations WHERE n_runs > 0")
-    by = f"{_sorting(views, table, sort)}, place" if sort else "place"
-    views.register("answered", table.append_column("place", pa.array(range(len(table)))))
-    most = len(table) if limit is None else limit
-    shown = views.table(f"SELECT {quoted(columns)} FROM answered ORDER BY {by} LIMIT {most}")
+    shown = (_sorted(table, sort) if sort else table).select(columns).slice(0, limit)
     plain = single or other is not None
     return Answer(
         as_runs(shown) if single else shown,
@@ -145,17 +160,20 @@ def _named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
     return [is_one_of(name, wanted)]
 
 
-def _sorting(views: Views, table: pa.Table, name: str) -> str:
-    """What SQL sorts by for a column, or a parameter. Raises `WrongInput` if it is neither."""
+def _sorted(table: pa.Table, name: str) -> pa.Table:
+    """A table sorted by a column, or by a parameter. Raises `WrongInput` if it is neither."""
     if name in table.column_names:
-        return f'"{name}" NULLS LAST'
-    known = views.table("SELECT DISTINCT unnest(json_keys(params)) AS name FROM selected")
-    names = known.column("name").to_pylist()
-    if "params" not in table.column_names or name not in names:
-        there = [*table.column_names, *names]
-        raise WrongInput(f"the table has no column {name!r}{nearest(name, there)}")
-    value = "params->>'{}'".format(name.replace("'", "''"))
-    return f"TRY_CAST({value} AS DOUBLE) NULLS LAST, {value} NULLS LAST"
+        values = table.column(name).to_pylist()
+    else:
+        params = [json.loads(text or "{}") for text in table.column("params").to_pylist()]
+        known = {parameter for one in params for parameter in one}
+        if name not in known:
+            close = nearest(name, [*table.column_names, *known])
+            raise WrongInput(f"the table has no column {name!r}{close}")
+        values = [one.get(name) for one in params]
+    values = [None if value != value else value for value in values]  # NaN
+    order = sorted(range(len(values)), key=lambda k: (values[k] is None, sort_key(values[k])))
+    return table.take(order)
 
 
 def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
@@ -220,3 +238,68 @@ def best_of(views: Views) -> pa.Table:
 def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
     """The best configurations of a sweep in the few columns of `RESULTS`."""
     return Views(store, [sweep]).rows(f"SELECT {quoted(RESULTS)} FROM best")
+
+
+def in_terminal(answer: Answer, width: int) -> tuple[str, list[str]]:
+    """The answer as a table in lines of at most `width` characters, and remarks on it.
+
+    Of the parameters it shows those that vary among the runs that meet the query's filters.
+    Empty columns are left out, and those that are the same in all rows.
+    """
+    names, same = _telling_columns(answer.table)
+    texts, constants = _params_in_words(answer.configurations)
+    rows = [
+        [texts[row["learner"], row[name]] if name in PARAMS else row[name] for name in names]
+        for row in rows_of(answer.table.select(names))
+    ]
+    digits = {name: SPREAD for name in names if name.endswith("_std")}
+    text, left_out = laid_out(names, rows, width, digits)
+    remarks = [f"all rows: {same}"] if same else []
+    if answer.more:
+        remarks = [f"{answer.more:,} more rows (--limit {len(rows)})", *remarks]
+    remarks += constants
+    if left_out:
+        remarks.append(f"no room for {', '.join(left_out)}")
+    return text, [*remarks, *answer.remarks]
+
+
+def _telling_columns(table: pa.Table) -> tuple[list[str], str]:
+    """The columns that say something, and in words what is the same in all rows."""
+    names = list(SINGLE if "run_id" in table.column_names else table.column_names)
+    pairs = {*zip(*lists_of(table, ["dataset", "dataset_hash"]), strict=True)}
+    dull = {"sketch_size"}  # it is among the parameters
+    if len(pairs) == len({dataset for dataset, _ in pairs}):
+        dull.add("dataset_hash")
+    kept, same = [], []
+    for name in names:
+        values = pc.unique(table.column(name)).to_pylist()
+        if values == [None] or name in dull:
+            continue
+        if name not in SAME or len(values) > 1:
+            kept.append(name)
+        elif values[0] not in USUAL:
+            same.append(f"{name}={values[0]}")
+    return kept, " ".join(same)
+
+
+def _params_in_words(
+    configurations: pa.Table,
+) -> tuple[dict[tuple[str, str | None], str], list[str]]:
+    """Texts of the parameters that vary, by the learner and their JSON; remarks on others that are
+    not usual.
+    """
+    texts: dict[tuple[str, str | None], str] = defaultdict(str)
+    constants = defaultdict[str, list[str]](list)
+    for learner, rows in grouped(rows_of(configurations), lambda row: row["learner"]).items():
+        decoded = {row["params"]: json.loads(row["params"]) for row in rows}
+        vary = varied(learner, decoded.values())
+        constant: dict[str, Any] = {}
+        for text, params in decoded.items():
+            texts[learner, text] = params_text(params, list(vary))
+            told = telling(learner, params, vary)
+            constant |= {name: params[name] for name in told if name not in vary}
+        constants[params_text(constant)].append(learner)
+    remarks = [
+        f"all rows of {', '.join(names)}: {words}" for words, names in constants.items() if words
+    ]
+    return texts, remarks

@@ -44,6 +44,7 @@ SETTINGS: dict[str, Any] = {
     "autoload_known_extensions": False,
     "memory_limit": "4GB",
 }
+OF_ARROW: dict[str, Any] = {"type": "arrow", "null_handling": "special"}  # functions
 NAMES = [column.name for column in RUNS]
 IN_ORDER = "stream, learner, params, order_seed, learner_seed, run_id"
 # what in a query needs a table to be read, where it is not the table's name
@@ -67,26 +68,14 @@ class Views:
     sweeps : sequence of str
         Names of sweeps, whose runs count once; all runs if there are none. Each run has the name
         that its dataset has in the first of them.
-    where : sequence of str
-        Conditions in SQL on the columns of `runs`: only runs that meet all have their place in the
-        other views.
-    columns : sequence of str, optional
-        Texts that name the columns of `runs` that are read, beside those that `views.sql` names;
-        others are NULL. By default all are read.
 
     Raises
     ------
     WrongInput
-        For an unknown sweep, a condition that is none, and a damaged table.
+        For an unknown sweep, and a damaged table.
     """
 
-    def __init__(
-        self,
-        store: AnyPath,
-        sweeps: Sequence[str] = (),
-        where: Sequence[str] = (),
-        columns: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, store: AnyPath, sweeps: Sequence[str] = ()) -> None:
         self.store = store
         self.notes = {sweep: sweep_note(store, sweep) for sweep in sweeps}
         import duckdb  # it takes a tenth of a second, which a refusal does not pay
@@ -94,23 +83,17 @@ class Views:
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
-        how: Any = {"type": "arrow", "null_handling": "special"}
         for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
-            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **how)
-        sql = (Path(__file__).parent / "views.sql").read_text()
-        self.runs = read_runs(store, None if columns is None else _named(" ".join((sql, *columns))))
-        every = [pa.Table.from_batches([], schema(RUNS)), self.runs]
-        # what is not read is NULL
-        self.register("stored_runs", pa.concat_tables(every, promote_options="default"))
+            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
+        self.register("stored_runs", read_runs(store))
         known = [note["datasets"] for note in reversed(self.notes.values())]
         self.datasets = {one: name for names in known for one, name in names.items()}  # by hash
         self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
         self.register("chosen", table_of([], sweep=str, run_id=str, halved=bool))
         for name, (columns_of, _) in READERS.items():
             self.register(f"stored_{name}", columns_of.empty_table())
-        self.connection.execute(sql)
+        self.connection.execute((Path(__file__).parent / "views.sql").read_text())
         self.choose(sweeps)
-        self.select(where)
 
     def choose(self, sweeps: Sequence[str]) -> None:
         """Leave only the runs of some of the sweeps."""
@@ -118,7 +101,9 @@ class Views:
         self.halved = any(halved.values())
         rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
         if not sweeps:
-            rows = [("", run_id, False) for run_id in self.runs.column("run_id").to_pylist()]
+            rows = [
+                ("", row["run_id"], False) for row in self.rows("SELECT run_id FROM stored_runs")
+            ]
         self.register("chosen", table_of(rows, sweep=str, run_id=str, halved=bool))
         self._changed()
 
@@ -145,8 +130,10 @@ class Views:
             if not re.search(NEEDED.get(name, rf"\b{name}\b"), query):
                 continue
             if name == "configurations":
-                self.connection.execute("CREATE OR REPLACE TABLE kept AS FROM averages")
-                self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM kept")
+                self.connection.execute(
+                    "CREATE OR REPLACE TABLE kept AS FROM averages;"
+                    "CREATE OR REPLACE VIEW configurations AS FROM kept"
+                )
             else:
                 ids = self.table("SELECT run_id FROM runs").column("run_id").to_pylist()
                 self.register(f"stored_{name}", READERS[name][1](self.store, ids))
@@ -190,9 +177,9 @@ class Views:
 
 def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
     """Rows of the table `runs` that belong to a sweep, with all columns or only some."""
-    views = Views(store, [sweep], columns=columns)
-    table = views.table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
-    return as_runs(table)
+    return as_runs(
+        Views(store, [sweep]).table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
+    )
 
 
 def as_runs(table: pa.Table) -> pa.Table:

@@ -212,7 +212,8 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
             {(n, "ONS") for n in range(4)},
         ),
     ):
-        views = Views(tmp_path, ["s"], [condition])
+        views = Views(tmp_path, ["s"])
+        views.select([condition])
         found = views.rows("SELECT order_seed, learner FROM selected")
         assert {tuple(one.values()) for one in found} == left
         assert sum(one["repeats"] for one in views.rows("FROM configurations")) == len(left)
@@ -227,7 +228,7 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         ("learner = 'ogd'", "no run matches; learner is OGD, ONS"),
     ):
         with pytest.raises(WrongInput, match=said) as refused:
-            Views(tmp_path, ["s"], ["alpha >= 0", condition])
+            Views(tmp_path, ["s"]).select(["alpha >= 0", condition])
         assert repr(condition) in str(refused.value)
 
 
