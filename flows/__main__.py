@@ -7,16 +7,12 @@ from pathlib import Path
 from koco_stream.extras import remedy
 
 BESIDE = ("cluster", "storage")  # packages beside this one
+NOT_LINUX = "koco-stream runs on Linux, for which a container or a WSL 2 will do, and not on"
 
 
 def main() -> None:
     """Run the koco command; exit status 2, with the remedy, if the installation lacks a part."""
-    if sys.platform == "linux":
-        message = _shadowed()
-    else:
-        message = (
-            f"koco-stream runs on Linux, not on {sys.platform}; a container or a WSL 2 will do"
-        )
+    message = _shadowed() if sys.platform == "linux" else f"{NOT_LINUX} {sys.platform}"
     try:
         if not message:
             from flows import cli

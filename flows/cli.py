@@ -13,9 +13,8 @@ from typing import Any
 import click
 
 import koco_stream
-from flows.commands.groups import cluster, learners, store_group
-from flows.commands.read import compare, list_all, report, results
-from flows.commands.run import accept, nightly, prepare, reproduce, serve, sweep
+from flows.commands.read import compare, list_all, report, results, store_group
+from flows.commands.run import accept, cluster, learners, nightly, prepare, reproduce, serve, sweep
 from flows.runtime.console import say
 from flows.runtime.processes import interrupt
 from koco_stream.errors import WrongInput
@@ -28,7 +27,12 @@ COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Use clusters, and learners of your own": (cluster, learners),
     "Maintain a store": (store_group,),
 }
-NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
+NO_PERMISSION = "change its permissions, or choose another --store"
+# exit status and remedy, by the number of an error of the system
+REMEDIES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), (1, NO_PERMISSION)),
+    errno.ENAMETOOLONG: (2, "a file's name has at most 255 bytes; choose a shorter one"),
+}
 KEPT = "finished work is kept. To continue:"  # the command that was run follows
 
 
@@ -38,10 +42,6 @@ class Usage(click.Group):
     The status is 2 for wrong input, and 1 for a failure of the work. Its help has the commands
     under titles. A command's name may have two words.
     """
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of the commands, in the order in which they were added."""
-        return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,35 +63,33 @@ class Usage(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and end the process with a message if it raises a known error."""
-        again = f"{KEPT} {' '.join(['koco', *sys.argv[1:]])}"
+        again = f"; {KEPT} {' '.join(['koco', *sys.argv[1:]])}"
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            status, said = 1, f"stopped; {again}"
-        except (WrongInput, ModuleNotFoundError, OSError, MemoryError, RuntimeError) as error:
+            status, said = 1, f"stopped{again}"
+        except WrongInput as error:
+            status, said = 2, str(error)
+        except ModuleNotFoundError as error:
+            if not (missing := remedy(error)):
+                raise
+            status, said = 2, missing
+        except (OSError, MemoryError, RuntimeError) as error:
             status, said = outcome_of(error)
             if status == 1 and ctx.invoked_subcommand in ("sweep", "nightly"):
-                said = f"{said}; {again}"
+                said += again
         say(f"koco: {said}")
         ctx.exit(status)
 
 
 def outcome_of(error: Exception) -> tuple[int, str]:
-    """Exit status and message of an error. One that is no user's is raised."""
-    if isinstance(error, WrongInput):
-        return 2, str(error)
-    if isinstance(error, ModuleNotFoundError):
-        if missing := remedy(error):
-            return 2, missing
-        raise error
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        name = error.filename or error
-        return 2, f"{name}: a file's name has at most 255 bytes; choose a shorter one"
-    if isinstance(error, OSError) and error.errno in NO_PERMISSION:
-        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        return 1, f"{what}; change its permissions, or choose another --store"
+    """Exit status and message of a failure, with the remedy if there is one."""
+    if isinstance(error, OSError) and error.errno in REMEDIES:
+        status, words = REMEDIES[error.errno]
+        named = f"{error.filename}: " if error.filename else ""
+        return status, f"{named}{error.strerror}; {words}"
     return 1, f"{type(error).__name__}: {error}"
 
 
@@ -99,10 +97,10 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the version, with the commit in a checkout ("-dirty" after changes), and end."""
     if wanted:
         root = Path(__file__).parent.parent
-        describe = f"git -C {shlex.quote(str(root))} describe --always --dirty --exclude='*'"
+        git = ["git", f"--git-dir={root / '.git'}", f"--work-tree={root}"]
+        describe = shlex.join([*git, "describe", "--always", "--dirty", "--exclude=*"])
         failed, commit = subprocess.getstatusoutput(describe)
-        known = (root / ".git").exists() and not failed
-        click.echo(f"koco {koco_stream.__version__}" + (f", commit {commit}" if known else ""))
+        click.echo(f"koco {koco_stream.__version__}" + ("" if failed else f", commit {commit}"))
         context.exit()
 
 

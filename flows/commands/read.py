@@ -1,4 +1,4 @@
-"""The commands that read a store: `koco list`, `results`, `compare` and `report`."""
+"""The commands on what a store has: `koco list`, `results`, `compare`, `report` and `store`."""
 
 import sys
 from pathlib import Path
@@ -51,7 +51,7 @@ def list_all(what: str | None, store: str, as_json: bool) -> None:
     """
     from rich.filesize import decimal
 
-    from flows.housekeeping.listing import learner_rows, sweep_rows
+    from flows.housekeeping import learner_rows, sweep_rows
     from flows.prepare.preparation import dataset_rows
     from storage.store import existing_store
 
@@ -98,7 +98,9 @@ def list_all(what: str | None, store: str, as_json: bool) -> None:
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
-def results(store: str, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any) -> None:
+def results(
+    store: str, limit: int | None, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any
+) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     On each stream, the best configuration comes first, by error rate where there are classes and
@@ -122,7 +124,8 @@ def results(store: str, as_json: bool, as_csv: bool, arrow: Path | None, **asked
     Example:
       koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10
     """
-    from flows.views.answer import answer
+    from flows.views.answer import answer, in_terminal
+    from storage.nights import night_names, night_path
     from storage.store import existing_store
 
     if as_json + as_csv + (arrow is not None) > 1:
@@ -130,20 +133,18 @@ def results(store: str, as_json: bool, as_csv: bool, arrow: Path | None, **asked
             "--json, --csv and --arrow write the same result in three formats; choose one"
         )
     root = existing_store(store)
-    found = answer(root, **asked)
+    views, whole = answer(root, **asked)
+    table = whole.slice(0, limit)
     if arrow:
-        _write_arrow(found.table, arrow)
+        _write_arrow(table, arrow)
     elif as_csv:
-        _write_csv(found.table)
+        _write_csv(table)
     elif as_json:
-        show([*rows_of(found.table)], True)
+        show([*rows_of(table)], True)
     else:
-        from flows.views.answer import in_terminal
-        from storage.nights import night_names, night_path
-
-        text, remarks = "", [f"no run has finished in {root} yet"]
-        if found.table.num_rows:
-            text, remarks = in_terminal(found, line_width())
+        remarks = [f"no run has finished in {root} yet"]
+        if table.num_rows:
+            text, remarks = in_terminal(views, table, len(whole) - len(table), line_width())
             click.echo(text)
         nights = [] if asked["sweep"] else [night_path(root, one) for one in night_names(root)]
         if nights:
@@ -276,3 +277,81 @@ def report(name: str | None, store: str, figures: Path | None, opens: bool) -> N
     click.echo(str(written))
     if opens:
         click.launch(str(written))
+
+
+@click.group("store")
+def store_group() -> None:
+    """Verify what a store has, and remove what is not needed any more.
+
+    \b
+    Example:
+      koco store verify
+    """
+
+
+@store_group.command()
+@click.argument("names", nargs=-1)
+@STORE
+@JSON
+def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
+    named.
+
+    Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
+
+    \b
+    Example:
+      koco store verify 20news
+    """
+    from flows.prepare.preparation import VERIFIED, verified
+
+    rows = list(verified(store, names))
+    show(rows, as_json, VERIFIED)
+    if any(row["state"] != "ok" for row in rows):
+        raise SystemExit(1)
+
+
+@store_group.command()
+@click.argument("kind", type=click.Choice(["dataset", "sweep"]))
+@click.argument("name")
+@STORE
+@click.option(
+    "--force", is_flag=True, help="Remove a dataset even if sweeps use it; results are kept."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@JSON
+def remove(kind: str, name: str, store: str, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the dataset or the sweep NAME.
+
+    With a sweep go its entry, its report, and its runs, but for those that another sweep shares. If
+    this is interrupted, the same command completes it. The bytes that become free are an estimate.
+
+    With a dataset go its copies in the cache folder. One that a sweep uses is removed only with
+    --force. The results of the sweep are kept, and can be read and reported as before. To repeat
+    its runs, prepare the dataset again; from the same source it gets the same identity.
+
+    Nothing is removed while a sweep or a nightly run is under way on the store.
+
+    \b
+    Example:
+      koco store remove sweep ill-conditioned --dry-run
+    """
+    from rich.filesize import decimal
+
+    from flows.housekeeping import dataset_removal, sweep_removal
+
+    of_dataset = kind == "dataset"
+    removal = dataset_removal(store, name, force) if of_dataset else sweep_removal(store, name)
+    freed, act = removal
+    if not dry_run:
+        act()
+    if as_json:
+        told = {"kind": kind, "name": name, "runs": 0, "runs_kept": 0, **freed}
+        click.echo(json_text({**told, "removed": not dry_run}))
+        return
+    runs = "" if of_dataset else f", {freed['runs']:,} runs"
+    kept = f"; {freed['runs_kept']:,} runs of other sweeps stay" if freed.get("runs_kept") else ""
+    click.echo(
+        f"{kind} {name}: {'would free' if dry_run else 'freed'} {decimal(freed['bytes'])} in"
+        f" {freed['files']:,} file{'s' * (freed['files'] != 1)}{runs}{kept}"
+    )

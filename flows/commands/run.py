@@ -1,4 +1,6 @@
-"""The commands that compute: `koco prepare`, `sweep`, `reproduce`, `nightly` and `serve`."""
+"""The commands that compute, `koco prepare`, `sweep`, `reproduce`, `nightly` and `serve`, and those
+that try what is computed with: `koco learners` and `cluster`.
+"""
 
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.packaged import description, packaged, sweep_file
 from flows.sweeping.request import SweepRequest
+from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 
 # copies of those in storage.sources, whose import is slow
@@ -375,3 +378,116 @@ def serve(schedules: Path | None, store: str) -> None:
     from flows.schedules.service import serve_schedules
 
     serve_schedules(schedules, store)
+
+
+@click.group()
+def learners() -> None:
+    """Check learners of your own; koco list learners shows those that there are.
+
+    A sweep file can name a class in a file (file.py:Class, relative to the sweep file), a River or
+    scikit-learn estimator (package.module:Class), or Vowpal Wabbit (vw).
+
+    \b
+    Example:
+      koco learners check nlms.py:NLMS
+    """
+
+
+@learners.command()
+@click.argument("name")
+@JSON
+def check(name: str, as_json: bool) -> None:
+    """Check whether a learner keeps the promises of every learner, and say which ones it breaks.
+
+    NAME is file.py:Class, package.module:Class, or the name of a learner in the list. The checks
+    take a minute, most of it for compiling. Exit status 1 if a promise is broken.
+
+    \b
+    Example:
+      koco learners check nlms.py:NLMS
+    """
+    from koco_stream.learners import Learner, learner_called, learner_named
+    from koco_stream.learners.contract import check_contract
+
+    learner = learner_named(learner_called(name, Path()))
+    if not issubclass(learner, Learner):
+        raise WrongInput(
+            f"{name} is not a koco_stream.Learner; other learners do not make the promises that"
+            " this command checks"
+        )
+    outcomes = check_contract(learner)
+    rows = [
+        {"": "NOT KEPT" if one.found else "kept", "promise": one.promise, "found": one.found}
+        for one in outcomes
+    ]
+    show(rows, as_json)
+    if any(one.found for one in outcomes):
+        raise SystemExit(1)
+
+
+@click.group()
+def cluster() -> None:
+    """Prepare and try out clusters for sweeps; see docs/clusters.md and docs/security.md.
+
+    \b
+    Example:
+      koco cluster show slurm
+    """
+
+
+@cluster.command("show")
+@click.argument("site")
+def cluster_show(site: str) -> None:
+    """Print the job script or Kubernetes manifest that a sweep on SITE would submit.
+
+    Nothing is submitted or started. SITE is the name of a site file that comes with koco-stream
+    (slurm, pbs, sge, lsf, kubernetes), or the path of your own.
+
+    \b
+    Example:
+      koco cluster show slurm
+    """
+    from cluster.clusters import submission
+    from cluster.site import read_site
+
+    click.echo(submission(read_site(site)).rstrip("\n"))
+
+
+@cluster.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    required=True,
+    help="Name or address of a machine; may be repeated, the scheduler's machine first.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0, min_open=True, max=366),
+    default=7,
+    show_default=True,
+    help="How many days the certificates are valid.",
+)
+def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
+    """Create certificates for a cluster in the new FOLDER, and print the commands that use them.
+
+    There is one for the scheduler, one for its workers and one for the client. Only processes with
+    a key from the folder can connect. The key of the authority is not kept: to change anything,
+    create a new folder.
+
+    \b
+    Example:
+      koco cluster certificates ~/certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3
+    """
+    from cluster.certificates import make_certificates, start_commands
+
+    folder = folder.expanduser().absolute()
+    until = make_certificates(folder, hosts, days)
+    click.echo(
+        f"certificates in {folder}, valid until {until:%Y-%m-%d %H:%M} UTC ({days:g} days),"
+        " readable only by you\nCopy to a worker's machine only authority.pem, worker.pem and"
+        " worker-key.pem. Dashboards listen on loopback only."
+    )
+    for name, command in start_commands(folder, hosts[0]).items():
+        click.echo(f"\n{name}:\n  {command}")

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,30 +41,6 @@ SINGLE = (
 )
 # columns that are left out where all rows have the same value
 SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}
-USUAL = (AS_STORED, "ok")  # values that go without saying
-PARAMS = ("params", "params_other")
-SPREAD = 2  # digits of a standard deviation
-
-
-class Answer(NamedTuple):
-    """The table that answers a query.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The rows and columns that were asked for.
-    remarks : list of str
-        Sentences on what a reader should see in it.
-    more : int
-        Rows that the limit leaves out.
-    configurations : pyarrow.Table
-        The columns `learner` and `params` of all runs that meet the filters, each pair once.
-    """
-
-    table: pa.Table
-    remarks: list[str]
-    more: int
-    configurations: pa.Table
 
 
 def answer(
@@ -78,12 +54,8 @@ def answer(
     single: bool = False,
     best: bool = False,
     sort: str | None = None,
-    limit: int | None = None,
-) -> Answer:
-    """Answer a query with a table.
-
-    Its remarks name the learners whose best configuration does not beat `Constant`; single runs
-    and differences have none.
+) -> tuple[Views, pa.Table]:
+    """Answer a query with a table, and the views of the runs that meet its filters.
 
     Parameters
     ----------
@@ -103,8 +75,6 @@ def answer(
         Only the best configuration of each stream and learner.
     sort : str or None
         The column, or parameter, by which rows are sorted, the smallest first.
-    limit : int or None
-        At most so many rows.
 
     Raises
     ------
@@ -123,27 +93,14 @@ def answer(
     views = Views(store, sweeps)
     named = [*_named(views, "learner", learners), *_named(views, "dataset", datasets)]
     views.select([*named, *conditions])
-    columns: Sequence[str] = SUMMARY
     if single:
-        table, columns = views.table(f"FROM selected ORDER BY {IN_ORDER}"), NAMES
+        table = as_runs(views.table(f"SELECT {quoted(NAMES)} FROM selected ORDER BY {IN_ORDER}"))
     elif other is not None:
         table = _beside(views, sweeps, best)
-        columns = table.column_names
-    elif best:
-        table, columns = views.table("FROM best"), BEST
     else:
-        table = views.table("FROM configurations WHERE n_runs > 0")
-    shown = (_sorted(table, sort) if sort else table).select(columns).slice(0, limit)
-    plain = single or other is not None
-    return Answer(
-        as_runs(shown) if single else shown,
-        [] if plain else _remarks(views, best),
-        len(table) - len(shown),
-        views.table(
-            "SELECT DISTINCT learner, params"
-            f" FROM {'selected' if plain else 'configurations'} ORDER BY ALL"
-        ),
-    )
+        columns, rows = (BEST, "best") if best else (SUMMARY, "configurations WHERE n_runs > 0")
+        table = views.table(f"SELECT {quoted(columns)} FROM {rows}")
+    return views, _sorted(table, sort) if sort else table
 
 
 def _named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
@@ -184,6 +141,7 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     for name, sweep in zip(("mine", "others"), sweeps, strict=True):
         views.choose([sweep])
         views.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
+    views.choose(sweeps)
     pairs = [f"a.{name}, b.{name} AS {name}_other" for name in COMPARED if name not in same]
     shared = [f'coalesce(a."{name}", b."{name}") AS "{name}"' for name in STREAM]
     table = views.table(
@@ -240,36 +198,41 @@ def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
     return Views(store, [sweep]).rows(f"SELECT {quoted(RESULTS)} FROM best")
 
 
-def in_terminal(answer: Answer, width: int) -> tuple[str, list[str]]:
-    """The answer as a table in lines of at most `width` characters, and remarks on it.
+def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[str, list[str]]:
+    """An answer as a table in lines of at most `width` characters, and remarks on it.
 
     Of the parameters it shows those that vary among the runs that meet the query's filters.
-    Empty columns are left out, and those that are the same in all rows.
+    Empty columns are left out, and those that are the same in all rows. The remarks name the
+    learners whose best configuration does not beat `Constant`; single runs and differences have no
+    such. `more` is the number of rows that are left out.
     """
-    names, same = _telling_columns(answer.table)
-    texts, constants = _params_in_words(answer.configurations)
+    names, same = _telling_columns(table)
+    texts, constants = _params_in_words(views)
+    remarks = [*same, *constants]
     rows = [
-        [texts[row["learner"], row[name]] if name in PARAMS else row[name] for name in names]
-        for row in rows_of(answer.table.select(names))
+        [
+            texts[row["learner"], value] if name.startswith("params") else value
+            for name, value in row.items()
+        ]
+        for row in rows_of(table.select(names))
     ]
-    digits = {name: SPREAD for name in names if name.endswith("_std")}
+    digits = {name: 2 for name in names if name.endswith("_std")}
     text, left_out = laid_out(names, rows, width, digits)
-    remarks = [f"all rows: {same}"] if same else []
-    if answer.more:
-        remarks = [f"{answer.more:,} more rows (--limit {len(rows)})", *remarks]
-    remarks += constants
+    if more:
+        remarks.insert(0, f"{more:,} more rows (--limit {len(rows)})")
     if left_out:
         remarks.append(f"no room for {', '.join(left_out)}")
-    return text, [*remarks, *answer.remarks]
+    if {"run_id", "difference"}.isdisjoint(table.column_names):
+        remarks += _remarks(views, "sketch_size" in table.column_names)
+    return text, remarks
 
 
-def _telling_columns(table: pa.Table) -> tuple[list[str], str]:
-    """The columns that say something, and in words what is the same in all rows."""
-    names = list(SINGLE if "run_id" in table.column_names else table.column_names)
+def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
+    """The columns that say something, and a remark on what is the same in all rows."""
+    names = SINGLE if "run_id" in table.column_names else table.column_names
     pairs = {*zip(*lists_of(table, ["dataset", "dataset_hash"]), strict=True)}
-    dull = {"sketch_size"}  # it is among the parameters
-    if len(pairs) == len({dataset for dataset, _ in pairs}):
-        dull.add("dataset_hash")
+    one_each = len(pairs) == len({dataset for dataset, _ in pairs})
+    dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept, same = [], []
     for name in names:
         values = pc.unique(table.column(name)).to_pylist()
@@ -277,20 +240,19 @@ def _telling_columns(table: pa.Table) -> tuple[list[str], str]:
             continue
         if name not in SAME or len(values) > 1:
             kept.append(name)
-        elif values[0] not in USUAL:
+        elif values[0] not in (AS_STORED, "ok"):  # these go without saying
             same.append(f"{name}={values[0]}")
-    return kept, " ".join(same)
+    return kept, [f"all rows: {' '.join(same)}"] if same else []
 
 
-def _params_in_words(
-    configurations: pa.Table,
-) -> tuple[dict[tuple[str, str | None], str], list[str]]:
+def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], list[str]]:
     """Texts of the parameters that vary, by the learner and their JSON; remarks on others that are
     not usual.
     """
     texts: dict[tuple[str, str | None], str] = defaultdict(str)
     constants = defaultdict[str, list[str]](list)
-    for learner, rows in grouped(rows_of(configurations), lambda row: row["learner"]).items():
+    found = views.rows("SELECT DISTINCT learner, params FROM selected ORDER BY ALL")
+    for learner, rows in grouped(found, lambda row: row["learner"]).items():
         decoded = {row["params"]: json.loads(row["params"]) for row in rows}
         vary = varied(learner, decoded.values())
         constant: dict[str, Any] = {}
@@ -299,7 +261,5 @@ def _params_in_words(
             told = telling(learner, params, vary)
             constant |= {name: params[name] for name in told if name not in vary}
         constants[params_text(constant)].append(learner)
-    remarks = [
-        f"all rows of {', '.join(names)}: {words}" for words, names in constants.items() if words
-    ]
+    remarks = [f"all rows of {', '.join(of)}: {words}" for words, of in constants.items() if words]
     return texts, remarks

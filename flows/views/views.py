@@ -22,10 +22,11 @@ notebook, `flows.results`. Each view may be queried with SQL::
 
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -52,8 +53,8 @@ NEEDED = {
     "configurations": r"\b(configurations|best)\b",
     "curves": r"\b(curves|halves|first_\w+)\b",
 }
+EVERY = "SELECT '' AS sweep, run_id, false AS halved FROM stored_runs"
 MOST = 20  # values of a column in a message
-T = TypeVar("T")
 # columns whose names are words of SQL, outside of quotes
 KEYWORDS = re.compile(r"""('[^']*'|"[^"]*")|\b(order|window)\b(?!\s+by\b)""", re.IGNORECASE)
 
@@ -86,8 +87,8 @@ class Views:
         for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
             self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
         self.register("stored_runs", read_runs(store))
-        known = [note["datasets"] for note in reversed(self.notes.values())]
-        self.datasets = {one: name for names in known for one, name in names.items()}  # by hash
+        names = (note["datasets"].items() for note in reversed(self.notes.values()))
+        self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
         self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
         self.register("chosen", table_of([], sweep=str, run_id=str, halved=bool))
         for name, (columns_of, _) in READERS.items():
@@ -100,11 +101,8 @@ class Views:
         halved = {sweep: read_decisions(self.store, sweep).num_rows > 0 for sweep in sweeps}
         self.halved = any(halved.values())
         rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
-        if not sweeps:
-            rows = [
-                ("", row["run_id"], False) for row in self.rows("SELECT run_id FROM stored_runs")
-            ]
-        self.register("chosen", table_of(rows, sweep=str, run_id=str, halved=bool))
+        chosen = table_of(rows, sweep=str, run_id=str, halved=bool)
+        self.register("chosen", chosen if sweeps else self.table(EVERY))
         self._changed()
 
     def register(self, name: str, table: pa.Table) -> None:
@@ -117,8 +115,8 @@ class Views:
         Raises `WrongInput` for a query that is wrong, and for a damaged table.
         """
         self._read(query)
-        given = list(values) or None
-        return _answered(query, lambda: self.connection.sql(query, params=given).to_arrow_table())
+        with _asked(query):
+            return self.connection.sql(query, params=list(values) or None).to_arrow_table()
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of the answer to a query in SQL."""
@@ -153,8 +151,9 @@ class Views:
             self._read(condition)  # it may be on what other views have now
             before, words = met, f"--where {condition!r}"
             quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
-            met = _answered(words, partial(before.filter, f"({quoted}\n)"))
-            found = _answered(words, met.limit(1).fetchall)
+            with _asked(words):
+                met = before.filter(f"({quoted}\n)")
+                found = met.limit(1).fetchall()
             if not found and before.limit(1).fetchall():
                 raise WrongInput(f"{words}: no run matches{_values(condition, before)}")
         if where:
@@ -207,9 +206,8 @@ def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
 
 def _members(store: AnyPath, _: Sequence[str]) -> pa.Table:
     """Which runs each sweep of a store has."""
-    notes = {sweep: sweep_note(store, sweep) for sweep in sweep_names(store)}
-    rows = [(sweep, run_id) for sweep in notes for run_id in notes[sweep]["run_ids"]]
-    return table_of(rows, sweep=str, run_id=str)
+    notes = ((sweep, sweep_note(store, sweep)["run_ids"]) for sweep in sweep_names(store))
+    return table_of(((one, of) for one, run_ids in notes for of in run_ids), sweep=str, run_id=str)
 
 
 # columns of tables that are read when a query names them, and what reads them
@@ -223,8 +221,8 @@ READERS: dict[str, tuple[pa.Schema, Callable[[AnyPath, Sequence[str]], pa.Table]
 
 def _values(condition: str, among: Any) -> str:
     """The values of the columns that a condition names, in words."""
-    found = []
-    for name in _named(condition):
+    found, words = [], set(re.findall(r"\w+", condition))
+    for name in filter(words.__contains__, NAMES):
         values = among.project(f'"{name}" AS v').filter("v IS NOT NULL").distinct().order("v")
         texts = [str(value) for (value,) in values.fetchall()]
         more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
@@ -232,18 +230,13 @@ def _values(condition: str, among: Any) -> str:
     return "".join(found)
 
 
-def _named(text: str) -> list[str]:
-    """The columns of `runs` that a text names."""
-    words = set(re.findall(r"\w+", text))
-    return [name for name in NAMES if name in words]
-
-
-def _answered(asked: str, answer: Callable[[], T]) -> T:
-    """What DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
+@contextmanager
+def _asked(asked: str) -> Iterator[None]:
+    """Context in which DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
     import duckdb
 
     try:
-        return answer()
+        yield
     except (duckdb.OperationalError, duckdb.InternalError):  # of memory, not of what was asked
         raise
     except duckdb.Error as error:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.housekeeping.listing import sweep_rows
+from flows.housekeeping import sweep_rows
 from flows.sweeping.planning import limits_of
 from flows.tables.decisions import DECISIONS, read_decisions, write_decisions
 from koco_stream.errors import Damaged, WrongInput

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from flows.housekeeping.removal import dataset_removal, sweep_removal
+from flows.housekeeping import dataset_removal, sweep_removal
 from flows.runtime.processes import locked, start_of
 from flows.sweeping.status import Status
 from flows.tables.sweep_runs import sweep_note

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.housekeeping.removal import dataset_removal
+from flows.housekeeping import dataset_removal
 from flows.sweeping.status import statuses
 from flows.views.views import Views
 from koco_stream import OjaSON, WrongInput
