@@ -43,14 +43,10 @@ class Usage(click.Group):
     under titles. A command's name may have two words.
     """
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command's name, the command, and the words after it."""
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words, of which the first two are one if a command is called so."""
         two = " ".join(args[:2])
-        if len(args) > 1 and two in self.commands:
-            return two, self.commands[two], args[2:]
-        return super().resolve_command(ctx, args)
+        return super().parse_args(ctx, [two, *args[2:]] if two in self.commands else args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands under their titles, with the first sentence of their help."""

@@ -25,8 +25,6 @@ from storage.notes import read_note
 from storage.results import finished_runs
 from storage.store import existing_store
 
-SWEEP, NIGHT = "sweep", "nightly run"
-NIGHTLY = "nightly"  # name of the lock that nightly runs hold
 COUNTED = """
     SELECT sweep, list(run_id) AS run_ids, count(*) AS runs, count(status) AS done,
            count(*) FILTER (WHERE status = 'diverged') AS diverged,
@@ -46,9 +44,9 @@ def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
     a run that several sweeps share counts for each. `ended` is when the last of the runs was
     finished, None if none was.
     """
-    yield from _rows(store_path(store), SWEEP)
+    yield from _rows(store_path(store), "sweep")
     for name in night_names(store):
-        yield from _rows(night_path(store, name), NIGHT)
+        yield from _rows(night_path(store, name), "nightly run")
 
 
 def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
@@ -169,16 +167,15 @@ def _alone_on(store: StorePath) -> Iterator[None]:
 
     Raises `WrongInput` if a sweep or a nightly run is under way.
     """
-    refuse_running(store)
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(store, NIGHTLY, None))
+            stack.enter_context(locked(store, "nightly", None))
         except BlockingIOError:
             raise WrongInput(
                 f"a nightly run is under way on {store}; wait until it has ended, or stop it"
             ) from None
         stack.enter_context(locked(store, CLAIM, "waiting for a sweep that begins"))
-        refuse_running(store)  # one may have begun meanwhile
+        refuse_running(store)
         yield
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.filesize import decimal
 
 from flows.commands.shared import JSON, STORE, show
 from flows.runtime.console import say, wrapped
@@ -49,8 +50,6 @@ def list_all(what: str | None, store: str, as_json: bool) -> None:
     Example:
       koco list sweeps --store store
     """
-    from rich.filesize import decimal
-
     from flows.housekeeping import learner_rows, sweep_rows
     from flows.prepare.preparation import dataset_rows
     from storage.store import existing_store
@@ -135,10 +134,8 @@ def results(
     root = existing_store(store)
     views, whole = answer(root, **asked)
     table = whole.slice(0, limit)
-    if arrow:
-        _write_arrow(table, arrow)
-    elif as_csv:
-        _write_csv(table)
+    if arrow or as_csv:
+        _export(table, arrow)
     elif as_json:
         show([*rows_of(table)], True)
     else:
@@ -154,33 +151,30 @@ def results(
             say(words)
 
 
-def _write_csv(table: Any) -> None:
-    """Print a table as CSV.
+def _export(table: Any, file: Path | None) -> None:
+    """Write a table as Arrow into a file, or as CSV to stdout.
 
-    Texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe before
-    them. Characters on which a terminal would act become spaces.
+    In CSV, texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe
+    before them. Characters on which a terminal would act become spaces. Raises `WrongInput` if the
+    file's folder does not exist.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv
 
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            texts = table.column(place)
-            marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
-            plain = pc.replace_substring_regex(marked, CONTROLS, " ")
-            table = table.set_column(place, field, plain)
-    pyarrow.csv.write_csv(table, sys.stdout.buffer)
-
-
-def _write_arrow(table: Any, file: Path) -> None:
-    """Write a table to an Arrow file. Raises `WrongInput` if its folder does not exist."""
-    import pyarrow as pa
-
-    if not file.parent.is_dir():
+    if file is None:
+        for place, field in enumerate(table.schema):
+            if pa.types.is_string(field.type):
+                texts = table.column(place)
+                marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
+                plain = pc.replace_substring_regex(marked, CONTROLS, " ")
+                table = table.set_column(place, field, plain)
+        pyarrow.csv.write_csv(table, sys.stdout.buffer)
+    elif file.parent.is_dir():
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    else:
         raise WrongInput(f"{file}: there is no folder {file.parent}; create it, or choose another")
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
 
 
 @click.command()
@@ -307,8 +301,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
 
     rows = list(verified(store, names))
     show(rows, as_json, VERIFIED)
-    if any(row["state"] != "ok" for row in rows):
-        raise SystemExit(1)
+    sys.exit(any(row["state"] != "ok" for row in rows))
 
 
 @store_group.command()
@@ -336,8 +329,6 @@ def remove(kind: str, name: str, store: str, force: bool, dry_run: bool, as_json
     Example:
       koco store remove sweep ill-conditioned --dry-run
     """
-    from rich.filesize import decimal
-
     from flows.housekeeping import dataset_removal, sweep_removal
 
     of_dataset = kind == "dataset"

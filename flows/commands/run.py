@@ -217,8 +217,8 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
 
         planned = dry_run_of(request)
         lines = (f"{name}: {in_words(value)}" for name, value in planned.items())
-        words = "\n".join(wrapped(line, sys.stdout) for line in lines)
-        click.echo(json_text(planned) if as_json else words)
+        plain = "\n".join(wrapped(line, sys.stdout) for line in lines)
+        click.echo(json_text(planned) if as_json else plain)
         return
     from flows.sweeping.file import read_sweep
 
@@ -244,8 +244,7 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
         again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
     click.echo(json_text(summary) if as_json else f"report: {summary['report']}")
-    if failed:
-        raise SystemExit(1)
+    sys.exit(failed > 0)
 
 
 def in_words(planned: Any) -> str:
@@ -306,8 +305,7 @@ def reproduce(
         click.echo(json_text(found))
     else:
         click.echo("\n".join(wrapped(line, sys.stdout) for line in done.lines))
-    if done.failed:
-        raise SystemExit(1)
+    sys.exit(done.failed > 0)
 
 
 @click.command()
@@ -337,8 +335,7 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
     say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")
     words = f"{summary['result']}; report: {summary['report']}"
     click.echo(json_text(summary) if as_json else words)
-    if summary["result"] in FAILING:
-        raise SystemExit(1)
+    sys.exit(summary["result"] in FAILING)
 
 
 @click.command("nightly accept")
@@ -421,8 +418,7 @@ def check(name: str, as_json: bool) -> None:
         for one in outcomes
     ]
     show(rows, as_json)
-    if any(one.found for one in outcomes):
-        raise SystemExit(1)
+    sys.exit(any(one.found for one in outcomes))
 
 
 @click.group()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster.machine import cores
-from flows.tables.text import text_table
+from flows.tables.text import laid_out
 from koco_stream.io.files import json_text
 
 STORE = click.option(
@@ -78,4 +78,4 @@ def show(
         return
     names = columns or list(rows[0])
     shown = [one for one in names if not rows or any(row[one] not in (None, "") for row in rows)]
-    click.echo(text_table(shown, [[row[one] for one in shown] for row in rows]))
+    click.echo(laid_out(shown, [[row[one] for one in shown] for row in rows])[0])

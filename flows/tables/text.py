@@ -14,24 +14,17 @@ NARROW = 20  # width to which a column of texts is narrowed
 NUMBERS = {int, float, type(None)}
 
 
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lines of aligned columns under their names, as wide as they need to be.
-
-    Floats have four digits, booleans are yes or no, None is empty.
-    """
-    return laid_out(columns, rows)[0]
-
-
 def laid_out(
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
-    width: int | None = None,
+    width: float = math.inf,
     digits: Mapping[str, int] | None = None,
 ) -> tuple[str, list[str]]:
     """Lay out a table in lines of at most `width` characters, or of any length.
 
-    Where it is too wide, first names of columns with numbers go on in a second line, at their
-    underscores; then texts, after spaces and commas; and then the last columns are left out.
+    Floats have four digits, booleans are yes or no, None is empty. Where it is too wide, first
+    names of columns with numbers go on in a second line, at their underscores; then texts, after
+    spaces and commas; and then the last columns are left out.
 
     Parameters
     ----------
@@ -39,8 +32,8 @@ def laid_out(
         Names of the columns.
     rows : sequence of sequence
         Values of each row.
-    width : int or None
-        Longest line; None for any.
+    width : float
+        Longest line.
     digits : mapping of str to int, optional
         Significant digits of the floats in a column, by its name; else four.
 
@@ -53,13 +46,15 @@ def laid_out(
     """
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     numeric = [{*map(type, column)} <= NUMBERS for column in values]
-    cells = [
-        _aligned([_text(value, (digits or {}).get(name, DIGITS)) for value in column], number)
-        for name, column, number in zip(columns, values, numeric, strict=True)
+    texts = [
+        [_text(value, (digits or {}).get(name, DIGITS)) for value in column]
+        for name, column in zip(columns, values, strict=True)
     ]
-    widths = [max(map(len, (name, *column))) for name, column in zip(columns, cells, strict=True)]
-    if width is not None:
-        widths = _fitted(columns, cells, numeric, widths, width)
+    cells = [
+        _aligned(column) if number else column
+        for column, number in zip(texts, numeric, strict=True)
+    ]
+    widths = _fitted(columns, cells, numeric, width)
     names = [_wrapped(name, size, "_")[::-1] for name, size in zip(columns, widths, strict=False)]
     lines = [*zip_longest(*names, fillvalue="")][::-1]  # a name of one line stands at the bottom
     for row in zip(*cells[: len(widths)], strict=True):
@@ -111,24 +106,20 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-def _aligned(texts: list[str], number: bool) -> list[str]:
+def _aligned(texts: list[str]) -> list[str]:
     """Texts of numbers, with spaces after them so that their points are one below the other."""
-    if not number:
-        return texts
     after = [len(text) - len(re.split(r"[.e]", text)[0]) for text in texts]
     longest = max(after, default=0)
-    padded = [text + " " * (longest - n) for text, n in zip(texts, after, strict=True)]
-    return [text if text.strip() else "" for text in padded]
+    return [
+        text + " " * (longest - n) if text else "" for text, n in zip(texts, after, strict=True)
+    ]
 
 
 def _fitted(
-    columns: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    numeric: Sequence[bool],
-    widths: Sequence[int],
-    width: int,
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: float
 ) -> list[int]:
     """Widths of the columns that have room in lines of `width` characters."""
+    widths = [max(map(len, (name, *column))) for name, column in zip(columns, cells, strict=True)]
     least = [
         max(map(len, (*re.split("(?<=_)", name), *column))) if number else min(natural, NARROW)
         for name, column, number, natural in zip(columns, cells, numeric, widths, strict=True)
@@ -136,10 +127,10 @@ def _fitted(
     kept = len(columns)
     while kept > 1 and sum(least[:kept]) + len(GAP) * (kept - 1) > width:
         kept -= 1
-    fitted = list(widths[:kept])
+    fitted = widths[:kept]
     for k in sorted(range(kept), key=lambda k: (not numeric[k], -fitted[k])):
         excess = sum(fitted) + len(GAP) * (kept - 1) - width
-        fitted[k] = max(least[k], fitted[k] - max(excess, 0))
+        fitted[k] = max(least[k], fitted[k] - int(max(excess, 0)))
     return fitted
 
 

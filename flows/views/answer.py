@@ -20,11 +20,10 @@ from koco_stream.metrics import METRICS
 from koco_stream.streams.orders import AS_STORED
 
 STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
-AVERAGES = (
-    *("n_runs", "mean_loss_mean", "mean_loss_std", "error_rate_mean", "error_rate_std"),
-    "seconds_mean",
+SUMMARY = (
+    *(*STREAM, "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std"),
+    *("error_rate_mean", "error_rate_std", "seconds_mean", "beats_constant"),
 )
-SUMMARY = (*STREAM, "learner", "params", *AVERAGES, "beats_constant")
 BEST = (*SUMMARY, "sketch_size")
 RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
 # what a comparison of two sweeps shows beside each other, what matters least last
@@ -108,13 +107,11 @@ def _named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
 
     Raises `WrongInput` for a value that no run has, if there are runs.
     """
-    if not wanted:
-        return []
     found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
     for value in wanted if found else ():
         if value not in found:
             raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
-    return [is_one_of(name, wanted)]
+    return [is_one_of(name, wanted)] if wanted else []
 
 
 def _sorted(table: pa.Table, name: str) -> pa.Table:
@@ -128,8 +125,8 @@ def _sorted(table: pa.Table, name: str) -> pa.Table:
             close = nearest(name, [*table.column_names, *known])
             raise WrongInput(f"the table has no column {name!r}{close}")
         values = [one.get(name) for one in params]
-    values = [None if value != value else value for value in values]  # NaN
-    order = sorted(range(len(values)), key=lambda k: (values[k] is None, sort_key(values[k])))
+    last = [value is None or value != value for value in values]  # also what is no number
+    order = sorted(range(len(values)), key=lambda k: (last[k], sort_key(values[k])))
     return table.take(order)
 
 

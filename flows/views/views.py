@@ -189,8 +189,8 @@ def as_runs(table: pa.Table) -> pa.Table:
 
 def is_one_of(name: str, values: Iterable[str]) -> str:
     """A condition in SQL: a column is one of some texts."""
-    texts = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
-    return f"{name} IN ({texts})"
+    texts = ("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{name} IN ({', '.join(texts)})"
 
 
 def quoted(names: Iterable[str]) -> str:
