@@ -100,7 +100,7 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
     )
     assert (done.exit_code, "warning" in done.stderr) == (0, False)
     assert load_manifest(tmp_path / "store", "heart").layout == "sparse"
-    listed = koco("datasets", "--store", tmp_path / "store").stdout
+    listed = koco("list", "datasets", "--store", tmp_path / "store").stdout
     assert [line.split()[1:5] for line in listed.splitlines() if line.startswith("heart")] == [
         ["binary", "270", "13", "yes"]
     ]

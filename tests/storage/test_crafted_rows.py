@@ -22,7 +22,7 @@ from tests.helpers.in_process import strict
 COMMANDS = (
     *(("results",), ("results", "--runs"), ("results", "--sweep", "first", "--best")),
     ("results", "--sweep", "first", "--diff", "second"),
-    *(("compare", "first"), ("report", "first"), ("compact",)),
+    *(("compare", "first"), ("report", "first")),
 )
 TEXTS = sorted(name for name in NEEDED if name in {column.name for column in RUNS})
 JSON = st.text(alphabet='{}[]":, \\0123456789.eE+-truefalsenull\n', max_size=12)
@@ -48,8 +48,6 @@ def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, sw
     file = altered(swept_store, name, pa.array([None, "x"], pa.string()))
     sweep = ("sweep", swept_once / "second.toml")
     for words in (*COMMANDS, sweep):
-        if words == ("compact",) and name not in ("run_id", "status"):
-            continue  # a single file is left as it is
         said = koco(*words, "--store", swept_store, status=2).stderr
         assert f"{file} cannot be read (a row has no {name}); remove it" in " ".join(said.split())
     with pytest.raises(WrongInput, match=f"a row has no {name}"):
@@ -87,7 +85,7 @@ def test_row__with_another_value__is_refused_with_the_column(name, column, said,
 def test_results__that_are_no_results__are_shown_or_refused(value, swept_store, koco):
     for name in ("mean_loss", "error_rate", "seconds", "constant_mean_loss"):
         altered(swept_store, name, pa.array([value, 0.5], pa.float64()))
-    for words in (*COMMANDS, ("list",)):
+    for words in (*COMMANDS, ("list", "sweeps")):
         missing = value is None and words[0] == "compare"
         form = () if words[0] == "report" else ("--json",)
         said = koco(*words, "--store", swept_store, *form, status=2 if missing else 0).stdout
@@ -109,7 +107,7 @@ def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(swept_
     for name in ("learner", "dataset", "error", "host", "computed_by"):
         altered(swept_store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
     altered(swept_store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
-    for words in (*COMMANDS, ("results", "--csv", "--runs"), ("status",), ("list",)):
+    for words in (*COMMANDS, ("results", "--csv", "--runs"), ("list", "sweeps")):
         done = koco(*words, "--store", swept_store)
         assert done.exit_code in (0, 2)
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.output), words

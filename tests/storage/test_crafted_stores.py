@@ -100,7 +100,7 @@ def test_sparse_shard__with_features_beyond_the_manifest__is_refused(
         stream(swept_store, "plain").whole()
 
 
-@pytest.mark.parametrize("words", [("report", "first"), ("list",), ("remove", "sweep", "first")])
+@pytest.mark.parametrize("words", [("report", "first"), ("list",), ("store", "remove", "sweep", "first")])
 def test_sweeps_entry__that_is_damaged__is_named(words, swept_store, koco):
     file = swept_store / "sweeps" / "first.json"
     for text in ("", "{", "[]", "null", '"x"', "5"):
@@ -115,7 +115,7 @@ def test_sweeps_entry__with_another_value__is_refused_or_shown(swept_store, koco
     for name, value in product(whole, (*WRONG, MISSING)):
         note = {**whole, name: value}
         file.write_text(json.dumps({key: one for key, one in note.items() if one is not MISSING}))
-        done = koco("list", "--store", swept_store)
+        done = koco("list", "sweeps", "--store", swept_store)
         assert (done.exit_code == 0) != (f"{file} is damaged" in done.stderr), (name, value, done)
 
 

@@ -347,7 +347,7 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     assert recorded(tmp_path / "store") == urls
     assert prepare().exit_code == 0
     assert len(site.asked) == 2
-    said = koco("datasets", "--json", "--store", tmp_path / "store").stdout
+    said = koco("list", "datasets", "--json", "--store", tmp_path / "store").stdout
     files = {row["name"]: row for row in json.loads(said)}["small"]["editions"][0]["files"]
     assert [(f["address"], f["path_inside"], f["recorded_sha256"]) for f in files] == [
         (site.at("small"), None, sha256(ROWS)),

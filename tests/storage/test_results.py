@@ -170,19 +170,3 @@ def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(s
     check_read(store, {1: OK, 2: OK, 3: OK})
     collect(store)
     check_files(store, {1: OK, 2: OK, 3: OK})
-
-
-def test_command_line__compact_makes_one_file_and_says_so(store, koco):
-    for run in range(5):
-        put_result_file(store, str(run), [(run, OK)])
-        collect(store)
-    assert len(table_files(store, "runs")) == 5
-    put_result_file(store, "last", [(9, FAILED)])
-    done = koco("compact", "--store", store, "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == {"before": 6, "after": 1}
-    check_files(store, {**{run: OK for run in range(5)}, 9: FAILED})
-    assert koco("compact", "--store", store).stdout == "files of the table runs: 1 before, 1 now\n"
-    missing = koco("compact", "--store", f"{store}/none")
-    assert missing.exit_code == 2
-    assert "there is no store" in missing.stderr

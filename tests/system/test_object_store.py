@@ -479,10 +479,10 @@ def test_sweeps_and_datasets__are_listed_and_removed(s3_copy):
         flows.sweep({**spec, "learner": [learner]}, s3_copy, workers=0)
     assert [row["done"] for row in sweep_rows(root)] == [2, 2]
     kept = flows.results(s3_copy, "second").windows
-    sweep_removal(s3_copy, "first").do()
+    sweep_removal(s3_copy, "first")[1]()
     assert [row["sweep"] for row in sweep_rows(root)] == ["second"]
     assert read_runs(root).num_rows == 2
     assert flows.results(s3_copy, "second").windows == kept
-    dataset_removal(s3_copy, "sparse").do()
+    dataset_removal(s3_copy, "sparse")[1]()
     assert sum((root / "datasets" / "sparse").sizes()) == 0  # some servers keep an empty name
     assert_whole(s3_copy)

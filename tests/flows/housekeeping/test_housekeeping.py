@@ -1,4 +1,4 @@
-"""`koco list` and `koco remove`: what goes is what was said, and nothing that others need goes."""
+"""`koco list` and `koco store remove`: what goes is what was said, and nothing that others need goes."""
 
 import json
 import os
@@ -94,10 +94,10 @@ def test_sweep__goes_with_its_runs__but_for_those_of_another_sweep(store, koco):
     assert (len(going), len(shared)) == (4, 2)
     before, everything = rows_of(store, others), files_below(store)
     dry = json.loads(
-        koco("remove", "sweep", "first", "--store", store, "--dry-run", "--json", status=0).stdout
+        koco("store", "remove", "sweep", "first", "--store", store, "--dry-run", "--json", status=0).stdout
     )
     assert files_below(store) == everything
-    done = koco("remove", "sweep", "first", "--store", store, "--json", status=0)
+    done = koco("store", "remove", "sweep", "first", "--store", store, "--json", status=0)
     assert {**json.loads(done.stdout), "removed": False} == dry
     assert (dry["runs"], dry["runs_kept"]) == (4, 2)
     assert rows_of(store, going) == [[], [], [], []]
@@ -106,10 +106,10 @@ def test_sweep__goes_with_its_runs__but_for_those_of_another_sweep(store, koco):
     assert result_problems(store) == []
     assert set(read_runs(store).column("run_id").to_pylist()) == others
     assert "did you mean" not in koco("results", "--store", store, "--sweep", "third").stderr
-    gone = koco("remove", "sweep", "first", "--store", store, status=2).stderr
+    gone = koco("store", "remove", "sweep", "first", "--store", store, status=2).stderr
     assert "store has no sweep 'first'" in gone
     assert not [path for path in files_below(store) if "first" in path.name]
-    assert koco("remove", "sweep", "../koco-store", "--store", store, status=2).exit_code == 2
+    assert koco("store", "remove", "sweep", "../koco-store", "--store", store, status=2).exit_code == 2
 
 
 def test_sweep__whose_removal_is_cut_anywhere_costs_no_other_run__and_the_next_completes_it(
@@ -120,11 +120,11 @@ def test_sweep__whose_removal_is_cut_anywhere_costs_no_other_run__and_the_next_c
     while not ended:
         again = existing_store(shutil.copytree(store.path, tmp_path / f"cut {steps}"))
         with cut_after(steps):
-            sweep_removal(str(again), "first").do()
+            sweep_removal(str(again), "first")[1]()
             ended = True
         assert rows_of(again, others) == before, steps
         if not ended:
-            sweep_removal(str(again), "first").do()
+            sweep_removal(str(again), "first")[1]()
         assert rows_of(again, others) == before, steps
         assert set(read_runs(again).column("run_id").to_pylist()) == others
         assert result_problems(again) == []
@@ -153,34 +153,34 @@ def test_bytes__of_runs_are_those_of_the_files(store):
 
 
 def test_dataset__that_a_sweep_uses_is_refused__and_one_that_none_uses_goes(store, koco):
-    done = koco("remove", "dataset", "plain", "--store", store, status=2)
+    done = koco("store", "remove", "dataset", "plain", "--store", store, status=2)
     assert "used by first, second" in done.stderr
-    assert "koco remove sweep first and koco remove sweep second" in done.stderr
+    assert "koco store remove sweep first and koco store remove sweep second" in done.stderr
     for name in ("first", "second"):
-        koco("remove", "sweep", name, "--store", store, status=0)
-    removal = dataset_removal(str(store), "plain")
+        koco("store", "remove", "sweep", name, "--store", store, status=0)
+    told, _ = dataset_removal(str(store), "plain")
     folder, copies = store.path / "datasets" / "plain", copies_of(load_manifest(store, "plain"))
     files = [*(path for path in folder.rglob("*") if path.is_file()), *copies]
     assert copies
-    assert (removal.files, removal.n_bytes) == (len(files), sum(f.stat().st_size for f in files))
-    koco("remove", "dataset", "plain", "--store", store, status=0)
+    assert told == {"files": len(files), "bytes": sum(f.stat().st_size for f in files)}
+    koco("store", "remove", "dataset", "plain", "--store", store, status=0)
     assert not folder.exists()
     assert not any(path.exists() for path in copies)
     assert not (store.path / ".staging").exists()
     rest = [
         row["name"]
-        for row in json.loads(koco("datasets", "--store", store, "--json").stdout)
+        for row in json.loads(koco("list", "datasets", "--store", store, "--json").stdout)
         if row["prepared"] == "yes"
     ]
     assert rest == ["other", "unused"]
-    assert "did you mean" in koco("remove", "dataset", "othr", "--store", store, status=2).stderr
+    assert "did you mean" in koco("store", "remove", "dataset", "othr", "--store", store, status=2).stderr
 
 
 def test_dataset__that_is_removed_by_force_leaves_the_results__and_comes_back_the_same(
     store, koco, made
 ):
     before, identity = rows_of(store, ids_of(store, "third")), load_manifest(store, "other")
-    koco("remove", "dataset", "other", "--store", store, "--force", status=0)
+    koco("store", "remove", "dataset", "other", "--store", store, "--force", status=0)
     assert rows_of(store, ids_of(store, "third")) == before
     koco("report", "third", "--store", store, status=0)
     source = made.parent / "other.csv"
@@ -196,17 +196,17 @@ def test_nothing_is_removed__while_a_sweep_or_a_night_is_under_way(store, koco, 
     file = store / "status" / "busy.json"
     file.write_text(json.dumps(asdict(running)))
     everything = files_below(store)
-    done = koco("remove", *words, "--store", store, status=2)
+    done = koco("store", "remove", *words, "--store", store, status=2)
     assert "the sweep busy is running" in done.stderr
-    koco("remove", *words, "--store", store, "--dry-run", status=0)
+    koco("store", "remove", *words, "--store", store, "--dry-run", status=0)
     assert files_below(store) == everything
     file.remove()
     with locked(store, "nightly", None):
-        done = koco("remove", *words, "--store", store, status=2)
+        done = koco("store", "remove", *words, "--store", store, status=2)
     assert "a nightly run is under way" in done.stderr
     del everything[file.path]
     assert files_below(store) == {**everything, store.path / "nightly.lock": b""}
-    koco("remove", *words, "--store", store, status=0)
+    koco("store", "remove", *words, "--store", store, status=0)
 
 
 def test_dataset__is_not_removed_from_a_store_that_borrows_it(store, koco):
@@ -214,12 +214,12 @@ def test_dataset__is_not_removed_from_a_store_that_borrows_it(store, koco):
     (night / "koco-store.json").write_text('{"format": 1}\n')
     (night / "koco-datasets.txt").write_text(f"{store}\n")
     with pytest.raises(WrongInput, match=r"uses the datasets of .*; remove unused there"):
-        dataset_removal(str(night), "unused").do()
+        dataset_removal(str(night), "unused")[1]()
     assert load_manifest(store, "unused")
 
 
 def test_list__has_what_a_loop_over_the_runs_gives(store, koco):
-    rows = json.loads(koco("list", "--store", store, "--json", status=0).stdout)
+    rows = json.loads(koco("list", "sweeps", "--store", store, "--json", status=0).stdout)
     runs = {row["run_id"]: row for row in read_runs(store).to_pylist()}
     assert [row["sweep"] for row in rows] == ["first", "second", "third"]
     for row in rows:
@@ -228,7 +228,7 @@ def test_list__has_what_a_loop_over_the_runs_gives(store, koco):
         assert row["ended"] == str(max(runs[run_id]["finished_at"] for run_id in ids))
         assert (row["diverged"], row["failed"]) == (0, 0)
     # what removing the last sweep frees is what it takes: no other has its runs
-    freed = sweep_removal(str(store), "third").n_bytes
-    assert abs(freed - rows[-1]["bytes"]) <= 1
-    lines = koco("list", "--store", store, status=0).stdout.splitlines()
+    told, _ = sweep_removal(str(store), "third")
+    assert abs(told["bytes"] - rows[-1]["bytes"]) <= 1
+    lines = koco("list", "sweeps", "--store", store, status=0).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["sweep", "first", "second", "third"]

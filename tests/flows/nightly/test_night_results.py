@@ -49,12 +49,12 @@ def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store,
 
 
 def test_list__has_the_nights_too(store, koco):
-    [row] = json.loads(koco("list", "--store", store, "--json", status=0).stdout)
+    [row] = json.loads(koco("list", "sweeps", "--store", store, "--json", status=0).stdout)
     assert (row["sweep"], row["kind"], row["runs"], row["done"]) == ("small", "nightly run", 2, 2)
 
 
 def test_dataset__of_a_night_is_in_use(store, koco):
-    said = koco("remove", "dataset", "plain", "--store", store, status=2).stderr
+    said = koco("store", "remove", "dataset", "plain", "--store", store, status=2).stderr
     assert "used by the nights of small; keep their results" in said
 
 
@@ -64,7 +64,7 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
     assert json.loads(row["params"])["step_size"] == 0.3
     night = koco("results", "--store", f"{store}/nights/small", "--json").stdout
     assert len(json.loads(night)) == 2
-    kinds = [row["kind"] for row in json.loads(koco("list", "--store", store, "--json").stdout)]
+    kinds = [row["kind"] for row in json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)]
     assert kinds == ["sweep", "nightly run"]
 
 
