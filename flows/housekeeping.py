@@ -10,7 +10,7 @@ from typing import Any
 
 from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
-from flows.tables.sweep_runs import sweep_note
+from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
@@ -141,8 +141,8 @@ def sweep_removal(store: str, name: str) -> Removal:
         sweep_note(root, name)  # raises, and names the nearest
     notes = [read_note(file) for file in entries]
     mine = {run_id for one in notes for run_id in one["run_ids"]}
-    others = Views(root).rows("SELECT run_id FROM members WHERE sweep <> ?", [name])
-    kept = mine.intersection(row["run_id"] for row in others)
+    others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
+    kept = mine.intersection(run_id for run_ids in others for run_id in run_ids)
     going, done = mine - kept, finished_runs(root)
     own = files_of(root, name)
 

@@ -100,7 +100,9 @@ def test_sparse_shard__with_features_beyond_the_manifest__is_refused(
         stream(swept_store, "plain").whole()
 
 
-@pytest.mark.parametrize("words", [("report", "first"), ("list",), ("store", "remove", "sweep", "first")])
+@pytest.mark.parametrize(
+    "words", [("report", "first"), ("list",), ("store", "remove", "sweep", "first")]
+)
 def test_sweeps_entry__that_is_damaged__is_named(words, swept_store, koco):
     file = swept_store / "sweeps" / "first.json"
     for text in ("", "{", "[]", "null", '"x"', "5"):

@@ -2,7 +2,6 @@
 run is there once with its own curve.
 """
 
-import json
 import tempfile
 from collections import Counter
 

@@ -21,8 +21,7 @@ from click.testing import CliRunner
 import flows
 from cluster.clusters import local_cluster
 from flows import cli
-from flows.housekeeping import sweep_rows
-from flows.housekeeping import dataset_removal, sweep_removal
+from flows.housekeeping import dataset_removal, sweep_removal, sweep_rows
 from flows.prepare.preparation import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder

@@ -64,7 +64,9 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
     assert json.loads(row["params"])["step_size"] == 0.3
     night = koco("results", "--store", f"{store}/nights/small", "--json").stdout
     assert len(json.loads(night)) == 2
-    kinds = [row["kind"] for row in json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)]
+    kinds = [
+        row["kind"] for row in json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)
+    ]
     assert kinds == ["sweep", "nightly run"]
 
 

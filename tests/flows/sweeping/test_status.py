@@ -94,7 +94,9 @@ def test_status__tells_running_from_killed(tmp_path, koco):
     assert len(lines) == 9
     assert lines[0].split()[:4] == ["sweep", "state", "runs", "done"]
     assert lines[4].split()[:4] == ["dead", "killed", "10", "4"]
-    assert "there is no store" in koco("list", "sweeps", "--store", tmp_path / "none", status=2).stderr
+    assert (
+        "there is no store" in koco("list", "sweeps", "--store", tmp_path / "none", status=2).stderr
+    )
 
 
 @pytest.mark.parametrize(
