@@ -278,7 +278,7 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
             continue
         runs, curves = with_curves(store, file, whole)
         if runs.num_rows < whole.num_rows:
-            raise WrongInput(f"{file}: the curves of its runs are missing; see koco verify")
+            raise WrongInput(f"{file}: the curves of its runs are missing; see koco store verify")
         kept = without(runs, run_ids)
         if kept.num_rows:
             name = file_name(kept)

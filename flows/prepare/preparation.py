@@ -1,4 +1,4 @@
-"""Implementation of `koco prepare`, `koco verify` and `koco datasets`."""
+"""Implementation of `koco prepare`, `koco store verify` and `koco list datasets`."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -110,7 +110,7 @@ def _prepare_edition(
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """Rows of `koco datasets`: one for each dataset of the store, the catalogue and the generators.
+    """Rows of `koco list`: one for each dataset of the store, the catalogue and the generators.
 
     The columns are those of `DETAILS`.
     """
@@ -142,7 +142,7 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
 
 
 def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
-    """Describe an edition of a dataset for `koco datasets --json`.
+    """Describe an edition of a dataset for `koco list datasets --json`.
 
     `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
     downloaded from the address into this store.
