@@ -13,8 +13,21 @@ from typing import Any
 import click
 
 import koco_stream
-from flows.commands.read import compare, list_all, report, results, store_group
-from flows.commands.run import accept, cluster, learners, nightly, prepare, reproduce, serve, sweep
+from flows.commands import (
+    accept,
+    cluster,
+    compare,
+    learners,
+    list_all,
+    nightly,
+    prepare,
+    report,
+    reproduce,
+    results,
+    serve,
+    store_group,
+    sweep,
+)
 from flows.runtime.console import say
 from flows.runtime.processes import interrupt
 from koco_stream.errors import WrongInput
@@ -27,10 +40,12 @@ COMMANDS: dict[str, tuple[click.Command, ...]] = {
     "Use clusters, and learners of your own": (cluster, learners),
     "Maintain a store": (store_group,),
 }
-NO_PERMISSION = "change its permissions, or choose another --store"
 # exit status and remedy, by the number of an error of the system
 REMEDIES = {
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), (1, NO_PERMISSION)),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        (1, "change its permissions, or choose another --store"),
+    ),
     errno.ENAMETOOLONG: (2, "a file's name has at most 255 bytes; choose a shorter one"),
 }
 KEPT = "finished work is kept. To continue:"  # the command that was run follows
@@ -93,15 +108,16 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the version, with the commit in a checkout ("-dirty" after changes), and end."""
     if wanted:
         root = Path(__file__).parent.parent
-        git = ["git", f"--git-dir={root / '.git'}", f"--work-tree={root}"]
-        describe = shlex.join([*git, "describe", "--always", "--dirty", "--exclude=*"])
-        failed, commit = subprocess.getstatusoutput(describe)
+        at = shlex.join(["git", f"--git-dir={root}/.git", f"--work-tree={root}"])
+        failed, commit = subprocess.getstatusoutput(f"{at} describe --always --dirty --exclude='*'")
         click.echo(f"koco {koco_stream.__version__}" + ("" if failed else f", commit {commit}"))
         context.exit()
 
 
 @click.group(
-    cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=Usage,
+    commands=[one for commands in COMMANDS.values() for one in commands],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(
     "--version",
@@ -137,11 +153,6 @@ def _no_pandas(name: str, *_: object) -> None:
     """Keep Arrow from importing pandas, which takes half a second: no command has a frame."""
     if name == "pandas":
         raise ModuleNotFoundError(name)
-
-
-for commands in COMMANDS.values():
-    for command in commands:
-        koco.add_command(command)
 
 
 def main() -> None:

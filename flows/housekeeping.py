@@ -75,22 +75,14 @@ def files_of(store: StorePath, sweep: str) -> list[StorePath]:
     return [file for file in files if file.is_file()]
 
 
-def learner_rows(_: AnyPath) -> list[dict[str, Any]]:
+def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
     """Rows on the learners of the library, and on those that installed packages offer."""
-    library = [
-        (
-            name,
-            "the library",
-            ", ".join(f"{one} = {value}" for one, value in cls.defaults().items()),
-        )
-        for name, cls in LEARNERS.items()
-    ]
-    offered = [
-        (name, f"{found.dist.name} {found.dist.version}", f"those of {found.value}")
-        for name, found in entry_points().items()
-    ]
-    columns = ("learner", "from", "parameters")
-    return [dict(zip(columns, row, strict=True)) for row in (*library, *offered)]
+    for name, learner in LEARNERS.items():
+        given = ", ".join(f"{one} = {value}" for one, value in learner.defaults().items())
+        yield {"learner": name, "from": "the library", "parameters": given}
+    for name, found in entry_points().items():
+        where = f"{found.dist.name} {found.dist.version}"
+        yield {"learner": name, "from": where, "parameters": f"those of {found.value}"}
 
 
 def dataset_removal(store: str, name: str, force: bool = False) -> Removal:

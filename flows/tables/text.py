@@ -9,7 +9,6 @@ from typing import Any
 
 GAP = "  "
 DIGITS = 4  # of a float
-WITHOUT_TERMINAL = 100  # characters in a line
 NARROW = 20  # width to which a column of texts is narrowed
 NUMBERS = {int, float, type(None)}
 
@@ -71,7 +70,7 @@ def laid_out(
 
 def line_width() -> int:
     """Characters in a line of the terminal, and 100 if there is none."""
-    return shutil.get_terminal_size((WITHOUT_TERMINAL, 0)).columns
+    return shutil.get_terminal_size((100, 0)).columns
 
 
 def number_text(value: float, digits: int = DIGITS) -> str:

@@ -25,7 +25,6 @@ SUMMARY = (
     *("error_rate_mean", "error_rate_std", "seconds_mean", "beats_constant"),
 )
 BEST = (*SUMMARY, "sketch_size")
-RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
 # what a comparison of two sweeps shows beside each other, what matters least last
 COMPARED = ("params", "mean_loss_mean", "error_rate_mean", "n_runs", "seconds_mean")
 NOT_WHOLE = """
@@ -191,8 +190,10 @@ def best_of(views: Views) -> pa.Table:
 
 
 def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
-    """The best configurations of a sweep in the few columns of `RESULTS`."""
-    return Views(store, [sweep]).rows(f"SELECT {quoted(RESULTS)} FROM best")
+    """The best configurations of a sweep, in few columns."""
+    return Views(store, [sweep]).rows(
+        "SELECT dataset, learner, params, n_runs, mean_loss_mean, mean_loss_std FROM best"
+    )
 
 
 def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[str, list[str]]:
