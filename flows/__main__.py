@@ -6,7 +6,6 @@ from pathlib import Path
 
 from koco_stream.extras import remedy
 
-BESIDE = ("cluster", "storage")  # packages beside this one
 NOT_LINUX = "koco-stream runs on Linux, for which a container or a WSL 2 will do, and not on"
 
 
@@ -29,7 +28,7 @@ def main() -> None:
 def _shadowed() -> str | None:
     """A message if Python finds another package under the name of one of ours."""
     ours = Path(__file__).parent.parent
-    for name in BESIDE:
+    for name in ("cluster", "storage"):
         spec = importlib.util.find_spec(name)
         found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
         if found and ours / name not in (Path(found), Path(found).parent):

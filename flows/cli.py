@@ -48,7 +48,6 @@ REMEDIES = {
     ),
     errno.ENAMETOOLONG: (2, "a file's name has at most 255 bytes; choose a shorter one"),
 }
-KEPT = "finished work is kept. To continue:"  # the command that was run follows
 
 
 class Usage(click.Group):
@@ -74,7 +73,7 @@ class Usage(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and end the process with a message if it raises a known error."""
-        again = f"; {KEPT} {' '.join(['koco', *sys.argv[1:]])}"
+        again = f"; finished work is kept. To continue: {' '.join(['koco', *sys.argv[1:]])}"
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, BrokenPipeError):

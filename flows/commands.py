@@ -82,8 +82,6 @@ LISTED = {
         *("seconds_left", "bytes", "ended", "dashboard"),
     ),
 }
-# digits of columns of a comparison
-DIGITS = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
 # what a terminal acts on, or hides
 CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]"
 
@@ -237,16 +235,21 @@ def prepare(
     """
     from flows.prepare.launch import launch_preparation
 
-    given = {option: value for option, value in options.items() if value not in (None, ())}
     manifest = launch_preparation(
-        store, name, sources, prefect, given=given, workers=workers, replace=replace
+        store,
+        name,
+        sources,
+        prefect,
+        given={option: value for option, value in options.items() if value not in (None, ())},
+        workers=workers,
+        replace=replace,
     )
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
-    values = f"{manifest.n_values / manifest.n_rows:.2f} values a row"
     click.echo(
-        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {values}"
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
+        f" {manifest.n_values / manifest.n_rows:.2f} values a row"
         f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest.classes)};"
         f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
@@ -264,8 +267,7 @@ def labels_of(classes: list[float]) -> str:
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """List the packaged sweeps, and end."""
     if wanted:
-        rows = [{"sweep": name, "what": description(file)} for name, file in packaged().items()]
-        show(rows, False)
+        show([{"sweep": name, "what": description(one)} for name, one in packaged().items()], False)
         context.exit()
 
 
@@ -541,7 +543,8 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     from flows.comparing.conclusion import p_text
     from flows.comparing.shown import summary_rows
 
-    text, left_out = laid_out(*summary_rows(found.summary), line_width(), DIGITS)
+    digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
+    text, left_out = laid_out(*summary_rows(found.summary), line_width(), digits)
     click.echo(text)
     sentences = [found.conclusion]
     if found.friedman is not None:
@@ -636,8 +639,9 @@ def reproduce(
     if as_json:
         claims = [claim._asdict() for _, claim in done.claims]
         sets = [dict(zip(SETS, row, strict=True)) for row in done.sets]
-        found = {"target": target, "claims": claims, "datasets": sets, "report": done.page}
-        click.echo(json_text(found))
+        click.echo(
+            json_text({"target": target, "claims": claims, "datasets": sets, "report": done.page})
+        )
     else:
         click.echo("\n".join(wrapped(line, sys.stdout) for line in done.lines))
     sys.exit(done.failed > 0)
@@ -668,8 +672,9 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
 
     summary = launch_nightly(request, prefect)
     say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")
-    words = f"{summary['result']}; report: {summary['report']}"
-    click.echo(json_text(summary) if as_json else words)
+    click.echo(
+        json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
+    )
     sys.exit(summary["result"] in FAILING)
 
 

@@ -34,7 +34,6 @@ READING = """
     SELECT sweep, coalesce(bool_or(dataset = ?), false) AS has_read,
            bool_or(status IS NULL) AS waits
     FROM members LEFT JOIN stored_runs USING (run_id) GROUP BY sweep ORDER BY sweep"""
-Removal = tuple[dict[str, int], Callable[[], None]]
 
 
 def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
@@ -78,14 +77,19 @@ def files_of(store: StorePath, sweep: str) -> list[StorePath]:
 def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
     """Rows on the learners of the library, and on those that installed packages offer."""
     for name, learner in LEARNERS.items():
-        given = ", ".join(f"{one} = {value}" for one, value in learner.defaults().items())
-        yield {"learner": name, "from": "the library", "parameters": given}
+        given = (f"{one} = {value}" for one, value in learner.defaults().items())
+        yield {"learner": name, "from": "the library", "parameters": ", ".join(given)}
     for name, found in entry_points().items():
-        where = f"{found.dist.name} {found.dist.version}"
-        yield {"learner": name, "from": where, "parameters": f"those of {found.value}"}
+        yield {
+            "learner": name,
+            "from": f"{found.dist.name} {found.dist.version}",
+            "parameters": f"those of {found.value}",
+        }
 
 
-def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
+def dataset_removal(
+    store: str, name: str, force: bool = False
+) -> tuple[dict[str, int], Callable[[], None]]:
     """The removal of a prepared dataset and of its copies in the cache folder.
 
     Returns what it frees, `files` and `bytes`, and the function that removes it, which raises
@@ -119,7 +123,7 @@ def dataset_removal(store: str, name: str, force: bool = False) -> Removal:
     return {"files": len(sizes), "bytes": sum(sizes)}, remove
 
 
-def sweep_removal(store: str, name: str) -> Removal:
+def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], None]]:
     """The removal of a sweep: its entry, its report, and the rows of runs that no other sweep has.
 
     Its entry is renamed away first, so that the sweep is gone at once; an interrupted removal is

@@ -10,7 +10,6 @@ from typing import Any
 GAP = "  "
 DIGITS = 4  # of a float
 NARROW = 20  # width to which a column of texts is narrowed
-NUMBERS = {int, float, type(None)}
 
 
 def laid_out(
@@ -44,7 +43,7 @@ def laid_out(
         Names of the columns that had no room.
     """
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-    numeric = [{*map(type, column)} <= NUMBERS for column in values]
+    numeric = [{*map(type, column)} <= {int, float, type(None)} for column in values]
     texts = [
         [_text(value, (digits or {}).get(name, DIGITS)) for value in column]
         for name, column in zip(columns, values, strict=True)

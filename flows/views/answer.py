@@ -31,6 +31,7 @@ NOT_WHOLE = """
     SELECT stream, learner, sum(repeats)::BIGINT AS runs, sum(diverged)::BIGINT AS diverged,
            sum(failed)::BIGINT AS failed
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
+DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
 SINGLE = (
     *("dataset", "positive_class", "multiclass", "order", "order_seed", "window_rows", "max_rows"),
@@ -151,19 +152,20 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
 
 def _remarks(views: Views, best: bool) -> list[str]:
     """Sentences on what a table of averages does not show."""
-    halving = "SELECT sum(repeats)::INT AS n FROM configurations WHERE rung"
-    ends = "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY 1 ORDER BY 1"
     return [
         *(
             f"{row['n']:,} runs to the rungs of the halving are left out; without --best they are"
             " listed"
-            for row in views.rows(halving)
+            for row in views.rows("SELECT sum(repeats)::INT AS n FROM configurations WHERE rung")
             if best and row["n"]
         ),
         *(
             f"{row['n']:,} runs {row['status']} and are not averaged;"
             f" --runs --where \"status = '{row['status']}'\" has them"
-            for row in views.rows(ends)
+            for row in views.rows(
+                "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY ALL"
+                " ORDER BY ALL"
+            )
         ),
         *(
             f"{row['learner']} has no best on {row['stream']}: of its {row['runs']:,} runs"
@@ -214,8 +216,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
         ]
         for row in rows_of(table.select(names))
     ]
-    digits = {name: 2 for name in names if name.endswith("_std")}
-    text, left_out = laid_out(names, rows, width, digits)
+    text, left_out = laid_out(names, rows, width, dict.fromkeys(DEVIATIONS, 2))
     if more:
         remarks.insert(0, f"{more:,} more rows (--limit {len(rows)})")
     if left_out:
@@ -249,8 +250,8 @@ def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], l
     """
     texts: dict[tuple[str, str | None], str] = defaultdict(str)
     constants = defaultdict[str, list[str]](list)
-    found = views.rows("SELECT DISTINCT learner, params FROM selected ORDER BY ALL")
-    for learner, rows in grouped(found, lambda row: row["learner"]).items():
+    every = views.rows("SELECT DISTINCT learner, params FROM selected ORDER BY ALL")
+    for learner, rows in grouped(every, lambda row: row["learner"]).items():
         decoded = {row["params"]: json.loads(row["params"]) for row in rows}
         vary = varied(learner, decoded.values())
         constant: dict[str, Any] = {}

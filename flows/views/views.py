@@ -206,8 +206,12 @@ def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
 
 def _members(store: AnyPath, _: Sequence[str]) -> pa.Table:
     """Which runs each sweep of a store has."""
-    notes = ((sweep, sweep_note(store, sweep)["run_ids"]) for sweep in sweep_names(store))
-    return table_of(((one, of) for one, run_ids in notes for of in run_ids), sweep=str, run_id=str)
+    rows = (
+        (sweep, run_id)
+        for sweep in sweep_names(store)
+        for run_id in sweep_note(store, sweep)["run_ids"]
+    )
+    return table_of(rows, sweep=str, run_id=str)
 
 
 # columns of tables that are read when a query names them, and what reads them
