@@ -36,7 +36,7 @@ HOW = """\
 ## How it was made
 
 - **Parts.** Each part is a packaged sweep. Datasets that are larger elsewhere are here in the
-  part that this project has a copy of; `koco datasets` says which. w1a is a part of w8a, and
+  part that this project has a copy of; `koco list datasets` says which. w1a is a part of w8a, and
   a9a and adult describe the same people in two ways, so that not all blocks are independent.
 - **Budget.** Each learner has 16 configurations on each dataset, drawn by a scrambled Sobol
   sequence from the ranges below ([Search](search.md)). Halving keeps a quarter of them at each

@@ -232,9 +232,9 @@ class SweepResult:
 
     def __repr__(self) -> str:
         from flows.report.notebook import best_table, sections_of
-        from flows.tables.text import text_table
+        from flows.tables.text import laid_out
 
-        table = text_table(*best_table(sections_of(self.store, self.sweep)))
+        table = laid_out(*best_table(sections_of(self.store, self.sweep)))[0]
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:

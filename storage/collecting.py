@@ -273,7 +273,9 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
         known |= ids
         if not run_ids.isdisjoint(ids):
             if not (store_path(store) / "results" / "curves" / file.name).is_file():
-                raise WrongInput(f"{file}: the curves of its runs are missing; see koco verify")
+                raise WrongInput(
+                    f"{file}: the curves of its runs are missing; see koco store verify"
+                )
             _replace(store, [], [file], run_ids)
     _remove_left_curves(store, known)
 

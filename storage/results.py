@@ -139,7 +139,7 @@ def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
     if missing:
         raise WrongInput(
             f"{store_path(store)}/results/{table} lacks the rows of {len(missing):,} run(s),"
-            f" such as {min(missing)}; koco verify says what to do"
+            f" such as {min(missing)}; koco store verify says what to do"
         )
 
 

@@ -40,7 +40,7 @@ def views_to_compare(
     `learners` are those that are compared; all that predict something, if none are named. Raises
     `WrongInput` for an unknown sweep or learner.
     """
-    views = Views(store, sweeps, columns=[])
+    views = Views(store, sweeps)
     found = views.table("SELECT DISTINCT learner FROM runs").column("learner").to_pylist()
     there = sorted({*found} - WITHOUT_PREDICTIONS)
     for name in learners:

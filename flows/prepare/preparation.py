@@ -1,4 +1,4 @@
-"""Implementation of `koco prepare`, `koco verify` and `koco datasets`."""
+"""Implementation of `koco prepare`, `koco store verify` and `koco list datasets`."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,12 +42,10 @@ from storage.sources.compressed import OPENERS
 from storage.sources.reading import unfolded
 from storage.store import check_store, existing_store
 
-DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
 PACKED = 4  # typical ratio of the text's size to that of a compressed file
 PLAIN_EVERY = 10.0  # seconds between lines in a log
 VERIFIED = ("what", "state")
-DETAILS = (*DATASETS, "source", "editions")
 
 
 def launch_preparation(
@@ -278,10 +276,7 @@ class BytesProgress(Progress):
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """Rows of `koco datasets`: one for each dataset of the store, the catalogue and the generators.
-
-    The columns are those of `DETAILS`.
-    """
+    """Rows of `koco datasets`: one for each dataset of the store, the catalogue and the generators."""
     check_store(store)
     known = fetch.recorded(store)
     rows: dict[str, dict[str, Any]] = {
@@ -323,7 +318,7 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
 
 
 def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
-    """Describe an edition of a dataset for `koco datasets --json`.
+    """Describe an edition of a dataset for `koco list datasets --json`.
 
     `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
     downloaded from the address into this store.

@@ -1,4 +1,4 @@
-"""The status of a sweep in the store, which `koco status` reads."""
+"""The status of a sweep in the store, which `koco list` reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLAIM = "sweeps"
 
 @dataclass(frozen=True)
 class Status:
-    """Progress of a sweep, as stored for `koco status`.
+    """Progress of a sweep, as stored for `koco list`.
 
     `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed. A killed sweep is
     stored as running, but its process is gone.
@@ -95,7 +95,7 @@ def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
         if status.state == "running" and not mine:
             raise WrongInput(
                 f"the sweep {status.sweep} is running on {store} (process {status.process} of"
-                f" {status.host}); wait until it has ended (koco status), or stop it"
+                f" {status.host}); wait until it has ended (koco list sweeps), or stop it"
             )
 
 
@@ -110,7 +110,7 @@ class StatusFile(Watcher):
 
     def begin(self, tally: Tally) -> None:
         """Say that the sweep runs, unless another process runs it."""
-        with locked(self.store, CLAIM, "waiting for koco remove"):
+        with locked(self.store, CLAIM, "waiting for koco store remove"):
             refuse_running(self.store, tally.sweep)
             self._write(tally, "running")
 

@@ -69,7 +69,7 @@ def stream(
     store : str or Path
         The store: a folder, or an `s3://` or `gs://` address.
     dataset : str
-        The dataset's name in the store (`koco datasets`).
+        The dataset's name in the store (`koco list datasets`).
     order : {"as-stored", "shuffled", "shuffled-in-windows"}
         The order of the rows.
     order_seed : int, optional

@@ -1,48 +1,30 @@
 """Messages fit a terminal; in a log they stay lines that can be searched."""
 
-import io
+from types import SimpleNamespace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.runtime.console import WIDTH, wrapped
 
-
-class Stream(io.StringIO):
-    """A stream that says whether it is a terminal."""
-
-    def __init__(self, terminal):
-        super().__init__()
-        self.terminal = terminal
-
-    def isatty(self):
-        return self.terminal
-
-
+TERMINAL, LOG = (SimpleNamespace(isatty=lambda said=said: said) for said in (True, False))
 WORDS = st.lists(st.text("abc-:/", min_size=1, max_size=120), min_size=1, max_size=60)
 
 
-@pytest.mark.parametrize("terminal", [False, True])
 @given(words=WORDS, indent=st.sampled_from(["", "  "]))
-def test_message__has_its_words_in_lines_that_fit__in_a_log_but_for_the_first(
-    terminal, words, indent
+def test_message__on_a_terminal_has_its_words_in_lines_that_fit__and_in_a_log_is_one_line(
+    words, indent
 ):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sys.stderr", Stream(terminal))
-        message = indent + " ".join(words)
-        first, *lines = wrapped(f"{message}\n{message}").split("\n")
-    assert " ".join([first, *lines]).split() == [*words, *words]
-    assert all(
-        len(line) <= WIDTH or len(line.split()) == 1 for line in [first, *lines][not terminal :]
-    )
-    assert first.startswith(indent)
-    assert terminal or first == message
+    text = indent + " ".join(words)
+    shown, (first, *listed) = wrapped(text, TERMINAL), wrapped(f"{text}\n  {text}", LOG).split("\n")
+    assert first == text
+    assert shown.startswith(indent)
+    for lines in (shown.split("\n"), listed):
+        assert " ".join(lines).split() == words
+        assert all(len(line) <= WIDTH or len(line.split()) == 1 for line in lines)
 
 
-@pytest.mark.parametrize("terminal", [False, True])
 @given(text=st.text())
-def test_message__has_no_character_that_a_terminal_acts_on(terminal, text):
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sys.stderr", Stream(terminal))
-        assert all(one.isprintable() for one in wrapped(text).replace("\n", ""))
+def test_message__has_no_character_that_a_terminal_acts_on(text):
+    for stream in (TERMINAL, LOG):
+        assert all(one.isprintable() for one in wrapped(text, stream).replace("\n", ""))

@@ -332,7 +332,7 @@ def test_prepare_without_files__fetches_them_records_their_checksums_and_asks_no
     assert recorded(tmp_path / "store") == urls
     prepare()
     assert len(site.asked) == 2
-    said = koco("datasets", "--json", "--store", tmp_path / "store").stdout
+    said = koco("list", "datasets", "--json", "--store", tmp_path / "store").stdout
     files = {row["name"]: row for row in json.loads(said)}["small"]["editions"][0]["files"]
     assert [(f["address"], f["path_inside"], f["recorded_sha256"]) for f in files] == [
         (site.at("small"), None, sha256(ROWS)),
@@ -468,7 +468,7 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
     words = ("prepare", "heart", "--from", tmp_path, "--store", tmp_path / "store")
     assert "warning" not in koco(*words, "--layout", "sparse", status=0).stderr
     assert load_manifest(tmp_path / "store", "heart").layout == "sparse"
-    listed = koco("datasets", "--store", tmp_path / "store").stdout
+    listed = koco("list", "datasets", "--store", tmp_path / "store").stdout
     assert [line.split()[1:5] for line in listed.splitlines() if line.startswith("heart")] == [
         ["binary", "270", "13", "yes"]
     ]

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import flows
 import koco_stream
-from flows.housekeeping.listing import sweep_rows
+from flows.housekeeping import sweep_rows
 from flows.sweeping.planning import limits_of
 from flows.tables.decisions import DECISIONS, read_decisions, write_decisions
 from koco_stream.engine.checkpoint import checkpoint_of, checkpoints, resumed, save_cohort
@@ -187,20 +187,6 @@ def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(e
     check_files(empty, {1: OK, 2: OK, 3: OK})
 
 
-def test_command_line__compact_makes_one_file_and_says_so(empty, koco):
-    for run in range(5):
-        put_result_file(empty, str(run), [(run, OK)])
-        collect(empty)
-    assert len(table_files(empty, "runs")) == 5
-    put_result_file(empty, "last", [(9, FAILED)])
-    done = koco("compact", "--store", empty, "--json", status=0)
-    assert json.loads(done.stdout) == {"before": 6, "after": 1}
-    check_files(empty, {**{run: OK for run in range(5)}, 9: FAILED})
-    assert koco("compact", "--store", empty).stdout == "files of the table runs: 1 before, 1 now\n"
-    missing = koco("compact", "--store", f"{empty}/none", status=2)
-    assert "there is no store" in missing.stderr
-
-
 # Damage
 # --------------------------------------------------------------------------------------------------
 
@@ -346,7 +332,7 @@ def words(other, remedy, wrote="another version of koco-stream"):
 @each
 def test_store(other, swept_store, koco):
     (swept_store / "koco-store.json").write_text(json.dumps({"format": other, "created_by": "9.8"}))
-    for command in (("list",), ("sweep", "ill-conditioned"), ("verify",)):
+    for command in (("list",), ("sweep", "ill-conditioned"), ("store", "verify")):
         said = " ".join(koco(*command, "--store", swept_store, status=2).stderr.split())
         assert words(other, "choose another --store", "koco-stream 9.8") in said
 
@@ -507,7 +493,7 @@ def test_texts__of_a_crafted_table__reach_no_terminal_or_page_as_they_are(swept_
     for name in ("learner", "dataset", "error", "host", "computed_by"):
         altered(swept_store, name, pa.array([EVIL, f"{EVIL}2"], pa.string()))
     altered(swept_store, "params", pa.array([json.dumps({EVIL: text}) for text in (EVIL, "x")]))
-    for words in (*COMMANDS, ("results", "--csv", "--runs"), ("status",), ("list",)):
+    for words in (*COMMANDS, ("results", "--csv", "--runs"), ("list", "sweeps")):
         done = koco(*words, "--store", swept_store)
         assert done.exit_code in (0, 2)
         assert not CONTROLS.search(done.output), words
@@ -598,14 +584,14 @@ def test_sweeps_entry__with_another_value__is_refused_or_shown(swept_store, koco
     for name, value in product(whole, (*WRONG, MISSING)):
         note = {**whole, name: value}
         file.write_text(json.dumps({key: one for key, one in note.items() if one is not MISSING}))
-        done = koco("list", "--store", swept_store)
+        done = koco("list", "sweeps", "--store", swept_store)
         assert (done.exit_code == 0) != (f"{file} is damaged" in done.stderr), (name, value, done)
     file.write_text(json.dumps({**whole, "run_ids": ["none"]}))
     best = ("results", "--sweep", "first", "--best", "--store", swept_store)
     assert "no run has finished" in koco(*best, status=0).stderr
     for text in ("", "{", "[]", "null", '"x"', "5"):
         file.write_text(text)
-        for words in (("report", "first"), ("list",), ("remove", "sweep", "first")):
+        for words in (("report", "first"), ("list",), ("store", "remove", "sweep", "first")):
             said = koco(*words, "--store", swept_store, status=2).stderr
             assert f"{file} is damaged; start its sweep" in said
 

@@ -21,8 +21,7 @@ from click.testing import CliRunner
 import flows
 from cluster.clusters import local_cluster
 from flows import cli
-from flows.housekeeping.listing import sweep_rows
-from flows.housekeeping.removal import dataset_removal, sweep_removal
+from flows.housekeeping import dataset_removal, sweep_removal, sweep_rows
 from flows.prepare.preparation import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
@@ -456,10 +455,10 @@ def test_sweeps_and_datasets__are_listed_and_removed(s3_copy):
         flows.sweep({**spec, "learner": [learner]}, s3_copy, workers=0)
     assert [row["done"] for row in sweep_rows(root)] == [2, 2]
     kept = flows.results(s3_copy, "second").windows
-    sweep_removal(s3_copy, "first").do()
+    sweep_removal(s3_copy, "first")[1]()
     assert [row["sweep"] for row in sweep_rows(root)] == ["second"]
     assert read_runs(root).num_rows == 2
     assert flows.results(s3_copy, "second").windows == kept
-    dataset_removal(s3_copy, "sparse").do()
+    dataset_removal(s3_copy, "sparse")[1]()
     assert sum((root / "datasets" / "sparse").sizes()) == 0  # some servers keep an empty name
     assert_whole(s3_copy)

@@ -69,9 +69,9 @@ def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store,
     runs = read_runs(f"{store}/nights/small").to_pylist()
     losses = pytest.approx(sorted(row["mean_loss"] for row in runs), rel=1e-11)
     assert sorted(row["mean_loss_mean"] for row in rows) == losses
-    [row] = json.loads(koco("list", "--store", store, "--json", status=0).stdout)
+    [row] = json.loads(koco("list", "sweeps", "--store", store, "--json", status=0).stdout)
     assert (row["sweep"], row["kind"], row["runs"], row["done"]) == ("small", "nightly run", 4, 4)
-    said = koco("remove", "dataset", "plain", "--store", store, status=2).stderr
+    said = koco("store", "remove", "dataset", "plain", "--store", store, status=2).stderr
     assert "used by the nights of small; keep their results" in said
 
 
@@ -114,7 +114,9 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
     assert {json.loads(row["params"])["step_size"] for row in rows} == {0.3}
     of_night = koco("results", "--store", f"{store}/nights/small", "--json").stdout
     assert len(json.loads(of_night)) == 4
-    kinds = [row["kind"] for row in json.loads(koco("list", "--store", store, "--json").stdout)]
+    kinds = [
+        row["kind"] for row in json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)
+    ]
     assert kinds == ["sweep", "nightly run"]
 
 

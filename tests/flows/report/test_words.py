@@ -2,8 +2,7 @@
 
 import pytest
 
-from flows.commands.data import labels_of
-from flows.commands.shared import in_words
+from flows.commands import in_words, labels_of
 from flows.report.document import came_from
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import prepare_file

@@ -173,7 +173,7 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
     before = file.read_bytes()
     again = koco("sweep", spec, "--store", small_store, "--json")
     assert (json.loads(again.stdout)["computed"], file.read_bytes()) == (0, before)
-    (status,) = json.loads(koco("status", "--store", small_store, "--json").stdout)
+    (status,) = json.loads(koco("list", "sweeps", "--store", small_store, "--json").stdout)
     whole_sweep = {"state": "done", "done": len(halved), "runs": len(halved)}
     assert {name: status[name] for name in whole_sweep} == whole_sweep
 

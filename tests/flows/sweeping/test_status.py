@@ -87,14 +87,16 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         replace(told[3], state="killed", dashboard=None, seconds_left=None),
     )
 
-    rows = json.loads(koco("status", "--store", store, "--json").stdout)
+    rows = json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)
     assert [tuple(row) for row in rows] == [COLUMNS] * 8
     assert {row["sweep"]: row["state"] for row in rows} == states
-    lines = koco("status", "--store", store).stdout.splitlines()
+    lines = koco("list", "sweeps", "--store", store).stdout.splitlines()
     assert len(lines) == 9
     assert lines[0].split()[:4] == ["sweep", "state", "runs", "done"]
     assert lines[4].split()[:4] == ["dead", "killed", "10", "4"]
-    assert "there is no store" in koco("status", "--store", tmp_path / "none", status=2).stderr
+    assert (
+        "there is no store" in koco("list", "sweeps", "--store", tmp_path / "none", status=2).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_status__that_is_damaged__is_named(text, tmp_path, koco):
     store = open_store(tmp_path / "store")
     file = store / "status" / "s.json"
     file.write_text(text)
-    done = koco("status", "--store", store, status=2)
+    done = koco("list", "sweeps", "--store", store, status=2)
     assert f"{file} is damaged" in done.stderr
     assert "remove it" in done.stderr
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.housekeeping.removal import dataset_removal
+from flows.housekeeping import dataset_removal
 from flows.sweeping.status import statuses
 from flows.views.views import Views
 from koco_stream import OjaSON, WrongInput
@@ -97,7 +97,7 @@ def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_numbe
         if report.cohort_id in ids:
             listeners.clear()
             if how == "removed":
-                dataset_removal(str(small_store), "real").do()
+                dataset_removal(str(small_store), "real")[1]()
             else:
                 prepare_file(small_store, "real", tmp_path / "other.csv")
 

@@ -1,4 +1,0 @@
-"""The subcommands of koco, several in a module.
-
-Their implementations are imported when a command runs, so that `--help` answers at once.
-"""
