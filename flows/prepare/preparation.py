@@ -276,7 +276,7 @@ class BytesProgress(Progress):
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """Rows of `koco datasets`: one for each dataset of the store, the catalogue and the generators."""
+    """Rows of `koco list`: the datasets of the store, the catalogue and the generators."""
     check_store(store)
     known = fetch.recorded(store)
     rows: dict[str, dict[str, Any]] = {
