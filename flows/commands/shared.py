@@ -13,7 +13,7 @@ import click
 
 from cluster.machine import cores
 from flows.runtime.console import wrapped
-from flows.sweeping.request import SweepRequest
+from flows.sweeping.request import SweepRequest, sweep_file
 from flows.tables.text import text_table
 from koco_stream.io.files import json_text
 
@@ -153,8 +153,6 @@ def of_a_sweep(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def command(spec: str, **more: Any) -> Any:
-        from flows.sweeping.packaged import sweep_file
-
         given = {
             field.name: more.pop(field.name) for field in fields(SweepRequest) if field.name in more
         }

@@ -5,16 +5,14 @@ import sys
 import click
 
 from flows.commands.shared import JSON, PREFECT, STORE, example, in_words, of_a_sweep, show
-from flows.runtime.console import wrapped
+from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
-from flows.sweeping.request import SweepRequest
+from flows.sweeping.request import SweepRequest, description, packaged
 from koco_stream.io.files import json_text
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """List the packaged sweeps, and end."""
-    from flows.sweeping.packaged import description, packaged
-
     if wanted:
         rows = [{"sweep": name, "what": description(file)} for name, file in packaged().items()]
         show(rows, ("sweep", "what"), False)
@@ -61,18 +59,16 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: b
         return
     from flows.sweeping.file import read_sweep
 
-    starting = seconds_since_start()
     given = read_sweep(request.sweep_file)  # a mistake in it is told before more is imported
     from flows.sweeping.launch import launch
 
     summary = launch(request, prefect, given)
-    from flows.sweeping.steps import failed_lines
-
-    seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
+    seconds = summary["seconds"]
     if not summary["computed"]:
         click.echo("nothing to compute: all runs are in the store", err=True)
     phases = {name: took for name, took in seconds.items() if name != "scans"}
-    whole = seconds["total"] = round(sum(phases.values()), 2)
+    whole = seconds["total"] = round(seconds_since_start(), 2)
+    phases["start-up"] = seconds["start-up"] = round(whole - sum(phases.values()), 2)
     computing = phases.pop("computing", 0.0)
     rest = ", ".join(f"{name} {took:.1f}" for name, took in phases.items())
     click.echo(
@@ -80,8 +76,8 @@ def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: b
     )
     failed = summary["statuses"].get("failed", 0)
     if failed:
-        for line in failed_lines(summary):
-            click.echo(line, err=True)
+        for row in summary["failed"]:
+            say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
         command = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         click.echo(
             f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}",

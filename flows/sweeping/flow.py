@@ -9,9 +9,8 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.runtime.recording import as_task
-from flows.sweeping.checks import checked_sweep
 from flows.sweeping.file import read_sweep
-from flows.sweeping.launch import run_stages
+from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 
 
@@ -44,7 +43,7 @@ def sweep_flow(
         As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets
         that were found damaged.
     """
-    request = SweepRequest(
-        sweep_file, store, workers, cluster, retry_failed, certificates, insecure
+    return launch(
+        SweepRequest(sweep_file, store, workers, cluster, retry_failed, certificates, insecure),
+        stage=as_task,
     )
-    return run_stages(checked_sweep(request), as_task)

@@ -1,18 +1,15 @@
 """The status of a sweep in the store, which `koco status` reads."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 
 from pydantic import TypeAdapter
 
 from flows.runtime.processes import locked, start_of
-from flows.sweeping.watching import Tally, Watcher
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
@@ -22,9 +19,14 @@ SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine
 CLAIM = "sweeps"
 
 
-@dataclass(frozen=True)
+def now() -> str:
+    """The current time in the format of `Status`."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass
 class Status:
-    """Progress of a sweep, as stored for `koco status`.
+    """Progress of a sweep, as stored for `koco status`; by default that of this process.
 
     `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed. A killed sweep is
     stored as running, but its process is gone.
@@ -39,11 +41,12 @@ class Status:
     rounds_per_second: float = 0.0
     seconds_left: float | None = None
     dashboard: str | None = None
-    host: str = ""
-    process: int = 0
-    started: int = 0  # when that process was, as `start_of` says
-    begun: str = ""
-    updated: str = ""
+    host: str = field(default_factory=socket.gethostname)
+    process: int = field(default_factory=os.getpid)
+    # when that process was, as `start_of` says
+    started: int = field(default_factory=lambda: start_of(os.getpid()) or 0)
+    begun: str = field(default_factory=now)
+    updated: str = field(default_factory=now)
     error: str | None = None
 
 
@@ -71,7 +74,7 @@ def _status_in(file: StorePath) -> Status:
             " far a sweep is"
         ) from None
     if killed:
-        return replace(status, state="killed", dashboard=None, seconds_left=None)
+        status.state, status.dashboard, status.seconds_left = "killed", None, None
     return status
 
 
@@ -99,54 +102,18 @@ def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
             )
 
 
-class StatusFile(Watcher):
-    """Writes the status of a sweep into its store, once a second and at the end.
+def claim(store: AnyPath, status: Status) -> None:
+    """Say that a sweep runs. Raises `WrongInput` if another process runs it."""
+    with locked(store, CLAIM, "waiting for koco remove"):
+        refuse_running(store, status.sweep)
+        write_status(store, status)
 
-    Its begin raises `WrongInput` if another process runs the sweep.
+
+def write_status(store: AnyPath, status: Status) -> None:
+    """Write the status of a sweep into its store.
+
+    A full disk is reported when results are written, or by the error that has ended the sweep.
     """
-
-    def __init__(self, store: AnyPath) -> None:
-        self.store, self.begun = store, now()
-
-    def begin(self, tally: Tally) -> None:
-        """Say that the sweep runs, unless another process runs it."""
-        with locked(self.store, CLAIM, "waiting for koco remove"):
-            refuse_running(self.store, tally.sweep)
-            self._write(tally, "running")
-
-    def second(self, tally: Tally) -> None:
-        """Write how far it is."""
-        with suppress(OSError):  # a full disk is reported when results are written
-            self._write(tally, "running")
-
-    def end(self, tally: Tally, error: BaseException | None) -> None:
-        """Write how it has ended: done, stopped (by Ctrl-C or SIGTERM), or by an error."""
-        said = str(error) if isinstance(error, Exception) else None
-        state = "stopped" if said is None else "ended by an error"
-        # on a full disk, the error that ended the sweep is raised, not that of the status
-        with nullcontext() if error is None else suppress(OSError):
-            self._write(tally, "done" if error is None else state, said)
-
-    def _write(self, tally: Tally, state: str, error: str | None = None) -> None:
-        running, me = state == "running", os.getpid()
-        status = Status(
-            tally.sweep,
-            state,
-            *(tally.runs, tally.done, tally.diverged, tally.failed),
-            rounds_per_second=tally.pace(),
-            seconds_left=tally.seconds_left if running else None,
-            dashboard=tally.dashboard if running else None,
-            host=socket.gethostname(),
-            process=me,
-            started=start_of(me) or 0,
-            begun=self.begun,
-            updated=now(),
-            error=error,
-        )
-        file = store_path(self.store) / "status" / f"{tally.sweep}.json"
+    file = store_path(store) / "status" / f"{status.sweep}.json"
+    with nullcontext() if status.state == "done" else suppress(OSError):
         file.write_text(json_text(asdict(status)) + "\n")
-
-
-def now() -> str:
-    """The current time in the format of `Status`."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

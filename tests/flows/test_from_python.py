@@ -81,7 +81,7 @@ def test_wrong_dictionary__names_the_key(small_store):
 
 def test_name__is_that_of_a_packaged_sweep_unless_a_file_has_it(tmp_path, monkeypatch, koco):
     from flows.sweeping.file import read_sweep
-    from flows.sweeping.packaged import packaged, sweep_file
+    from flows.sweeping.request import packaged, sweep_file
 
     monkeypatch.chdir(tmp_path)
     for name, file in packaged().items():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flows.sweeping.steps import run_sweep
+from flows.sweeping.launch import run_sweep
 from koco_stream.errors import WrongInput
 from storage.results import read_runs
 from tests.helpers.sweeps import checked, written

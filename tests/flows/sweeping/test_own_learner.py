@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
+from flows.sweeping import planning
 from flows.sweeping.file import read_sweep
-from flows.sweeping.steps import PLAIN, run_sweep
+from flows.sweeping.launch import run_sweep
 from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.source_files import source_files
 from koco_stream.learners import learner_called, learner_named
@@ -74,24 +75,23 @@ def test_changed_file__makes_new_runs_and_keeps_the_others(spec):
 @pytest.mark.parametrize("what", ["the file", "the store's copy"])
 def test_file_changed_while_the_sweep_runs__is_refused_by_name(spec, what, monkeypatch):
     store = spec.parent / "store"
-    sweep = checked(spec, store)
-    run = PLAIN["run"]
+    sweep, run = checked(spec, store), planning.run_cohorts
+    (code,) = {one.learner.partition("@")[2] for one in sweep.runs if "@" in one.learner}
 
-    def changed_before_the_cohorts_run(*words):
+    def changed_before_the_cohorts_run(*given):
         send(str(store), code)
         if what == "the file":
             with (spec.parent / "sub" / "nlms.py").open("a") as file:
                 file.write("# another\n")
         else:
-            monkeypatch.setattr("flows.sweeping.steps.send", lambda *_: None)
+            monkeypatch.setattr(planning, "send", lambda *_: None)
             note = store / "learners" / f"{code}.json"
             note.write_text(note.read_text().replace("n2 == 0.0", "n2 <= 1.0"))
-        run(*words)
+        run(*given)
 
-    (code,) = {run.learner.partition("@")[2] for run in sweep.runs if "@" in run.learner}
-    steps = {**PLAIN, "run": changed_before_the_cohorts_run}
+    monkeypatch.setattr(planning, "run_cohorts", changed_before_the_cohorts_run)
     with pytest.raises(LearnerChanged, match=r"nlms\.py:NLMS was changed while its sweep ran"):
-        run_sweep(sweep, steps)
+        run_sweep(sweep)
 
 
 def test_source__is_the_file_and_what_it_imports_beside_it(tmp_path):

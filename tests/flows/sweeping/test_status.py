@@ -8,12 +8,13 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from cluster.clusters import cluster_named
 from flows.runtime.processes import start_of
-from flows.sweeping.status import COLUMNS, Status, StatusFile, statuses
+from flows.sweeping.status import COLUMNS, Status, claim, statuses, write_status
 from flows.sweeping.watching import Tally
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
@@ -21,23 +22,8 @@ from storage.store import open_store
 
 
 def status_of(sweep, **more):
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    running = {
-        "state": "running",
-        "runs": 10,
-        "done": 4,
-        "diverged": 1,
-        "failed": 0,
-        "rounds_per_second": 1e6,
-        "seconds_left": 3.0,
-        "dashboard": "http://127.0.0.1:1/status",
-        "host": socket.gethostname(),
-        "process": os.getpid(),
-        "started": start_of(os.getpid()),
-        "begun": now,
-        "updated": now,
-    }
-    return Status(sweep, **{**running, **more})
+    """What this process says of a sweep, or another one."""
+    return Status(sweep, **{"runs": 10, "done": 4, "dashboard": "http://x", **more})
 
 
 def dead_process():
@@ -105,9 +91,11 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         (OSError("the disk is full"), "ended by an error", "the disk is full"),
     ],
 )
-def test_progress__leaves_in_the_store_how_the_sweep_ended(error, state, said, tmp_path):
+def test_status__says_how_the_sweep_ended(error, state, said, tmp_path):
     store = open_store(tmp_path / "store")
-    with suppress(KeyboardInterrupt, OSError), Tally("try", [StatusFile(store)]) as tally:
+    tally = Tally("try", [(1, partial(write_status, store))])
+    claim(store, tally.status)
+    with suppress(KeyboardInterrupt, OSError), tally:
         (status,) = statuses(store)
         mine = ("running", os.getpid(), socket.gethostname())
         assert (status.state, status.process, status.host) == mine
@@ -215,9 +203,8 @@ def test_sweep__that_another_process_runs__is_refused_before_anything_starts(tmp
     assert f"the sweep s is running on {store} (process {os.getppid()} of" in done.stderr
     assert (file.read_text(), (store / "datasets").names()) == (text, [])
     # as if it had begun after the check: whoever says second that it runs is refused
-    with pytest.raises(WrongInput, match="the sweep s is running"), Tally("s", [StatusFile(store)]):
-        pass
+    with pytest.raises(WrongInput, match="the sweep s is running"):
+        claim(store, Status("s"))
     assert file.read_text() == text
     file.write_text(json.dumps(asdict(replace(other, process=dead_process()))))
-    koco("sweep", spec, "--store", store, status=0)
     koco("sweep", spec, "--store", store, status=0)

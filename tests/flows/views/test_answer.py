@@ -154,7 +154,7 @@ def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
 ):
     page = small_store / "reports" / "first.html"
     before = page.read_bytes()
-    monkeypatch.setattr("flows.sweeping.steps.MANY_RUNS", 1)
+    monkeypatch.setattr("flows.sweeping.launch.MANY_RUNS", 1)
     page.unlink()
     koco("sweep", tmp_path / "first.toml", "--store", small_store, status=0)
     # it says when it was written
