@@ -248,8 +248,9 @@ def _check_main() -> None:
     """
     script = getattr(sys.modules["__main__"], "__file__", None)
     calls = [frame.lineno for frame in stack(0) if frame.filename == script]
-    lines = linecache.getlines(str(script))[: calls[-1]] if calls else []
-    if calls and not any(re.match(r"if\b.*__name__", line) for line in lines):
+    if calls and not any(
+        re.match(r"if\b.*__name__", line) for line in linecache.getlines(str(script))[: calls[-1]]
+    ):
         raise WrongInput(
             f"{script}, line {calls[-1]}: workers import this script again, so put it in a file,"
             ' and its calls under `if __name__ == "__main__":`, or give workers=0 to run in this'

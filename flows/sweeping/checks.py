@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from flows.runtime.console import say
 from flows.sweeping import halving
 from flows.sweeping.file import Sweep, read_sweep
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import batches
-from koco_stream.errors import Damaged, WrongInput
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import store_path
 from koco_stream.learners import learner_named
 from koco_stream.metrics import METRICS, possible
@@ -18,7 +17,6 @@ from koco_stream.runs.run import Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
-from storage.collecting import remove_damaged
 from storage.generated.generators import GENERATORS, existing_synthetic
 from storage.results import finished_runs
 from storage.store import check_store
@@ -87,20 +85,10 @@ def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSw
             for use in sweep.datasets
         }
     except WrongInput as error:
-        generated = ", ".join(GENERATORS)
-        raise WrongInput(f"{sweep.path}: {error}. Generated datasets: {generated}") from None
+        raise WrongInput(
+            f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
+        ) from None
     return CheckedSweep(replace(request, store=str(store)), sweep, manifests)
-
-
-def checked_sweep(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
-    """A sweep that will be run. A damaged result file is removed: its runs are computed again."""
-    checked = read_checked(request, sweep)
-    try:
-        checked.not_in_store([])
-    except Damaged:
-        for file in remove_damaged(request.store):
-            say(f"{file} was damaged and has been removed; its runs are computed again")
-    return checked
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
@@ -128,8 +116,8 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
             reduced = stream.reduced(manifest.n_rows, manifest.classes)
             # a metric is for numbers, for classes, or for two classes
             n_classes = len(manifest.classes) if reduced.multiclass else 2
-            names = possible(sweep.measured.metrics, manifest.task, n_classes)
-            measured = replace(sweep.measured, metrics=names)
+            metrics = possible(sweep.measured.metrics, manifest.task, n_classes)
+            measured = replace(sweep.measured, metrics=metrics)
             runs += [Run(reduced, *one, measured) for one in sweep.configurations]
     for name in set(sweep.measured.metrics).difference(*(one.measured.metrics for one in runs)):
         kind = "two classes" if METRICS[name].of_two else METRICS[name].task

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, Field, PositiveInt
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, PositiveInt
 
 from flows.sweeping.halving import Halving
 from flows.sweeping.search import (
@@ -52,9 +52,8 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-Label = Annotated[float, Field(allow_inf_nan=False)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-Seeds = PositiveInt | Annotated[list[Seed], Field(min_length=1)]
+Classes = Annotated[list[FiniteFloat | None], Field(min_length=1), BeforeValidator(_listed)]
+Seeds = PositiveInt | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)]
 FigureName = Literal[
     "son-figure-1",
     "son-figure-2",
@@ -73,9 +72,7 @@ class DatasetTable(BaseModel, extra="allow", strict=True):
     """
 
     name: str
-    positive_class: Annotated[list[Label | None], Field(min_length=1), BeforeValidator(_listed)] = [
-        None
-    ]
+    positive_class: Classes = [None]
     multiclass: Literal["one-vs-rest"] | None = None
     order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
     order_seeds: Seeds = 1
@@ -196,8 +193,9 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     Lists may also be tuples, ranges or NumPy arrays. Raises `WrongInput` that names the key.
     """
     try:
-        plain = json.dumps(dict(content), default=lambda value: np.asarray(value).tolist())
-        text = tomli_w.dumps(json.loads(plain))
+        text = tomli_w.dumps(
+            json.loads(json.dumps(dict(content), default=lambda one: np.asarray(one).tolist()))
+        )
     except (TypeError, ValueError) as error:
         raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
     return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
@@ -224,7 +222,9 @@ def _expanded(file: TomlFile) -> Sweep:
         spec.halving,
         Measured(tuple(sorted(set(spec.metrics))), spec.window, spec.keep_predictions),
         spec.search,
-        tuple(space for space in spaces if space.draws and spec.search and spec.search.learns),
+        tuple(
+            space for space in spaces if space.draws and spec.search and spec.search.method == "tpe"
+        ),
     )
 
 
@@ -306,12 +306,12 @@ def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> N
             f"{file.at('search')}: no parameter is drawn; give one a range, such as"
             f" {{ log_uniform = [a, b] }} ({', '.join(KINDS)}), or leave the table out"
         )
-    if search.learns and spec.halving:
+    if search.method == "tpe" and spec.halving:
         raise WrongInput(
             f"{file.at('search', 'method')}: tpe learns from whole runs, and halving ends most of"
             ' them early; leave halving out, or take method = "sobol"'
         )
-    if search.learns and find_spec("optuna") is None:
+    if search.method == "tpe" and find_spec("optuna") is None:
         raise WrongInput(
             f"{file.at('search', 'method')}: {remedy(ModuleNotFoundError(name='optuna'))}; or take"
             ' method = "sobol"'

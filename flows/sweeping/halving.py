@@ -36,9 +36,10 @@ class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
     def cut(self, stream: Stream, sizes: Mapping[str, DataSize]) -> list[Stream]:
         """A stream cut at each of its rungs, the last of which is the stream itself."""
         rounds = sizes[stream.dataset_hash].rounds(stream)
-        rungs = (self.first * self.factor**k for k in itertools.count())
-        shorter = itertools.takewhile(lambda rung: rung < rounds, rungs)
-        return [*(replace(stream, max_rows=rung) for rung in shorter), stream]
+        rungs = itertools.takewhile(
+            lambda rung: rung < rounds, (self.first * self.factor**k for k in itertools.count())
+        )
+        return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
 
 NEVER = Halving(first=2**63)  # no stream has a rung

@@ -20,22 +20,30 @@ from flows.runtime.artifacts import in_flow_run, table_artifact
 from flows.runtime.console import say
 from flows.runtime.engine import Start
 from flows.runtime.recording import Stage, plainly, recorded
-from flows.sweeping.checks import CheckedSweep, checked_sweep, read_checked
+from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.file import Sweep
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.status import claim, refuse_running, write_status
-from flows.sweeping.watching import Tally, Watcher, record_progress, say_progress
+from flows.sweeping.status import (
+    Tally,
+    Watcher,
+    claim,
+    record_progress,
+    refuse_running,
+    say_progress,
+    write_status,
+)
 from flows.tables.decisions import write_decisions
 from flows.tables.sweep_runs import sweep_note
 from flows.views.answer import results_of
 from flows.views.views import runs_of
 from koco_stream.engine.checkpoint import remove_finished, remove_kept
 from koco_stream.engine.warm_up import needed
+from koco_stream.errors import Damaged
 from koco_stream.io.files import content_hash, json_text
 from koco_stream.io.fingerprint import source_hash
 from koco_stream.io.paths import StorePath, store_path
 from koco_stream.runs.run import Run, without_repeats
-from storage.collecting import collect, remove_left
+from storage.collecting import collect, remove_damaged, remove_left
 from storage.generated.generators import prepare_synthetic
 from storage.results import finished_runs, table_files
 from storage.store import open_store
@@ -54,12 +62,18 @@ def launch(
 
     If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one;
     or a part of the flow run that has the `stage`. `sweep` is given if its file was read before.
-    Returns the summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `read_checked`
-    does, for a cluster that cannot be used, and if another process runs the sweep.
+    A damaged result file is removed: its runs are computed again. Returns the summary of
+    `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `read_checked` does, for a cluster that
+    cannot be used, and if another process runs the sweep.
     """
-    checked = checked_sweep(request, sweep)
+    checked = read_checked(request, sweep)
     refuse_running(request.store, checked.sweep.name)
-    missing = checked.next_to_compute()
+    try:
+        missing = checked.next_to_compute()
+    except Damaged:
+        for file in remove_damaged(request.store):
+            say(f"{file} was damaged and has been removed; its runs are computed again")
+        missing = checked.next_to_compute()
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
     checks = missing or request.cluster != "local"
     cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
@@ -67,16 +81,24 @@ def launch(
         start = None
         if missing and cluster:
             say("starting the workers")
-            kinds = needed(missing, checked.value_types, checked.sizes)
-            start = Start(cluster, kinds, loads=request.cluster == "local")
+            start = Start(
+                cluster,
+                needed(missing, checked.value_types, checked.sizes),
+                loads=request.cluster == "local",
+            )
             if start.compilers:
                 say("compiling the learners, once for this version; this can take a minute")
             stack.callback(start.close)
         run = partial(run_sweep, checked, start=start)
         if stage:
             return run(stage)
-        given = vars(checked.request)
-        return recorded("sweep_flow", checked.sweep.name, given, run, prefect if missing else False)
+        return recorded(
+            "sweep_flow",
+            checked.sweep.name,
+            vars(checked.request),
+            run,
+            prefect if missing else False,
+        )
 
 
 def run_sweep(
@@ -183,9 +205,8 @@ def write_report(store: StorePath, name: str) -> str:
     scheduler. Raises `RuntimeError` with the output of that process if it fails.
     """
     note, files = sweep_note(store, name), [file.name for file in table_files(store, "runs")]
-    made_of = content_hash([koco_stream.__version__, source_hash(), note, files])
     page, mark = store / "reports" / f"{name}.html", store / "reports" / f"{name}.made.json"
-    made = json_text({"of": made_of, "report": str(page)}) + "\n"
+    made = json_text(content_hash([koco_stream.__version__, source_hash(), note, files])) + "\n"
     if page.is_file() and mark.is_file() and mark.read_text() == made:
         return str(page)
     say("  the report is being written")

@@ -18,7 +18,7 @@ from flows.runtime.engine import Engine, Start, engine, timings_of
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest
-from flows.sweeping.watching import Tally
+from flows.sweeping.status import Tally
 from koco_stream.engine.checkpoint import kept_states, unfinished
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
@@ -86,12 +86,13 @@ def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequ
         say(f"  warning: {warning}")
     limits = limits_of(request.store, request.cluster, request.workers, ready.client)
     rungs = rungs_of(checked.runs, runs, sizes, checked.halving, kept_states(request.store))
-    known = (unfinished(request.store), factors_of(ready.timings), rungs)
+    factors = factors_of(ready.timings)
     try:
-        return plan(runs, sizes, limits, *known).cohorts
+        return plan(runs, sizes, limits, unfinished(request.store), factors, rungs).cohorts
     except MemoryError as error:
-        workers = f"\n{memory_table(ready.client)}" if ready.client else ""
-        raise WrongInput(f"{error}{workers}") from None
+        raise WrongInput(
+            f"{error}\n{memory_table(ready.client)}" if ready.client else str(error)
+        ) from None
 
 
 def run_cohorts(
@@ -147,7 +148,6 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
     rungs = f"runs to the {len(stages)} rungs: {counts}, as if the first configurations went on"
     warnings = large_dictionaries(missing, sizes)
-    results = sum(result_bytes(run.measured, rounds[run.run_id]) for run in missing)
     return {
         "sweep": checked.sweep.name,
         "runs": done + len(missing),
@@ -159,7 +159,9 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         "computing seconds on one core": round(planned.seconds, 1),
         "memory of a worker": planned.memory,
         "memory of a worker in bytes": sum(planned.memory.values()),
-        "disk of the results in bytes": results,
+        "disk of the results in bytes": sum(
+            result_bytes(run.measured, rounds[run.run_id]) for run in missing
+        ),
         "disk of the shared copies in bytes": sum(
             12 * size.n_values + 16 * size.n_rows for size in sizes.values()
         ),

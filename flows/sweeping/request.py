@@ -64,8 +64,8 @@ class SweepRequest:
 
 def packaged() -> dict[str, Path]:
     """The packaged sweep files, by the name of their sweep."""
-    folder = Path(__file__).parent.parent / "sweeps"
-    return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+    files = (Path(__file__).parent.parent / "sweeps").glob("*.toml")
+    return {file.stem: file for file in sorted(files)}
 
 
 def sweep_file(spec: str | Path) -> Path:

@@ -40,7 +40,6 @@ ENDS = {
 DIGITS = 6  # significant digits of a drawn real value
 MOST_COMBINATIONS = 100  # combinations of choices that are tried before anything runs
 FIRST = 8  # trials that are drawn as `sobol` draws them, before there is anything to learn from
-Grids = dict[str, list[Any]]  # values of each parameter
 Configuration = tuple[str, dict[str, Any], int | None]  # see `configuration_of`
 
 
@@ -56,14 +55,9 @@ class Search(BaseModel, extra="forbid", strict=True, frozen=True):
     batch: PositiveInt = 8
 
     @property
-    def learns(self) -> bool:
-        """Whether it learns from results, so that not all runs are known at the beginning."""
-        return self.method == "tpe"
-
-    @property
     def known(self) -> int:
-        """The number of samples that are known at the beginning."""
-        return min(self.batch, self.samples) if self.learns else self.samples
+        """The number of samples that are known at the beginning: not all, if it learns."""
+        return min(self.batch, self.samples) if self.method == "tpe" else self.samples
 
     def number(self, *key: Any) -> int:
         """A number of 128 bits for a key, from the seed."""
@@ -133,8 +127,8 @@ def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
             f"{parameter.name} is a whole number; give {{ integer = [a, b] }} or {{ choice = [...]"
             " }"
         )
-    ends = map(int if kind == INTEGER else float, ends_of(kind, given))
-    return Drawn(kind, *map(parameter.check, ends))
+    number = int if kind == INTEGER else float
+    return Drawn(kind, *(parameter.check(number(end)) for end in ends_of(kind, given)))
 
 
 def values_of(value: Any) -> list[Any]:
@@ -186,7 +180,7 @@ class Space:
 
     name: str
     learner: str
-    grids: Grids
+    grids: dict[str, list[Any]]
     draws: dict[str, Drawn]
     seeds: Sequence[int]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.sweeping.watching import Tally, say_progress
+from flows.sweeping.status import Tally, say_progress
 from koco_stream.engine import reporting
 from koco_stream.engine.cohort import Receipt, run_cohort
 from koco_stream.engine.reporting import Report

@@ -14,8 +14,7 @@ import pytest
 
 from cluster.clusters import cluster_named
 from flows.runtime.processes import start_of
-from flows.sweeping.status import COLUMNS, Status, claim, statuses, write_status
-from flows.sweeping.watching import Tally
+from flows.sweeping.status import COLUMNS, Status, Tally, claim, statuses, write_status
 from koco_stream import WrongInput
 from koco_stream.engine.cohort import Receipt
 from storage.store import open_store
