@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -44,25 +45,18 @@ name = "OGD"
 """
 
 
-@st.composite
-def spaces(draw):
-    """Drawn parameters by name: ranges and choices of any size."""
-    small = st.floats(-1e6, 1e6, allow_nan=False)
-    found = {}
-    for name in draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)):
-        kind = draw(st.sampled_from(["uniform", "log_uniform", "integer", "choice"]))
-        if kind == "choice":
-            size = draw(st.integers(1, 5))
-            found[name] = Drawn(kind, choices=tuple(range(size)))
-            continue
-        if kind == "integer":
-            low = draw(st.integers(-1000, 1000))
-            found[name] = Drawn(kind, low, low + draw(st.integers(1, 1000)))
-            continue
-        low = draw(st.floats(1e-9, 1e6) if kind == "log_uniform" else small)
-        high = low + draw(st.floats(1e-6, 1e6)) * max(abs(low), 1.0)
-        found[name] = Drawn(kind, low, high)
-    return found
+# drawn parameters by name: ranges and choices of any size
+WHOLE, MORE, RATIO = st.integers(-1000, 1000), st.integers(1, 1000), st.floats(1.001, 1e6)
+SPACES = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.one_of(
+        st.builds(lambda size: Drawn("choice", choices=tuple(range(size))), st.integers(1, 5)),
+        st.builds(lambda low, more: Drawn("integer", low, low + more), WHOLE, MORE),
+        st.builds(lambda low, more: Drawn("uniform", low / 7, low / 7 + more), WHOLE, RATIO),
+        st.builds(lambda low, r: Drawn("log_uniform", low, low * r), st.floats(1e-9, 1e6), RATIO),
+    ),
+    min_size=1,
+)
 
 
 def points(draws, method, seed=0, count=8, name="OGD"):
@@ -71,7 +65,7 @@ def points(draws, method, seed=0, count=8, name="OGD"):
     )
 
 
-@given(spaces(), st.sampled_from(METHODS), st.integers(0, 2**63 - 2), st.integers(1, 40))
+@given(SPACES, st.sampled_from(METHODS), st.integers(0, 2**63 - 2), st.integers(1, 40))
 def test_draws__are_in_their_ranges_and_extend_and_hang_on_the_seed_and_the_name(
     draws, method, seed, count
 ):
@@ -191,6 +185,18 @@ WRONG = [
         'name = "OGD"\n[[learner]]\nname = "ONS"\nloss = { choice = ["squared", "hinge"] }',
         r"learner 4, .*no curvature",
     ),
+    (
+        SWEEP,
+        'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
+        '[[learner]]\nname = "OGD"\nclip = [1, 2]\n',
+        r"line 2, search: no parameter is drawn; give one a range",
+    ),
+    (
+        'learner_seeds = 2\n[search]\nmethod = "sobol"',
+        'halving = { first = 50 }\n[search]\nmethod = "tpe"',
+        r"line 5, search\.method: tpe learns from whole runs, and halving ends .*leave halving out",
+    ),
+    ("samples = 16", "samples = 16\nbatch = 0", r"line 7, search\.batch: .*greater than 0"),
 ]
 
 
@@ -201,10 +207,10 @@ def test_wrong_search__is_refused_with_its_place(old, new, message, tmp_path, sm
         checked(written(tmp_path, SWEEP.replace(old, new)), small_store)
 
 
-def test_search_without_draws__is_refused(tmp_path):
-    text = 'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
-    with pytest.raises(WrongInput, match=r"line 2, search: no parameter is drawn; give one a ra"):
-        read_sweep(written(tmp_path, text + '[[learner]]\nname = "OGD"\nclip = [1, 2]\n'))
+def test_search_without_optuna__names_the_extra(tmp_path, small_store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
+    with pytest.raises(WrongInput, match=r"line 5.*pip install 'koco-stream\[search\]'; or take"):
+        checked(written(tmp_path, SWEEP.replace("sobol", "tpe")), small_store)
 
 
 def test_foreign_learner__takes_any_kind():
