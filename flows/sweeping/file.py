@@ -194,7 +194,10 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     """
     try:
         text = tomli_w.dumps(
-            json.loads(json.dumps(dict(content), default=lambda one: np.asarray(one).tolist()))
+            json.loads(
+                json.dumps(dict(content), default=lambda one: np.asarray(one).tolist()),
+                object_hook=lambda table: {k: v for k, v in table.items() if v is not None},
+            )
         )
     except (TypeError, ValueError) as error:
         raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
@@ -235,9 +238,9 @@ def _refuse_many_runs(
     streams = sum(
         len(use.table.positive_class) * len(_seeds(use.table.order_seeds)) for use in datasets
     )
-    samples = spec.search.samples if spec.search else 1
     of_a_stream = sum(
-        math.prod(map(len, space.grids.values())) * (samples if space.draws else 1)
+        math.prod(map(len, space.grids.values()))
+        * (spec.search.samples if spec.search and space.draws else 1)
         for space in spaces
     )
     count = streams * of_a_stream * len(_seeds(spec.learner_seeds))

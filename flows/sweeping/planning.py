@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
-
-from distributed import Client
+from typing import TYPE_CHECKING, Any
 
 from cluster.clusters import capacity, patience_of, site_named
 from cluster.executors import run_on_dask, run_serially
@@ -30,6 +28,9 @@ from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 from koco_stream.runs.measured import Measured
 from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Kept, Run
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 ROOM_SHARE = 4  # states for longer runs take at most a quarter of the disk's free space
 MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
@@ -59,7 +60,7 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
     return ready
 
 
-def limits_of(store: AnyPath, cluster: str, workers: int, client: Client | None = None) -> Limits:
+def limits_of(store: AnyPath, cluster: str, workers: int, client: "Client | None" = None) -> Limits:
     """Number of workers, memory per worker and room on disk for the plan of a sweep.
 
     Kept states have a share of what is free on the store's disk; in a bucket, no limit is known.

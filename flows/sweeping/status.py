@@ -3,6 +3,7 @@
 import itertools
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,8 +14,6 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from pydantic import TypeAdapter
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from flows.runtime.artifacts import key
 from flows.runtime.console import say
@@ -142,6 +141,10 @@ class Tally:
     """
 
     def __init__(self, sweep: str, watchers: Sequence[tuple[int, Watcher]] = ()) -> None:
+        # slow: they would take a refusal's time
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         self.status, self.watchers = Status(sweep), watchers
         self.over, self.lock = threading.Event(), threading.Lock()
         # in the context of this thread, where Prefect finds the flow run
@@ -151,14 +154,13 @@ class Tally:
         # rounds of cohorts that have ended; those that were planned, and those of them that ended
         self.rounds = self.total = self.completed = 0
         self.scan_seconds, self.begun = 0.0, time.monotonic()
-        console = Console(stderr=True)
         self.live = Progress(
             TextColumn("runs"),
             BarColumn(),
             TextColumn("{task.fields[done]}"),
             TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
             speed_estimate_period=SPEED_OF,
         )
         self.live.add_task("runs", total=None, done="")
@@ -172,7 +174,6 @@ class Tally:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self.over.set()
         self.beating.join()
-        self.live.stop()
         state = "ended by an error" if isinstance(error, Exception) else "stopped"
         self.status.state = state if error else "done"
         self.status.error = str(error) if isinstance(error, Exception) else None
@@ -189,19 +190,20 @@ class Tally:
         """Update the status, and tell the watchers whose time it is."""
         with self.lock:
             under_way = sum(self.under_way.values())
-        status, elapsed = self.status, max(time.monotonic() - self.begun, 1e-9)
-        status.rounds_per_second = (self.rounds + under_way) / elapsed
+            rounds, completed = self.rounds + under_way, self.completed + under_way
+        self.status.rounds_per_second = rounds / max(time.monotonic() - self.begun, 1e-9)
         self.live.update(
-            self.task.id,
-            total=self.total or None,
-            completed=self.completed + under_way,
-            done=words(status),
+            self.task.id, total=self.total or None, completed=completed, done=words(self.status)
         )
-        status.seconds_left = self.task.time_remaining if status.state == "running" else None
-        status.updated = now()
+        if self.status.state != "running":
+            self.live.stop()
+        self.status.seconds_left = (
+            self.task.time_remaining if self.status.state == "running" else None
+        )
+        self.status.updated = now()
         for every, watcher in self.watchers:
             if second % every == 0:
-                watcher(status)
+                watcher(self.status)
 
     def more(self, runs: int, there: int) -> None:
         """Add `runs` to the runs of the sweep, of which `there` are in the store already."""
@@ -231,9 +233,9 @@ class Tally:
         """Count the runs of a finished cohort."""
         with self.lock:
             self.under_way.pop(receipt.cohort_id, None)
-        # a cohort that was not planned is a part of one that was split
-        self.completed += self.planned.pop(receipt.cohort_id, receipt.rounds)
-        self.rounds += receipt.rounds
+            # a cohort that was not planned is a part of one that was split
+            self.completed += self.planned.pop(receipt.cohort_id, receipt.rounds)
+            self.rounds += receipt.rounds
         self.scan_seconds += receipt.scan_seconds
         self.status.done += receipt.runs
         self.status.diverged += receipt.diverged
@@ -250,7 +252,7 @@ def words(status: Status) -> str:
 def say_progress(status: Status) -> None:
     """Say how far a sweep is in a log; a terminal shows the live line."""
     left = "" if status.seconds_left is None else f", {status.seconds_left:,.0f} s left"
-    if status.rounds_per_second and not Console(stderr=True).is_terminal:
+    if status.rounds_per_second and not sys.stderr.isatty():
         say(f"  {words(status)}{left}")
 
 

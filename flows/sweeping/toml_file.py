@@ -91,6 +91,6 @@ def lines_of(text: str) -> dict[Keys, int]:
             table = (header[2], counts[header[2]]) if header[1] == "[[" else (header[2],)
             counts[header[2]] += 1
             found[table] = number
-        elif key := re.match(r'\s*"?([\w-]+)"?\s*=', line):
+        elif key := re.match(r'\s*"?([\w-]+)"?\s*[=.]', line):
             found.setdefault((*table, key[1]), number)
     return found
