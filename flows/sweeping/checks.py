@@ -40,12 +40,14 @@ class CheckedSweep:
 
     def __init__(self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest]) -> None:
         self.request, self.sweep, self.manifests = request, sweep, manifests
-        datasets = manifests.values()
-        self.sizes = {one.dataset_hash: DataSize.of(one) for one in datasets}
-        self.value_types = {one.dataset_hash: one.value_type for one in datasets}
-        self.mapped_bytes = max(sum(copy_bytes(one, s) for s in one.shards) for one in datasets)
+        self.sizes = {one.dataset_hash: DataSize.of(one) for one in manifests.values()}
+        self.value_types = {one.dataset_hash: one.value_type for one in manifests.values()}
+        self.mapped_bytes = max(
+            sum(copy_bytes(one, shard) for shard in one.shards) for one in manifests.values()
+        )
         self.runs = all_runs(sweep, manifests)
-        self.halving = sweep.halving or halving.NEVER
+        # without halving, no stream has a rung
+        self.halving = sweep.halving or halving.Halving(first=2**63)
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
         """Those of `runs` that the store lacks, with failed ones if they are to be repeated."""

@@ -1,7 +1,6 @@
 """The sweep file (TOML): checked key by key, and expanded into datasets and configurations."""
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, PositiveInt
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, FiniteFloat, PositiveInt, Tag
 
 from flows.sweeping.halving import Halving
 from flows.sweeping.search import (
@@ -53,15 +52,10 @@ def _listed(value: Any) -> list[Any]:
 
 
 Classes = Annotated[list[FiniteFloat | None], Field(min_length=1), BeforeValidator(_listed)]
-Seeds = PositiveInt | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1)]
-FigureName = Literal[
-    "son-figure-1",
-    "son-figure-2",
-    "son-figure-3",
-    "sketch-start",
-    "poster-tables",
-    "kons-adversary",
-    "sampling-floor",
+Seeds = Annotated[
+    Annotated[int, Field(gt=0, lt=2**63), Tag("int")]
+    | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), Tag("list")],
+    Discriminator(lambda value: "list" if isinstance(value, list) else "int"),
 ]
 
 
@@ -91,7 +85,20 @@ class LearnerTable(BaseModel, extra="allow", strict=True):
 class ReportTable(BaseModel, extra="forbid", strict=True):
     """The [report] table: names of the published figures that the report shows."""
 
-    figure: Annotated[list[FigureName], BeforeValidator(_listed)] = []
+    figure: Annotated[
+        list[
+            Literal[
+                "son-figure-1",
+                "son-figure-2",
+                "son-figure-3",
+                "sketch-start",
+                "poster-tables",
+                "kons-adversary",
+                "sampling-floor",
+            ]
+        ],
+        BeforeValidator(_listed),
+    ] = []
 
 
 class SweepFile(BaseModel, extra="forbid", strict=True):
@@ -193,15 +200,19 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     Lists may also be tuples, ranges or NumPy arrays. Raises `WrongInput` that names the key.
     """
     try:
-        text = tomli_w.dumps(
-            json.loads(
-                json.dumps(dict(content), default=lambda one: np.asarray(one).tolist()),
-                object_hook=lambda table: {k: v for k, v in table.items() if v is not None},
-            )
-        )
+        text = tomli_w.dumps(_plain(content))
     except (TypeError, ValueError) as error:
         raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
     return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
+
+
+def _plain(value: Any) -> Any:
+    """A value in the types that TOML has."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple | range):
+        return list(map(_plain, value))
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _expanded(file: TomlFile) -> Sweep:

@@ -42,9 +42,6 @@ class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
         return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
 
-NEVER = Halving(first=2**63)  # no stream has a rung
-
-
 def stages(
     runs: Sequence[Run],
     sizes: Mapping[str, DataSize],

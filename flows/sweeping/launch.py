@@ -211,8 +211,12 @@ def write_report(store: StorePath, name: str) -> str:
         return str(page)
     say("  the report is being written")
     if len(note["run_ids"]) > MANY_RUNS:
-        command = [sys.executable, "-m", "flows", "report", name, "--store", str(store)]
-        written = subprocess.run(command, capture_output=True, text=True, check=False)
+        written = subprocess.run(
+            [sys.executable, "-m", "flows", "report", name, "--store", str(store)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if written.returncode:
             raise RuntimeError(f"the report could not be written: {written.stderr.strip()}")
     else:

@@ -147,14 +147,17 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         rungs=rungs_of(checked.runs, missing, sizes, checked.halving, kept),
     )
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
-    rungs = f"runs to the {len(stages)} rungs: {counts}, as if the first configurations went on"
     warnings = large_dictionaries(missing, sizes)
     return {
         "sweep": checked.sweep.name,
         "runs": done + len(missing),
         "in the store": done,
         "to compute": len(missing),
-        **({"halving": rungs} if checked.sweep.halving else {}),
+        **(
+            {"halving": f"runs to the rungs: {counts}, as if the first configurations went on"}
+            if checked.sweep.halving
+            else {}
+        ),
         **({"search": "tpe: this is the next batch"} if checked.sweep.spaces else {}),
         "passes": len(planned.cohorts),
         "computing seconds on one core": round(planned.seconds, 1),

@@ -32,7 +32,9 @@ KINDS = (UNIFORM, LOG_UNIFORM, INTEGER, CHOICE)
 BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 # what a grid of powers, or a range, is given by
 ENDS = {
-    **dict.fromkeys(BASES, "two whole numbers in order, [first exponent, last exponent]"),
+    **dict.fromkeys(
+        BASES, "[first exponent, last exponent], two whole numbers in order from -300 to 300"
+    ),
     INTEGER: "the smallest and the largest value, [a, b], whole numbers with a < b",
     UNIFORM: "the smallest and the largest value, [a, b], numbers with a < b",
     LOG_UNIFORM: "the smallest and the largest value, [a, b], numbers with 0 < a < b",
