@@ -14,8 +14,7 @@ from rich.filesize import decimal
 from cluster.machine import cores
 from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
-from flows.sweeping.packaged import description, packaged, sweep_file
-from flows.sweeping.request import SweepRequest
+from flows.sweeping.request import SweepRequest, description, packaged, sweep_file
 from flows.tables.tables import rows_of
 from flows.tables.text import laid_out, line_width
 from koco_stream.errors import WrongInput
@@ -311,25 +310,23 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
         return
     from flows.sweeping.file import read_sweep
 
-    starting = seconds_since_start()
     given = read_sweep(request.sweep_file)  # a mistake in it is told before more is imported
     from flows.sweeping.launch import launch
 
     summary = launch(request, prefect, given)
-    from flows.sweeping.steps import failed_lines
-
-    seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
+    seconds = summary["seconds"]
     if not summary["computed"]:
         say("nothing to compute: all runs are in the store")
     phases = {name: took for name, took in seconds.items() if name != "scans"}
-    whole = seconds["total"] = round(sum(phases.values()), 2)
+    whole = seconds["total"] = round(seconds_since_start(), 2)
+    phases["start-up"] = seconds["start-up"] = round(whole - sum(phases.values()), 2)
     computing = phases.pop("computing", 0.0)
     rest = ", ".join(f"{name} {took:.1f}" for name, took in phases.items())
     say(f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({rest})")
     failed = summary["statuses"].get("failed", 0)
     if failed:
-        for line in failed_lines(summary):
-            say(line)
+        for row in summary["failed"]:
+            say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
         again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
     click.echo(json_text(summary) if as_json else f"report: {summary['report']}")

@@ -124,7 +124,7 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
     """
     for use in sweep.datasets:
         if use.given is not None:
-            prepare_synthetic(store, use.generator, use.given)
+            prepare_synthetic(store, use.table.name, use.given)
         elif use.name in CATALOGUE and use.name not in prepared_names(store):
             prepare_named(store, use.name, (), {}, cores())
 

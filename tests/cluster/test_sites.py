@@ -202,7 +202,7 @@ def test_site__that_cannot_be_shown_is_refused_in_one_line(site, monkeypatch, pa
 @pytest.mark.long
 def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     code = (
-        "import sys, flows.sweeping.flow, flows.sweeping.launch;"
+        "import sys, flows.prefect_flows, flows.sweeping.planning;"
         " sys.exit(any(m.startswith(('dask_jobqueue', 'dask_kubernetes')) for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0

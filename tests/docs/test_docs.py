@@ -21,7 +21,7 @@ import koco_stream
 from flows.cli import koco
 from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFile
 from flows.sweeping.halving import Halving
-from flows.sweeping.packaged import packaged
+from flows.sweeping.request import packaged
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
 from storage.results import read_runs

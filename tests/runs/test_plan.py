@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from flows.sweeping.planning import cost_factors
-from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import Cost, StreamSize, learner_named
 from koco_stream.runs.cost_model import (
     RUN_SECONDS,
@@ -25,13 +23,10 @@ from koco_stream.runs.cost_model import (
     pass_bytes,
 )
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.runs.run import Cohort, Kept, Run, Rungs
+from koco_stream.runs.run import Kept, Run, Rungs
 from koco_stream.runs.schemas import curve_points
-from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
-from storage.collecting import collect
 from tests.helpers.examples import EXAMPLES
-from tests.helpers.sweeps import sizes_of
 
 GENEROUS = 64 << 30
 STREAM, USUAL = Stream("a", "h"), {"h": DataSize(200_000, 100, 4_000_000)}
@@ -230,25 +225,6 @@ def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
     seconds = [plan(runs, size, Limits(1, GENEROUS), [ids]).seconds for ids in orders]
     assert seconds[0] == pytest.approx(seconds[1])
     assert seconds[0] > max(Costs(size).of(run).shared_seconds for run in runs)
-
-
-def test_factors__of_a_finished_sweep_are_positive_and_used(small_store):
-    manifest = load_manifest(small_store, "real")
-    stream, sizes = Stream("real", manifest.dataset_hash), sizes_of([manifest])
-    runs = [*runs_of(stream, "OGD", 3), *runs_of(stream, "NORMA", 3)]
-    assert cost_factors(small_store, sizes) == {}
-    run_cohort(str(small_store), "try", Cohort(stream, tuple(runs), 1.0))
-    collect(small_store)
-    factors = cost_factors(small_store, sizes)
-    assert sorted(factors) == ["NORMA", "OGD"]
-    assert TRUSTED[0] <= min(factors.values()) <= max(factors.values()) <= TRUSTED[1]
-    one = [Timing("OGD", runs[0].params, StreamSize(100, 6, 6.0), 1.0)]
-    assert cost_factors(small_store, {"of another": DataSize(1, 1, 1)}, one)["OGD"] == TRUSTED[1]
-    assert cost_factors(small_store, sizes, one) == factors  # whole runs before a few rows
-    costs, stated = Costs(sizes, factors), Costs(sizes)
-    for run in runs:
-        scaled = factors[run.learner] * (stated.of(run).seconds - RUN_SECONDS)
-        assert costs.of(run).seconds - RUN_SECONDS == pytest.approx(scaled)
 
 
 @given(sweeps(), st.data())

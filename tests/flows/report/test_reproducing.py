@@ -12,8 +12,7 @@ from flows import reproduce as reproducing
 from flows.report.papers.experiment import EXPERIMENTS
 from flows.reproduce import SWEEPS, entry_of, prepared_datasets, sweep_for
 from flows.sweeping.file import read_sweep
-from flows.sweeping.learner_tables import values_of
-from flows.sweeping.search import is_drawn
+from flows.sweeping.search import is_drawn, values_of
 from storage.generated.generators import GENERATORS
 from tests.helpers.pages import SIZES, look_at, tables_of
 

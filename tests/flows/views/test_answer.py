@@ -179,7 +179,7 @@ def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
     words = ("sweep", swept_once / "first.toml", "--store", swept_store)
     koco(*words, status=0)
     before = page.read_bytes()
-    monkeypatch.setattr("flows.sweeping.steps.MANY_RUNS", 1)
+    monkeypatch.setattr("flows.sweeping.launch.MANY_RUNS", 1)
     page.unlink()
     koco(*words, status=0)
     # it says when it was written
