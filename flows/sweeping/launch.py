@@ -58,8 +58,8 @@ def launch(
 
     If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one.
     `sweep` is given if its file was read before. A damaged result file is removed: its runs are
-    computed again. Returns the summary of `flows.prefect_flows.sweep_flow`. Raises `WrongInput` as `read_checked` does, for a cluster that
-    cannot be used, and if another process runs the sweep.
+    computed again. Returns the summary of `flows.prefect_flows.sweep_flow`. Raises `WrongInput` as
+    `read_checked` does, for a cluster that cannot be used, and if another process runs the sweep.
     """
     checked = read_checked(request, sweep)
     refuse_running(request.store, checked.sweep.name)
