@@ -101,8 +101,7 @@ class Arrays(Mapping[str, Array]):
 
     def place(self, name: str) -> int:
         """Where an array begins: names of the same array have the same place."""
-        first: int = self.places[name][2]
-        return first
+        return int(self.places[name][2])
 
     def _piece(self, number: int) -> Array:
         if self.last[0] != number:

@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from koco_stream.errors import LearnerChanged, WrongInput, nearest
 from koco_stream.foreign_host import target
@@ -118,8 +118,7 @@ def class_of(text: str) -> type:
             f"{reference.name}: this machine has {found.code}, but the sweep started with"
             f" {reference.code}; install the same version on every machine"
         )
-    named: type = target.class_of(foreign_target(text)[1])
-    return named
+    return cast(type, target.class_of(foreign_target(text)[1]))
 
 
 def foreign_target(text: str) -> tuple[str, str, str]:

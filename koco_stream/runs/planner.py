@@ -205,10 +205,11 @@ def plan(
                 for run_id in ids:
                     del left[run_id]
     passes: dict[tuple[Stream, int], list[tuple[Run, RunCost]]] = {}
+    alone: list[UnfinishedCohort] = []  # runs that may fail or hang, and cannot be resumed
     for run in left.values():
-        if run.learner_class.numbers == "foreign":  # it may fail or hang, and cannot be resumed
-            planned.append(UnfinishedCohort(run.stream, costs))
-            planned[-1].add(run, costs.of(run))
+        if run.learner_class.numbers == "foreign":
+            alone.append(UnfinishedCohort(run.stream, costs))
+            alone[-1].add(run, costs.of(run))
         else:
             key = run.stream, rungs.begun(run)
             passes.setdefault(key, []).append((run, costs.of(run)))
@@ -216,6 +217,7 @@ def plan(
     for key, costed in passes.items():
         empty = UnfinishedCohort(key[0], costs, key[1])
         planned += cohorts_of(empty, costed, limits, total)
+    planned += alone  # last, so that states that can be kept have the room
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
