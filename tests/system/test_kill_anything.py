@@ -219,7 +219,8 @@ def servers_of(home):
 @pytest.mark.parametrize(
     ("how", "seed"),
     [
-        *(("SIGKILL", 0), ("SIGSTOP", 1)),
+        ("SIGKILL", 0),
+        ("SIGSTOP", 1),
         *(
             pytest.param(how, seed, marks=pytest.mark.soak)
             for how, seed in product(("SIGKILL", "SIGSTOP"), range(2, 10))
