@@ -28,6 +28,6 @@ def test_no_string_is_left_alone__where_a_message_was_meant_to_go_on():
     assert list(alone(ast.parse("x = 'a'\n' b'"))) == [2]
     assert list(alone(ast.parse("def f():\n    'it'\n    x = 'a'\n    f' {x}'"))) == [4]
     files = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]
-    assert len(files) > 500
+    assert len(files) > 400
     found = [(str(file), line) for file in files for line in alone(ast.parse(file.read_text()))]
     assert found == []
