@@ -244,10 +244,14 @@ results = SweepResult  # of a sweep that has run
 
 def _check_main() -> None:
     """Raise `WrongInput` if workers could not import the script that calls this, or would start the
-    sweep once more: Python imports it again in each of their processes.
+    sweep once more: Python imports it again in each of their processes, unless it is a package's.
     """
     script = getattr(sys.modules["__main__"], "__file__", None)
-    calls = [frame.lineno for frame in stack(0) if frame.filename == script]
+    calls = [
+        frame.lineno
+        for frame in stack(0)
+        if frame.filename == script and not script.endswith("__main__.py")
+    ]
     if calls and not any(
         re.match(r"if\b.*__name__", line) for line in linecache.getlines(str(script))[: calls[-1]]
     ):

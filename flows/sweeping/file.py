@@ -341,7 +341,8 @@ def _configurations(
     """
     known = space.points(search, search.known if search else 1)
     with file.blaming("learner", number, "name"):
-        list(space.examples())  # a learner may refuse a choice that is not drawn yet
+        # a learner may refuse a choice that is not drawn yet
+        list(space.examples() if space.draws else ())
         for given in combinations(space.grids):
             for point in known:
                 yield from space.configurations({**given, **point})

@@ -111,8 +111,9 @@ def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
 
     assert "mine.py, line 7: workers import this script again" in said(script)
     text = script.read_text()
-    told = "<stdin> is not a file: put the script in a file, or give workers=0"
-    assert told in said("-", input=text)
+    assert "<stdin>, line 7: workers import this script again, so put it in a file" in said(
+        "-", input=text
+    )
     assert not (tmp_path / "store").exists()
     script.write_text(text.replace("\nmain()", '\nif __name__ == "__main__":\n    main()'))
     assert "given as a dictionary, dataset" in said(script)  # what is wrong with the sweep
