@@ -231,10 +231,12 @@ class SweepResult:
         return self.runs.to_pandas()
 
     def __repr__(self) -> str:
-        from flows.report.notebook import best_table, sections_of
+        from flows.report.notebook import best_rows
+        from flows.report.sections import Sections
         from flows.tables.text import text_table
 
-        table = text_table(*best_table(sections_of(self.store, self.sweep)))
+        rows = best_rows(Sections(self.store, self.sweep))
+        table = text_table([*rows[0]], [[*row.values()] for row in rows]) if rows else ""
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:

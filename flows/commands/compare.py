@@ -62,13 +62,11 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
 
 def in_terminal(found: Any, width: int) -> list[str]:
     """The lines of a comparison, of at most `width` characters."""
-    from flows.comparing.conclusion import p_text
-    from flows.comparing.shown import summary_rows
+    from flows.comparing.words import p_text
 
-    names, rows = summary_rows(found.summary)
-    order = sorted(range(len(names)), key=lambda k: names[k] == LEAST)
-    names, rows = [names[k] for k in order], [[row[k] for k in order] for row in rows]
-    layout = laid_out(names, rows, width, DIGITS)
+    rows = found.said
+    names = sorted(rows[0], key=lambda name: name == LEAST)
+    layout = laid_out(names, [[row[name] for name in names] for row in rows], width, DIGITS)
     sentences = [found.conclusion]
     if found.friedman is not None:
         sentences.append(

@@ -26,10 +26,9 @@ def what_to_run_next(sections: Sections) -> str:
             learner, sections.varied[learner], [json.loads(one["params"]) for one in found]
         )
     )
-    n = len(sections.streams)
-    in_turn = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    n, in_turn = len(sections.streams), sorted(counts, key=lambda one: (-counts[one], one))
     on = f" on {{}} of {n:,} streams" if n > 1 else ""
-    named = "; ".join(words + on.format(count) for words, count in in_turn[:MOST])
+    named = "; ".join(words + on.format(counts[words]) for words in in_turn[:MOST])
     more = f"; and {len(counts) - MOST:,} more" if len(counts) > MOST else ""
     words = f"the best value is the last one tried, so that the optimum may lie beyond: {named}"
     return f"{words}{more}." if counts else ""

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from flows.comparing.blocks import Blocks
+from flows.pages import Claim, Figure, Flag, Page, write_page
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
-from flows.report.content import Claim, Figure, Flag, Page
-from flows.report.pages import write_page
 from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
 from flows.report.papers.experiment import Experiment
 from flows.reproduce.targets import (
@@ -148,14 +147,14 @@ def page_of(done: Reproduction, flags: list[Flag]) -> Page:
     drawn = [figure for _, figure in done.figures]
     findings = [figure.finding for figure in drawn if figure.finding]
     charts = [chart for figure in drawn for chart in figure.charts]
-    sets = Figure("Datasets", (), (), SETS, done.sets)
+    sets = Figure("Datasets", rows=[dict(zip(SETS, row, strict=True)) for row in done.sets])
     return Page(
         f"Reproducing {done.experiment.name}",
-        [done.experiment.about],
-        "; ".join([done.summary, *findings[:1]]) + ".",
-        charts[0] if charts else None,
+        charts[:1],
+        facts=[done.experiment.about],
+        finding="; ".join([done.summary, *findings[:1]]) + ".",
         flags=flags,
-        small=[FIXED, *([] if done.experiment.chart_name else [HALVES])],
+        note=FIXED if done.experiment.chart_name else f"{FIXED}\n{HALVES}",
         figures=[*drawn, *[sets] * bool(done.sets)],
         links=[*dict.fromkeys(sweep for sweep, _ in done.figures)],
     )

@@ -6,7 +6,7 @@ notes.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,14 @@ import pyarrow as pa
 from pyarrow.csv import read_csv
 
 from flows.charts import Chart
-from flows.report.content import Claim, Figure
-from flows.report.papers.computed import computed
+from flows.pages import Claim, Figure
+from flows.report.papers.computed import COMPUTED
 from flows.report.rows import manifests_of
 from flows.views.views import Views, table_of
 from storage.catalogue.entries import CATALOGUE
 
 HERE = Path(__file__).parent
+NONE = "SELECT 0 LIMIT 0"
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class Experiment:
     views: str = ""
     table: str = ""
     claims: str = ""
-    finding: str = ""
-    notes: str = ""
+    finding: str = NONE
+    notes: str = NONE
     charts: Sequence[Mapping[str, Any]] = ()
 
     @cached_property
@@ -79,37 +80,31 @@ class Experiment:
         if "stored_curves" in self.views:
             views.rows("FROM curves LIMIT 0")  # which reads them
         if (printed := HERE / f"{self.name}.csv").is_file():
-            table = read_csv(printed)
-            place = pa.array(range(table.num_rows), pa.int64())
-            views.register("published", table.append_column("place", place))
+            views.register("published", read_csv(printed))
         views.connection.execute(self.before)
-        for name, table in computed(self.name, views).items():
-            views.register(name, table)
+        if self.name in COMPUTED:
+            views.register(*COMPUTED[self.name](views))
         views.connection.execute(self.views)
-        finding = "; ".join(self._texts(views, self.finding))
-        rows = views.table(self.table)
-        charts = [_chart(views, finding or self.title, **one) for one in self.charts]
+        finding, notes = (
+            [text for row in views.rows(query) for text in row.values()]
+            for query in (self.finding, self.notes)
+        )
+        found = "; ".join(finding)
+        charts = [
+            Chart(
+                **{**one, "rows": views.rows(one["rows"])},
+                alt=f"{one['title']}: {found or self.title}.",
+            )
+            for one in self.charts
+        ]
         return Figure(
             self.title,
             [one for one in charts if one.rows],
             [Claim(*row.values()) for row in views.rows(self.claims)],
-            rows.column_names,
-            [[*row.values()] for row in rows.to_pylist()],
-            "\n".join([self.note.strip(), *self._texts(views, self.notes)]),
-            finding,
+            views.rows(self.table),
+            "\n".join([self.note.strip(), *notes]),
+            found,
         )
-
-    def _texts(self, views: Views, query: str) -> Iterator[str]:
-        """Yield the texts of a query; none if there is no query."""
-        for row in views.rows(query) if query else ():
-            yield from row.values()
-
-
-def _chart(views: Views, alt: str, rows: str, title: str, **how: Any) -> Chart:
-    """A chart of the rows of a query."""
-    found = views.table(rows)
-    values = [[*row.values()] for row in found.to_pylist()]
-    return Chart(title, f"{title}: {alt}.", found.column_names, values, **how)
 
 
 def sources_of(views: Views) -> pa.Table:
