@@ -25,8 +25,6 @@ COLOURS = [
 ]
 Spec = dict[str, Any]
 Row = dict[str, Any]
-SHAPES = ("circle", "triangle-up", "square", "triangle-down", "diamond", "cross")
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 INK = "currentColor"
 HEIGHT, WIDTH, STEP = 280, 640, 24  # pixels; of a file the width, of a row of a chart of names
 CHARACTER, HANDLE = 7, 46  # widths of a character and of the mark beside a name in a legend
@@ -48,8 +46,11 @@ CONFIG: Spec = {
 # what tells the series apart, by their numbers
 SCALES: dict[str, Callable[[int], Any]] = {
     "color": lambda k: COLOURS[k % 7],
-    "shape": lambda k: SHAPES[(k + k // 7) % 6],
-    "strokeDash": lambda k: DASHES[k // 7 % 4],
+    "shape": lambda k: (
+        *("circle", "triangle-up", "square"),
+        *("triangle-down", "diamond", "cross"),
+    )[(k + k // 7) % 6],
+    "strokeDash": lambda k: ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])[k // 7 % 4],
 }
 MARKS: dict[str, Spec] = {
     "band": {"type": "area", "opacity": 0.16},
@@ -133,7 +134,7 @@ class Chart:
         filters = {name: f"datum.{self.field(name)} == pick{k}" for k, name in enumerate(picked)}
         own = f"only == 'all' || datum.{self.field(self.series)} == only"
         params = [
-            _param(f"pick{k}", name, values, (chosen or {}).get(name), chosen is None)
+            _param(f"pick{k}", name, values, (chosen or {name: values[0]})[name], chosen is None)
             for k, (name, values) in enumerate(picked.items())
         ]
         params.append(_param("only", self.series, ["all", *present], "all", chosen is None))
@@ -273,10 +274,9 @@ class Chart:
 
 def _param(name: str, column: str, values: Sequence[Any], value: Any, free: bool) -> Spec:
     """A value that a reader chooses of a column, if it is `free` and there are several."""
-    first = values[0] if values and value is None else value
     bind = {"input": "select", "options": values, "name": f"{column} "}
     several = free and len({*values} - {"all"}) > 1
-    return {"name": name, "value": first, **({"bind": bind} if several else {})}
+    return {"name": name, "value": value, **({"bind": bind} if several else {})}
 
 
 def is_wide(values: Sequence[float], factor: float) -> bool:

@@ -231,7 +231,7 @@ class SweepResult:
         return self.runs.to_pandas()
 
     def __repr__(self) -> str:
-        from flows.report.notebook import best_rows
+        from flows.report.document import best_rows
         from flows.report.sections import Sections
         from flows.tables.text import text_table
 
@@ -240,7 +240,7 @@ class SweepResult:
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:
-        from flows.report.notebook import notebook_html
+        from flows.report.document import notebook_html
 
         return notebook_html(self.store, self.sweep, self._summary)
 

@@ -15,7 +15,6 @@ import koco_stream
 from flows.charts import Chart, Row, library
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
-MISSING = "–"
 CLAIM_COLUMNS = ("Claim", "Criterion", "Came out", "Holds")  # the fields of a `Claim`
 # Control characters, on which a terminal acts that shows the Markdown, and those that turn the
 # direction in which a text is read.
@@ -35,13 +34,6 @@ class Claim(NamedTuple):
     holds: bool | None
 
 
-class Flag(NamedTuple):
-    """A warning for the reader in a sentence, and what it sums up."""
-
-    words: str
-    details: Sequence[str] = ()
-
-
 @dataclass(frozen=True)
 class Figure:
     """A section of a page: charts, claims that they test, a table, and notes for the reader.
@@ -57,7 +49,6 @@ class Figure:
     rows: Sequence[Row] = ()
     note: str = ""
     finding: str = ""
-    flags: Sequence[Flag] = ()
 
     @property
     def verdict(self) -> str:
@@ -76,11 +67,13 @@ class Figure:
 class Page(Figure):
     """A page: a figure, which is its first screen, and others, which are folded.
 
-    `facts` say what was run, in a few words each, and `next_run` what to run next; `file` is the
-    sweep file, and `links` are names of other pages.
+    `facts` say what was run, in a few words each, `flags` what a reader has to know, in a sentence
+    each, and `next_run` what to run next; `file` is the sweep file, and `links` are names of other
+    pages.
     """
 
     facts: Sequence[str] = ()
+    flags: Sequence[str] = ()
     next_run: str = ""
     figures: Sequence[Figure] = ()
     file: str = ""
@@ -144,7 +137,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, int | float):
         text = f"{value:,}" if isinstance(value, int) else _float_text(value)
         return text.replace("-", "−")
-    return MISSING if value is None else str(value)
+    return "–" if value is None else str(value)
 
 
 def _float_text(value: float) -> str:

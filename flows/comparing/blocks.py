@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flows.scores.constant import CONSTANT, NOT_JUDGED
+from flows.scores.constant import CONSTANT
 from flows.tables.tables import grouped
-from flows.views.views import Views, is_one_of
+from flows.views.answer import Query, filtered
+from flows.views.views import Views
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
+from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 
 Row = dict[str, Any]
-Repeat = tuple[Any, ...]  # data, order seed, learner seed
 ALL, FIRST_HALF = "all", "first-half"
-SELECTIONS = (ALL, FIRST_HALF)
 LOSS, ERROR = "mean_loss", "error_rate"
 LEVEL = 0.05
 MEASURES = (LOSS, ERROR, *METRICS)
-WITHOUT_PREDICTIONS = NOT_JUDGED - {CONSTANT}
+WITHOUT_PREDICTIONS = {name for name, one in LEARNERS.items() if "loss" in one.unused}
 KEYS = ("stream", "dataset_hash", "sharding")  # of a block
 # a row a stream and learner: what it has run, its best configuration, and the runs of that
 LEARNERS = """
@@ -74,17 +74,30 @@ def check_choices(select: str, metric: str | None, alpha: float) -> None:
     """Raise `WrongInput` for an unknown selection or metric, two that do not go together, or a
     level that is not between 0 and a half.
     """
-    if select not in SELECTIONS:
-        raise WrongInput(f"select is {select!r}{nearest(select, list(SELECTIONS))}")
-    if metric is not None and metric not in MEASURES:
-        raise WrongInput(f"no metric is called {metric!r}{nearest(metric, list(MEASURES))}")
-    if select == FIRST_HALF and metric not in (None, LOSS, ERROR):
-        raise WrongInput(
-            f"{metric} is only known of whole streams, and select={FIRST_HALF!r} needs it of their"
-            f" halves; take {LOSS} or {ERROR}, or select={ALL!r}"
-        )
-    if not 0.0 < alpha < 0.5:
-        raise WrongInput(f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5")
+    known = metric or LOSS
+    refuse(
+        (
+            select not in (ALL, FIRST_HALF),
+            f"select is {select!r}{nearest(select, [ALL, FIRST_HALF])}",
+        ),
+        (known not in MEASURES, f"no metric is called {known!r}{nearest(known, list(MEASURES))}"),
+        (
+            select == FIRST_HALF and known not in (LOSS, ERROR),
+            f"{known} is only known of whole streams, and select={FIRST_HALF!r} needs it of their"
+            f" halves; take {LOSS} or {ERROR}, or select={ALL!r}",
+        ),
+        (
+            not 0.0 < alpha < 0.5,
+            f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5",
+        ),
+    )
+
+
+def refuse(*reasons: tuple[bool, str]) -> None:
+    """Raise `WrongInput` with the first reason that applies."""
+    for applies, words in reasons:
+        if applies:
+            raise WrongInput(words)
 
 
 def sign_of(metric: str) -> int:
@@ -104,14 +117,7 @@ def views_to_compare(
     `learners` are those that are compared; all that predict something, if none are named. Raises
     `WrongInput` for an unknown sweep or learner.
     """
-    views = Views(store, sweeps, columns=[])
-    found = {row["learner"] for row in views.rows("SELECT DISTINCT learner FROM runs")}
-    there = sorted(found - WITHOUT_PREDICTIONS)
-    for name in learners:
-        if name not in there:
-            raise WrongInput(f"no run of {', '.join(sweeps)} is of {name!r}{nearest(name, there)}")
-    if found - {*(learners or there)}:
-        views.select([is_one_of("learner", learners or there)])
+    views = filtered(store, sweeps, Query(learners=learners))
     if select == FIRST_HALF:
         of_halves = {LOSS: "{}_loss", ERROR: "{}_error"}
         by = of_halves.get(metric or "", "coalesce({0}_error, {0}_loss)")
@@ -140,9 +146,12 @@ def blocks_of(views: Views, metric: str | None = None) -> Blocks:
     A block of which a learner has no runs is left out, and so is a dataset of the sweeps that has
     none at all. `Constant` is one of the learners if it has run wherever all others have.
     """
-    streams = grouped(views.rows(LEARNERS), lambda row: tuple(row[name] for name in KEYS))
+    tried = [row for row in views.rows(LEARNERS) if row["learner"] not in WITHOUT_PREDICTIONS]
+    streams = grouped(tried, lambda row: tuple(row[name] for name in KEYS))
     names = [{row["learner"] for row in rows} for rows in streams.values()]
     learners = set[str]().union(*names)
+    runs = views.rows("SELECT DISTINCT dataset, learner FROM selected")
+    there = {row["dataset"] for row in runs if row["learner"] in learners}
     if any(CONSTANT not in some for some in names if some | {CONSTANT} >= learners):
         learners -= {CONSTANT}
     blocks, left_out = list[list[Row]](), list[str]()
@@ -153,11 +162,8 @@ def blocks_of(views: Views, metric: str | None = None) -> Blocks:
             left_out.append(f"{key[0]} is left out: {made}")
         else:
             blocks.append(made)
-    there = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM selected")}
-    left_out += [
-        f"{name} is left out: it has no runs of the learners"
-        for name in sorted({*views.datasets.values()} - there)
-    ]
+    missing = sorted({*views.datasets.values()} - there)
+    left_out += [f"{name} is left out: it has no runs of the learners" for name in missing]
     return Blocks(sorted(learners), blocks, left_out)
 
 
@@ -205,8 +211,11 @@ def _block(learners: Sequence[str], rows: Sequence[Row], metric: str | None) -> 
 
 def _why(row: Row) -> str:
     """Why a learner has no result: `1 of 3 runs diverged`."""
-    ends = {name: row[name] for name in ("diverged", "failed", "came to no number") if row[name]}
-    return ", ".join(f"{n:,} of {row['runs']:,} runs {end}" for end, n in ends.items())
+    return ", ".join(
+        f"{row[end]:,} of {row['runs']:,} runs {end}"
+        for end in ("diverged", "failed", "came to no number")
+        if row[end]
+    )
 
 
 def common_repeats(runs: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[float]], str]:
@@ -223,7 +232,7 @@ def common_repeats(runs: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[fl
         }
         for name, found in runs.items()
     }
-    every = set[Repeat]().union(*scores.values())
+    every = set[tuple[Any, ...]]().union(*scores.values())
     common = sorted(every.intersection(*scores.values()))
     lacking = "; ".join(
         f"{name} has no runs in {len(every) - len(found):,}"

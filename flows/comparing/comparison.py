@@ -19,6 +19,7 @@ from flows.comparing.blocks import (
     Row,
     blocks_of,
     check_choices,
+    refuse,
     sign_of,
     unfinished,
     views_to_compare,
@@ -28,8 +29,7 @@ from flows.pages import rendered
 from flows.scores import statistics
 from flows.scores.constant import CONSTANT
 from flows.scores.means import exact_means, rounded
-from flows.views.views import table_of
-from koco_stream.errors import WrongInput
+from flows.views.views import Views, table_of
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.types import Array
@@ -112,7 +112,7 @@ class Comparison:
     ) -> None:
         self.select, self.alpha = select, alpha
         exact = np.array([exact_means([row["scores"] for row in block]) for block in found.blocks])
-        ranks = statistics.mean_ranks(rounded(exact))
+        ranks = statistics.ranks_of(rounded(exact)).mean(axis=0)
         order = sorted(range(len(ranks)), key=lambda one: (ranks[one], found.learners[one]))
         exact, ranks = exact[:, order], ranks[order]
         blocks = [[block[one] for one in order] for block in found.blocks]
@@ -122,15 +122,11 @@ class Comparison:
         self.n_datasets = len({block[0]["source"] for block in blocks})
         self.metrics = sorted({block[0]["metric"] for block in blocks})
         self.relative = len(self.metrics) > 1 or self.metrics[0] in WITH_UNITS
-        self.friedman: statistics.Friedman | None = None
-        self.critical_difference: float | None = None
-        self.groups: list[list[str]] = []
-        if self.n_blocks >= MIN_BLOCKS:
-            critical = statistics.critical_difference(len(order), self.n_blocks, alpha)
-            groups = statistics.groups_of_equals(ranks.tolist(), critical)
-            self.friedman = statistics.friedman(rounded(exact))
-            self.critical_difference = critical
-            self.groups = [[self.learners[one] for one in group] for group in groups]
+        enough, of = self.n_blocks >= MIN_BLOCKS, (len(order), self.n_blocks, alpha)
+        self.friedman = statistics.friedman(rounded(exact)) if enough else None
+        self.critical_difference = statistics.critical_difference(*of) if enough else None
+        groups = statistics.groups_of_equals(ranks.tolist(), self.critical_difference or 0.0)
+        self.groups = [[self.learners[one] for one in group] for group in groups]
         self.pairs = self._pairs(exact)
         self.summary = self._summary(blocks, rounded(exact), ranks)
         self.blocks = _of_blocks(blocks, rounded(exact))
@@ -173,10 +169,8 @@ class Comparison:
         differences = statistics.bootstrap(repeats, 0, self.relative, self.alpha)
         first = (scores == scores.min(axis=1, keepdims=True)).sum(axis=0).tolist()
         pairs = {row["other"]: row for row in self.against_best}
-        rows = []
-        for k, mine in enumerate(zip(*blocks, strict=True)):
-            pair = pairs.get(self.learners[k], {})
-            rows.append(
+        return table_of(
+            (
                 (
                     *(self.learners[k], float(ranks[k]), first[k]),
                     *(pair.get("losses"), pair.get("wins"), pair.get("ties")),
@@ -185,9 +179,9 @@ class Comparison:
                     sum(bool(row["failed"]) for row in mine),
                     *(_beaten(mine), _time(mine)),
                 )
-            )
-        return table_of(
-            rows,
+                for k, mine in enumerate(zip(*blocks, strict=True))
+                for pair in [pairs.get(self.learners[k], {})]
+            ),
             **{"learner": str, "mean_rank": float, "first": int, "wins": int, "losses": int},
             **{"ties": int, "difference": float, "low": float, "high": float, "p": float},
             **{"compared": int, "failed": int, "beats_constant": str, "microseconds": float},
@@ -230,12 +224,13 @@ class Comparison:
         """
         half = (self.critical_difference or 0.0) / 2
         places = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
-        said = "There are too few blocks for a critical difference."
-        if self.critical_difference is not None:
-            joined = "; ".join(", ".join(group) for group in self.groups)
-            said = f"The critical difference is {self.critical_difference:.2f}. " + (
-                f"Not told apart by it: {joined}." if joined else "It tells all of them apart."
-            )
+        joined = "; ".join(", ".join(group) for group in self.groups)
+        apart = f"Not told apart by it: {joined}." if joined else "It tells all of them apart."
+        said = (
+            f"The critical difference is {self.critical_difference:.2f}. {apart}"
+            if self.critical_difference is not None
+            else "There are too few blocks for a critical difference."
+        )
         return Chart(
             f"Mean ranks over {self.n_blocks:,} blocks",
             f"Mean ranks, the best first: {places}. {said}",
@@ -301,8 +296,7 @@ def _time(rows: Sequence[Row]) -> float | None:
 def _beaten(rows: Sequence[Row]) -> str | None:
     """On how many of the blocks where it is known a learner beats `Constant`: `3 of 4`."""
     known = [row["beats_constant"] for row in rows if row["beats_constant"] is not None]
-    is_known = known and rows[0]["learner"] != CONSTANT
-    return f"{sum(known)} of {len(known)}" if is_known else None
+    return f"{sum(known)} of {len(known)}" if known and rows[0]["learner"] != CONSTANT else None
 
 
 def compare(
@@ -342,24 +336,23 @@ def compare(
     check_choices(select, metric, alpha)
     views = views_to_compare(store, list(dict.fromkeys(sweeps)), select, metric, learners)
     blocks = blocks_of(views, metric)
-    if len(blocks.learners) < 2:
-        there = ", ".join(blocks.learners) or "none"
-        raise WrongInput(
+    there, reasons = ", ".join(blocks.learners) or "none", "\n".join(blocks.left_out)
+    refuse(
+        (
+            len(blocks.learners) < 2,
             f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are: {there};"
-            " name more sweeps, or wait until more runs have finished"
-        )
-    if not blocks.blocks:
-        reasons = "\n".join(blocks.left_out)
-        raise WrongInput(
+            " name more sweeps, or wait until more runs have finished",
+        ),
+        (
+            not blocks.blocks,
             f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
-            f" fewer of them (--learner NAME, several times)\n{reasons}"
-        )
+            f" fewer of them (--learner NAME, several times)\n{reasons}",
+        ),
+    )
     return Comparison(blocks, select, alpha, views.halved, unfinished(views))
 
 
-def compared_sweep(store: AnyPath, sweep: str) -> Comparison | None:
-    """Compare the learners of a sweep by what is usual; None if there are not two."""
-    views = views_to_compare(store, [sweep])
-    blocks = blocks_of(views)
-    enough = len(blocks.learners) > 1 and blocks.blocks
-    return Comparison(blocks, halved=views.halved) if enough else None
+def compared(views: Views) -> Comparison | None:
+    """Compare the learners of some views by what is usual; None if there are not two."""
+    found = blocks_of(views)
+    return Comparison(found, halved=views.halved) if found.learners[1:] and found.blocks else None

@@ -40,12 +40,10 @@ def _of_two(found: Comparison) -> str:
     [pair] = found.against_best
     one, other, test = *found.learners, f"Wilcoxon's test, {p_text(pair['p'])}"
     if is_better(pair, found.alpha):
-        wins = f"{pair['wins']} of {found.n_blocks} blocks"
-        return f"{one} is better than {other}: it wins on {wins} ({test})."
-    return (
-        f"No difference between {one} and {other} can be shown over {found.n_blocks} blocks"
-        f" ({test}).{_too_few(found)}"
-    )
+        over = f"it wins on {pair['wins']} of {found.n_blocks} blocks"
+        return f"{one} is better than {other}: {over} ({test})."
+    over = f"can be shown over {found.n_blocks} blocks ({test}).{_too_few(found)}"
+    return f"No difference between {one} and {other} {over}"
 
 
 def _of_several(found: Comparison, p: float) -> str:
@@ -65,9 +63,8 @@ def _of_several(found: Comparison, p: float) -> str:
             f"{begin} {_leader(found)}, but neither {SIGNS} nor {NEMENYI} tells it apart from"
             f" another one at level {found.alpha:g}.{_too_few(found)}"
         )
-    by = {SIGNS: by_signs, NEMENYI: by_ranks}
-    if by_signs == by_ranks:
-        by = {f"{SIGNS} and by {NEMENYI}": by_signs}
+    both = {f"{SIGNS} and by {NEMENYI}": by_signs}
+    by = both if by_signs == by_ranks else {SIGNS: by_signs, NEMENYI: by_ranks}
     told = " and ".join(f"than {listed(names)} by {test}" for test, names in by.items() if names)
     others = listed([one for one in rest if one not in {*by_signs, *by_ranks}])
     apart = f"; it cannot be told apart from {others}" if others else ""
@@ -83,8 +80,7 @@ def _leader(found: Comparison) -> str:
     """Who has the least mean rank."""
     least = min(found.ranks.values())
     first = [name for name, rank in found.ranks.items() if rank == least]
-    have = "has" if len(first) == 1 else "have"
-    return f"{listed(first)} {have} the least mean rank ({least:.3g})"
+    return f"{listed(first)} ha{'ve' if first[1:] else 's'} the least mean rank ({least:.3g})"
 
 
 def _too_few(found: Comparison) -> str:
@@ -126,46 +122,47 @@ def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool)
     least, most = found.repeats
     often = f"{least}" if least == most else f"{least} to {most}"
     more = f"; {n_left_out:,} more are left out" if n_left_out else ""
-    blocks = (
-        f"{counted(found.n_blocks, 'block')} (a dataset in one kind of order) of"
-        f" {counted(found.n_datasets, 'dataset')}, with {often} repeat{'s' * (most != 1)} (orders"
-        f" and seeds) each, by {' or '.join(found.metrics)}{more}."
-    )
-    early = (
-        " Halving had stopped other configurations, by their mean loss on the first rounds of the"
-        " same streams."
-    ) * halved
     best = f"For each learner and block, of up to {choices:,} configurations the one with the best"
     chosen = (
-        f"{best} mean on the first half of the stream was chosen; the second half alone is"
+        f"{best} mean over its repeats was chosen, by the same numbers that are compared: the more"
+        " configurations a learner has, the more that favours it. The selection first-half does not"
+        " choose by what it compares."
+        if found.select == ALL
+        else f"{best} mean on the first half of the stream was chosen; the second half alone is"
         " compared."
     )
     if choices == 1:
         nothing = "" if halved else ", so nothing was chosen"
         chosen = f"Each learner has one configuration on each block{nothing}."
-    elif found.select == ALL:
-        chosen = (
-            f"{best} mean over its repeats was chosen, by the same numbers that are compared: the"
-            " more configurations a learner has, the more that favours it. The selection"
-            " first-half does not choose by what it compares."
-        )
-    return f"{blocks} {chosen}{early}"
+    early = (
+        " Halving had stopped other configurations, by their mean loss on the first rounds of the"
+        " same streams."
+    )
+    return (
+        f"{counted(found.n_blocks, 'block')} (a dataset in one kind of order) of"
+        f" {counted(found.n_datasets, 'dataset')}, with {often} repeat{'s' * (most != 1)} (orders"
+        f" and seeds) each, by {' or '.join(found.metrics)}{more}. {chosen}{early * halved}"
+    )
 
 
 def weaknesses(blocks: Sequence[Sequence[Row]]) -> list[str]:
     """Sentences on learners that failed, and on losses that cannot be compared."""
-    sentences = []
-    for mine in zip(*blocks, strict=True):
-        if where := [f"{row['title']} ({row['failed']})" for row in mine if row["failed"]]:
-            sentences.append(
-                f"{mine[0]['learner']} has no result on {len(where)} of {len(blocks)} blocks, and"
-                f" the worst rank there: {'; '.join(where)}"
-            )
+    failed = {
+        mine[0]["learner"]: [f"{row['title']} ({row['failed']})" for row in mine if row["failed"]]
+        for mine in zip(*blocks, strict=True)
+    }
     first = [block[0] for block in blocks]
     mixed = [row["title"] for row in first if row["metric"] == LOSS and len(row["losses"]) > 1]
-    if mixed:
-        sentences.append(
-            f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
-            " cannot be compared; give them one loss"
-        )
-    return sentences
+    losses = (
+        f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
+        " cannot be compared; give them one loss"
+    )
+    return [
+        *(
+            f"{name} has no result on {len(where)} of {len(blocks)} blocks, and the worst rank"
+            f" there: {'; '.join(where)}"
+            for name, where in failed.items()
+            if where
+        ),
+        *([losses] if mixed else []),
+    ]

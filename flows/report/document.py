@@ -2,18 +2,24 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from flows.charts import Row, drawn
-from flows.comparing.comparison import Comparison, compared_sweep
-from flows.pages import Figure, Page, write_page
-from flows.report.next_run import what_to_run_next
-from flows.report.overview import facts_of, first_chart, lines_of, sentence_of, warnings_of
+from flows.comparing.comparison import Comparison, compared
+from flows.pages import Figure, Page, rendered, write_page
+from flows.report.overview import (
+    facts_of,
+    first_chart,
+    lines_of,
+    sentence_of,
+    warnings_of,
+    what_to_run_next,
+)
 from flows.report.papers.experiment import FIGURES
 from flows.report.regret import regret
-from flows.report.sections import Sections
+from flows.report.sections import CURVES, Sections
 from flows.tables.sweep_runs import sweep_names
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest
@@ -27,15 +33,16 @@ TABLES = (
         " where there is no error rate, over orders and seeds; one with a run that failed does not"
         " count. The parameters are those that vary and those that are not at their default."
         " Constant always predicts the best constant so far; a configuration beats it if its mean"
-        " loss is smaller and, where there are classes, also its error rate. Learners of other"
-        " libraries ran in separate processes; their seconds include the conversion of each row,"
-        " but not the start of the process.",
+        " loss is smaller and, where there are classes, also its error rate. The seconds of"
+        " learners of other libraries include the conversion of each row, but not the start of"
+        " their process.",
     ),
     ("Successive halving", "rungs_decided", ""),
     ("Runs that are not ok", "not_ok", "At most 50 are here. Diverged is not failed."),
     ("What was run: code", "circumstances", ""),
 )
 AGAIN = 60.0  # seconds
+MOST_PLOTS = 4  # of streams, in a notebook
 
 
 def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> StorePath:
@@ -80,24 +87,31 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
 
     Raises `WrongInput` if the sweep has not run on `store`.
     """
-    found = compared_sweep(store, sweep) if whole else None  # its views are gone before the others
     sections = Sections(store, sweep)
     views, note = sections.views, sections.views.notes[sweep]
     named = [FIGURES[name] for name in note["figures"] if sections.statuses and name in FIGURES]
-    papers = [figure for one in named for figure in [one.figure(views)] if figure.rows]
+    papers = [figure for one in named for figure in [one.drawn(views)] if figure.rows]
     told = [f"{figure.verdict}." for figure in papers[:1] if figure.verdict]
     sentence, facts = (told or [sentence_of(sections)])[0], facts_of(sections)
     if not whole:
         return Page(sweep, finding=sentence, facts=facts)
     charts = [*(chart for figure in papers[:1] for chart in figure.charts), first_chart(sections)]
+    found, several = compared(views), any(sections.varied.values())
+    # in small print what the tests say, and how configurations were chosen
+    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
+    small = (
+        f"{found.conclusion}\n{found.how}{other}"
+        if found
+        else "Configurations are chosen by the rounds on which they are judged here." * several
+    )
     return Page(
         f"Sweep {sweep}",
         [chart for chart in charts[:1] if chart],
         rows=lines_of(sections),
-        note=small_print(sweep, sections, found),
+        note=small,
         finding=sentence,
-        flags=warnings_of(sections),
         facts=facts,
+        flags=warnings_of(sections),
         next_run=what_to_run_next(sections),
         figures=[
             *papers,
@@ -108,15 +122,6 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
         ],
         file=note["file"],
     )
-
-
-def small_print(sweep: str, sections: Sections, found: Comparison | None) -> str:
-    """What the tests say, and how configurations were chosen."""
-    several = any(sections.varied.values())
-    if found is None:
-        return "Configurations are chosen by the rounds on which they are judged here." * several
-    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
-    return f"{found.conclusion}\n{found.how}{other}"
 
 
 def comparison(found: Comparison) -> Figure:
@@ -156,14 +161,32 @@ def came_from(source: dict[str, Any]) -> str:
     )
 
 
-def page_again(store: AnyPath, sweep: str) -> Callable[[], None]:
-    """What writes a sweep's report again, at most once a minute: for who hears of new results."""
-    written = time.monotonic()
+def page_again(store: AnyPath, sweep: str, written: float) -> float:
+    """Write the report of a sweep again if it was `written`, by the monotonic clock, a minute ago;
+    returns when it was. It is for whoever hears of results while the sweep runs.
+    """
+    if time.monotonic() - written < AGAIN:
+        return written
+    write_report(store, sweep)
+    return time.monotonic()
 
-    def again() -> None:
-        nonlocal written
-        if time.monotonic() - written > AGAIN:
-            write_report(store, sweep)
-            written = time.monotonic()
 
-    return again
+def best_rows(sections: Sections) -> list[Row]:
+    """The best configurations, as the report has them, but without deviations."""
+    return sections.table("(SELECT COLUMNS(name -> name NOT LIKE '± %') FROM best_parameters)")
+
+
+def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
+    """HTML of a sweep's results for a notebook; the report has more.
+
+    It has the best configurations of all streams, and the curves of the first `MOST_PLOTS`.
+    """
+    sections = Sections(store, sweep)
+    curves = [*sections.charts(CURVES)][:1]
+    plots = [(title, drawn(spec)) for one in curves for title, spec in one.files(MOST_PLOTS)]
+    left = len(sections.streams) - len(plots)
+    return rendered(
+        "notebook.html",
+        **{"title": sweep, "summary": summary, "rows": best_rows(sections), "plots": plots},
+        notes=[f"The report also has the curves of the other {left}."] * (left > 0),
+    )

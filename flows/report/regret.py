@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, hstack
 from flows.charts import Row
 from flows.pages import Figure
 from flows.report.rows import kernel_matrix, rows_of_stream
-from flows.report.sections import Drawn, Sections
+from flows.report.sections import Sections
 from flows.scores.means import mean
 from koco_stream.losses import curvature_of
 from koco_stream.streams.orders import AS_STORED
@@ -51,12 +51,11 @@ WITHOUT = {
     "RPSON": "the bound for random projections is not computed here (docs/errata.md, S18)",
 }
 MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
-VERSION = 2
 EVERY = 4  # every fourth recorded round has a bound: two a decade
 LOSSES = """
     SELECT t, list(cumulative_loss) AS losses FROM curves_drawn
     WHERE run_id IN (SELECT unnest(?)) GROUP BY t ORDER BY t"""
-BOTH = {"regret": "", "bound": ", bound"}  # what lines show, and how they are called
+BOTH = {"": "regret", ", bound": "bound"}  # how lines are called, and what they show
 
 
 def regret(sections: Sections) -> Iterator[Figure]:
@@ -81,28 +80,28 @@ def regret(sections: Sections) -> Iterator[Figure]:
             **{"stream": one["stream"], "learner": one["learner"] + said},
             **{"round t": one["t"], "regret": one[kind]},
         }
-        for kind, said in BOTH.items()
+        for said, kind in BOTH.items()
         for one in points
     ]
-    names = [name + said for said in BOTH.values() for name in sections.names]
-    drawn = Drawn("", "", "Regret and its bound", "round t", "regret", "xy", {"names": names})
-    of = [row["learner"] for row, _, found in rows if found]
-    theorems = "; ".join(dict.fromkeys(f"{learner}: {THEOREMS[learner]}" for learner in of))
+    drawn = {
+        **{"title": "Regret and its bound", "rows": lines, "x": "round t", "y": "regret"},
+        **{"log": "xy", "names": [name + said for said in BOTH for name in sections.varied]},
+    }
+    bounds = (f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, found in rows if found)
+    theorems = "; ".join(dict.fromkeys(bounds))
     reasons = "; ".join(dict.fromkeys(why for _, why, _ in rows if why))
-    note = (
+    note = [
         "Regret is the cumulative squared loss above that of the best linear predictor in"
-        " hindsight, which may predict beyond the clip."
-    )
-    if theorems:
-        note += (
-            f"\nBound, computed from the rows: {theorems}. It is of the regret against the best"
-            " function in the learner's own space, shrunk into the clip, which the chart and the"
-            " last two columns have."
-        )
-    if reasons:
-        note += f"\nNo bound: {reasons}."
-    charts = [sections.chart(drawn, lines, {})] if lines else []
-    yield Figure("Regret", charts, rows=table, note=note)
+        " hindsight, which may predict beyond the clip.",
+        f"Bound, computed from the rows: {theorems}. It is of the regret against the best function"
+        " in the learner's own space, shrunk into the clip, which the chart and the last two"
+        " columns have."
+        if theorems
+        else "",
+        f"No bound: {reasons}." if reasons else "",
+    ]
+    charts = [sections.chart(drawn)] if lines else []
+    yield Figure("Regret", charts, rows=table, note="\n".join(note))
 
 
 def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
@@ -160,7 +159,7 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
     if row["order"] == AS_STORED:
         rounds = [t for t in [*losses][::-EVERY] if t >= 10][::-1] or rounds
     read = {name: row[name] for name in ("dataset", "dataset_hash", "positive_class", "max_rows")}
-    identity = [Stream(**read).identity(), learner, params, rounds, VERSION]
+    identity = [Stream(**read).identity(), learner, params, rounds, "version 2"]
     bounds = computed_once(
         "bounds",
         identity,

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
@@ -38,14 +38,12 @@ def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
     return csr_array(X, dtype=np.float64), labels
 
 
-def kernel_matrix(X: Array | csr_array, params: Mapping[str, Any]) -> Array:
+def kernel_matrix(X: csr_array, params: Mapping[str, Any]) -> Array:
     """Kernel matrix (n, n) of rows X (n, d), including the intercept.
 
     The kernel is that of a learner's parameters; without one it is linear.
     """
-    inner: Any = X @ X.T
-    products = inner.toarray() if issparse(inner) else inner
-    products = products + (1.0 if params.get("fit_intercept") else 0.0)
+    products = (X @ X.T).toarray() + (1.0 if params.get("fit_intercept") else 0.0)
     kind = params.get("kernel", "linear")
     if kind == "gaussian":
         norms = np.diag(products)

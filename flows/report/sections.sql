@@ -17,6 +17,11 @@ SELECT *, learner || coalesce(' m = ' || sketch_size, '') AS name,
        if(error_rate_mean IS NULL, constant_mean_loss_mean, constant_error_rate_mean) AS constant
 FROM best JOIN (SELECT learner, params, parameters FROM told) USING (learner, params);
 
+-- Without Constant, the best first, and how many times as large the next one's error is.
+CREATE VIEW learners_in_turn AS
+SELECT *, lead(merit) OVER (PARTITION BY stream ORDER BY merit, learner) / nullif(merit, 0) AS ahead
+FROM best_of_each WHERE learner <> 'Constant' ORDER BY merit, learner;
+
 -- The learners that charts show: on each stream the best ten.
 CREATE VIEW drawn AS
 SELECT *, error_rate_mean IS NOT NULL AS has_errors FROM best_of_each
@@ -154,6 +159,6 @@ SELECT unnest(['machines', 'versions', 'numbers_version of the learners', 'runs 
        unnest([string_agg(DISTINCT host, '; ' ORDER BY host),
                string_agg(DISTINCT version, '; ' ORDER BY version),
                string_agg(DISTINCT learner || ' ' || numbers_version, ', ' ORDER BY learner || ' ' || numbers_version),
-               array_to_string(list_sort(list_distinct([strftime(min(finished_at), '%Y-%m-%d %H:%M UTC'), strftime(max(finished_at), '%Y-%m-%d %H:%M UTC')])), ' to '),
+               nullif(array_to_string(list_sort(list_distinct([strftime(min(finished_at), '%Y-%m-%d %H:%M UTC'), strftime(max(finished_at), '%Y-%m-%d %H:%M UTC')])), ' to '), ''),
                string_agg(DISTINCT computed_by, ', ' ORDER BY computed_by)]) AS value
 FROM runs;

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.comparing.blocks import Blocks
-from flows.pages import Claim, Figure, Flag, Page, write_page
+from flows.pages import Claim, Figure, Page, write_page
 from flows.prepare.downloads import fetch_edition
 from flows.prepare.preparation import prepare_named
 from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
@@ -128,7 +128,7 @@ def reproduce(
         outcome = launch(SweepRequest(str(path), store, workers, cluster=cluster))
         failed += outcome["statuses"].get("failed", 0)
         if one.chart_name:
-            drawn = [one.figure(Views(store, [outcome["sweep"]]))]
+            drawn = [one.drawn(Views(store, [outcome["sweep"]]))]
         else:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, outcome["sweep"])
@@ -142,7 +142,7 @@ def reproduce(
     return replace(done, page=str(write_page(store, f"reproduce-{name}", page)))
 
 
-def page_of(done: Reproduction, flags: list[Flag]) -> Page:
+def page_of(done: Reproduction, flags: list[str]) -> Page:
     """The page of a reproduction: what came out, and the figures of its sweeps."""
     drawn = [figure for _, figure in done.figures]
     findings = [figure.finding for figure in drawn if figure.finding]
@@ -226,7 +226,7 @@ def state_of(name: str, n_rows: int) -> str:
     return "whole" if n_rows >= editions[0].n_rows else subset
 
 
-def flags_of(sets: list[Dataset], failed: int) -> list[Flag]:
+def flags_of(sets: list[Dataset], failed: int) -> list[str]:
     """Warnings that a reader of the page must see first."""
     absent = [one.name for one in sets if one.state.startswith("not available")]
     # a dataset that is read in two ways is named once
@@ -245,4 +245,4 @@ def flags_of(sets: list[Dataset], failed: int) -> list[Flag]:
         ),
         f"{failed:,} runs failed" if failed else "",
     ]
-    return [Flag(words) for words in flags if words]
+    return [words for words in flags if words]

@@ -1,10 +1,6 @@
-"""The trivial learner `Constant`, and which results beat it."""
-
-from koco_stream.learners import LEARNERS
+"""The trivial learner `Constant`, and which results do not beat it."""
 
 CONSTANT = "Constant"
-# Not compared with it: itself, and what predicts nothing and so has no loss (KORS).
-NOT_JUDGED = {CONSTANT, *(name for name, one in LEARNERS.items() if "loss" in one.unused)}
 
 
 def not_better_words(

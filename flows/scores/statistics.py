@@ -47,11 +47,6 @@ def ranks_of(values: Array) -> Array:
     return (one > other).sum(axis=-1) + ((one == other).sum(axis=-1) + 1) / 2.0
 
 
-def mean_ranks(scores: Array) -> Array:
-    """Mean ranks (k,) of the learners over the blocks."""
-    return ranks_of(scores).mean(axis=0)
-
-
 def wins_losses_ties(one: Array, other: Array) -> tuple[int, int, int]:
     """On how many blocks one learner, of scores (n_blocks,), is better than another, worse, and
     equal.
@@ -68,9 +63,9 @@ def friedman(scores: Array) -> Friedman:
     from scipy.special import chdtrc, fdtrc  # its import takes half a second
 
     n, k = scores.shape
-    ranks = mean_ranks(scores)
-    chi_square = 12.0 * n / (k * (k + 1)) * (np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0)
-    chi_square = float(max(chi_square, 0.0))  # rounding may make it negative
+    ranks = ranks_of(scores).mean(axis=0)
+    spread = np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0
+    chi_square = float(max(12.0 * n / (k * (k + 1)) * spread, 0.0))  # rounding may make it negative
     left = n * (k - 1) - chi_square
     # all blocks may have the same order of learners: then nothing is left
     f = (n - 1) * chi_square / left if left > 1e-9 * n else math.inf
@@ -160,8 +155,7 @@ def differences(scores: Array, best: Array, relative: bool) -> Array:
 
 def mean_difference(values: Array) -> float | None:
     """Mean of the finite ones of differences (n,), or None."""
-    [found] = known_of(means([values[np.isfinite(values)]]))
-    return found
+    return known_of(means([values[np.isfinite(values)]]))[0]
 
 
 def bootstrap(

@@ -44,8 +44,8 @@ def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed:
 
 
 def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> None:
-    """A store in which a sweep of `run_ids` has run, with these rows of results. A row's `curve` has
-    rounds, losses and mistakes; without one there is its last point, of no loss.
+    """A store in which a sweep of `run_ids` has run, with these rows of results. A row's `curve`
+    has rows of the table `curves`; without one there is its last point, of no loss.
 
     What every row has is filled in, and `run_ids` are those of the rows if they are None.
     """
@@ -53,10 +53,10 @@ def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> N
     needed = {"order": "as-stored", "params": "{}", "status": "ok"}
     rows = [{"run_id": f"{k:032x}", **needed, **row} for k, row in enumerate(rows)]
     curves = [
-        {"run_id": row["run_id"], "t": t, "cumulative_loss": loss, "mistakes": mistakes}
+        {"run_id": row["run_id"], "cumulative_loss": 0.0, **point}
         for row in rows
         if row.get("rounds")
-        for t, loss, mistakes in row.get("curve", [(row["rounds"], 0.0, None)])
+        for point in row.get("curve", [{"t": row["rounds"]}])
     ]
     tables = (("runs", RUNS, rows), ("curves", CURVES, curves)) if rows else ()
     for kind, columns, results in tables:

@@ -13,7 +13,7 @@ from koco_stream.streams.block_labels import BlockLabels
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import sharding_of
-from koco_stream.theory.trivial import result_on, trivial_result
+from koco_stream.theory.baselines import result_on, trivial_result
 from tests.helpers.sweeps import results_of, stream_of
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from flows.charts import Row
 from flows.comparing.blocks import FIRST_HALF, Blocks, blocks_of, views_to_compare
 from flows.comparing.comparison import Comparison
-from flows.pages import Claim, Figure, Flag
+from flows.pages import Claim, Figure
 from flows.tables.tables import grouped
 from koco_stream.io.paths import AnyPath
 
@@ -122,9 +122,8 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
         [one.diagram],
         [claim],
         one.shown,
-        "\n".join((about, one.conclusion, one.how, one.meaning)),
+        "\n".join((about, one.conclusion, one.how, one.meaning, *one.notes)),
         f"{one.learners[0]} has the least mean rank, {one.ranks[one.learners[0]]:.3g}",
-        [Flag(f"{len(one.notes)} things limit the comparison", one.notes)] if one.notes else [],
     )
     note = (
         "The error rate, or the mean loss where labels are real numbers, on the second half of each"

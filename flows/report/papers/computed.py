@@ -117,7 +117,7 @@ def batch_of(store: AnyPath, run: Row) -> float:
     learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
     learner.partial_fit(X, y)
     best = Batch(learner, params["alpha"]).fit(X, y)
-    return best.mean_loss_ if best.error_rate_ is None else best.error_rate_
+    return float(best.mean_loss_ if best.error_rate_ is None else best.error_rate_)
 
 
 def batch(views: Views) -> tuple[str, pa.Table]:
@@ -125,11 +125,11 @@ def batch(views: Views) -> tuple[str, pa.Table]:
 
     Where that takes too long for a report, there is none.
     """
-    found = []
-    for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}"):
-        identity = {"run_id": run["run_id"], "version": 1}
-        value = computed_once("batch", identity, partial(batch_of, views.store, run))
-        found.append((run["name"], run["published"], float(value)))
+    found = [
+        (run["name"], run["published"], computed_once("batch", [run["run_id"], 2], compute))
+        for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}")
+        for compute in [partial(batch_of, views.store, run)]
+    ]
     return "batch", table_of(found, dataset=str, alpha=float, value=float)
 
 

@@ -7,7 +7,7 @@ notes.
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,10 @@ class Experiment:
         The paper whose datasets it is about, and how their names end.
     takes_more : bool
         Whether it has one point per dataset, so that those can be added that its sweep file lacks.
-    title, note : str
-        Of the figure.
-    before, views : str
-        SQL that is executed before tables are computed, and after that.
-    table, claims, finding, notes : str
-        Queries of the rows of its table, of claims, of a sentence, and of more notes.
-    charts : sequence of dict
-        What `Chart` takes, with a query for its `rows`.
+    figure : dict
+        The figure: `title` and `note`; SQL that is executed, `before` tables are computed, and
+        `views` after that; queries of the rows of its `table`, of `claims`, of a sentence, the
+        `finding`, and of more `notes`; `charts`, what `Chart` takes, with a query for its `rows`.
     """
 
     name: str
@@ -59,50 +55,43 @@ class Experiment:
     paper: str = ""
     ending: str = ""
     takes_more: bool = False
-    title: str = ""
-    note: str = ""
-    before: str = ""
-    views: str = ""
-    table: str = ""
-    claims: str = ""
-    finding: str = NONE
-    notes: str = NONE
-    charts: Sequence[Mapping[str, Any]] = ()
+    figure: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def datasets(self) -> list[str]:
         """The paper's datasets, by their names in the catalogue."""
         return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
 
-    def figure(self, views: Views) -> Figure:
+    def drawn(self, views: Views) -> Figure:
         """The figure of the runs of some views."""
+        of = {"before": "", "finding": NONE, "notes": NONE, **self.figure}
         views.register("sources", sources_of(views))
-        if "stored_curves" in self.views:
+        if "stored_curves" in of["views"]:
             views.rows("FROM curves LIMIT 0")  # which reads them
         if (printed := HERE / f"{self.name}.csv").is_file():
             views.register("published", read_csv(printed))
-        views.connection.execute(self.before)
+        views.connection.execute(of["before"])
         if self.name in COMPUTED:
             views.register(*COMPUTED[self.name](views))
-        views.connection.execute(self.views)
+        views.connection.execute(of["views"])
         finding, notes = (
             [text for row in views.rows(query) for text in row.values()]
-            for query in (self.finding, self.notes)
+            for query in (of["finding"], of["notes"])
         )
         found = "; ".join(finding)
         charts = [
             Chart(
                 **{**one, "rows": views.rows(one["rows"])},
-                alt=f"{one['title']}: {found or self.title}.",
+                alt=f"{one['title']}: {found or of['title']}.",
             )
-            for one in self.charts
+            for one in of["charts"]
         ]
         return Figure(
-            self.title,
+            of["title"],
             [one for one in charts if one.rows],
-            [Claim(*row.values()) for row in views.rows(self.claims)],
-            views.rows(self.table),
-            "\n".join([self.note.strip(), *notes]),
+            [Claim(*row.values()) for row in views.rows(of["claims"])],
+            views.rows(of["table"]),
+            "\n".join([of["note"].strip(), *notes]),
             found,
         )
 

@@ -32,19 +32,20 @@ def drawn():
                 for order in range(orders) if orders else [None]:
                     for seed in (0, 1) if learner == "OjaSON" else [None]:
                         first, second = draw.integers(1, 90, 2).tolist()
-                        losses = draw.random(2) * 100
-                        real = dataset == "real"
+                        losses = (draw.random(2) * 100).cumsum().tolist()
+                        mistakes = [None] * 2 if dataset == "real" else [first, first + second]
+                        curve = zip((200, 401), losses, mistakes, strict=True)
                         yield {
                             **{"dataset": dataset, "dataset_hash": dataset, "learner": learner},
                             **{"order": "shuffled" if orders else "as-stored"},
                             **{"order_seed": order, "learner_seed": seed, "rounds": 401},
                             **{"numbers": "own", "loss": "squared", "seconds": 1.0},
                             "params": json.dumps({"step_size": number}),
-                            "mean_loss": losses.sum() / 401,
-                            "error_rate": None if real else (first + second) / 401,
+                            "mean_loss": losses[1] / 401,
+                            "error_rate": mistakes[1] and mistakes[1] / 401,
                             "curve": [
-                                (200, losses[0], None if real else first),
-                                (401, losses.sum(), None if real else first + second),
+                                {"t": t, "cumulative_loss": loss, "mistakes": n}
+                                for t, loss, n in curve
                             ],
                         }
 
@@ -99,7 +100,7 @@ def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
     found = compare(store, ["small"], select="first-half")
     halves = {}
     for row in SMALL:
-        at = 1 if row["dataset"] == "real" else 2
+        at = "cumulative_loss" if row["dataset"] == "real" else "mistakes"
         half, whole = (point[at] for point in row["curve"])
         of_learner = halves.setdefault((row["dataset"], row["learner"]), {})
         of_learner.setdefault(row["params"], []).append((half / 200, (whole - half) / 201))

@@ -28,7 +28,7 @@ def test_published_example__has_the_ranks_and_figures_printed_there():
     assert found.p < 0.05  # "we reject the null-hypothesis"
     for alpha, printed in demsar.CRITICAL.items():
         assert f"{our.critical_difference(4, 14, alpha):.2f}" == f"{printed:.2f}"
-    ranks = our.mean_ranks(AREAS)
+    ranks = our.ranks_of(AREAS).mean(axis=0)
     groups = our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.10))
     assert [{demsar.LEARNERS[one] for one in group} for group in groups] == demsar.GROUPS
     assert our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.05)) == [[3, 1, 2, 0]]
@@ -62,14 +62,14 @@ def test_friedman__of_learners_in_the_same_order_everywhere_and_of_equal_ones():
 
 @given(scores, st.randoms(use_true_random=False))
 def test_ranks__are_the_literal_ones_and_do_not_depend_on_scale_or_names(table, random):
-    ranks = our.mean_ranks(table)
+    ranks = our.ranks_of(table).mean(axis=0)
     assert our.ranks_of(table).tolist() == [literal.ranks(row) for row in table.tolist()]
     # another monotone map of each block, which keeps the ties
     maps = [lambda x: x**3 - 7, np.exp, lambda x: 2 * x + 1]
     mapped = np.array([random.choice(maps)(row) for row in table])
-    assert our.mean_ranks(mapped) == pytest.approx(ranks)
+    assert our.ranks_of(mapped).mean(axis=0) == pytest.approx(ranks)
     order = random.sample(range(table.shape[1]), table.shape[1])
-    assert our.mean_ranks(table[:, order]) == pytest.approx(ranks[order])
+    assert our.ranks_of(table[:, order]).mean(axis=0) == pytest.approx(ranks[order])
     won, lost, tied = our.wins_losses_ties(table[:, 0], table[:, 1])
     assert won + lost + tied == len(table)
     assert won == sum(a < b for a, b in table[:, :2].tolist())
