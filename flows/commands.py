@@ -537,11 +537,11 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     if as_json:
         click.echo(found.to_json())
         return
-    from flows.comparing.conclusion import p_text
-    from flows.comparing.shown import summary_rows
+    from flows.comparing.words import p_text
 
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
-    text, left_out = laid_out(*summary_rows(found.summary), line_width(), digits)
+    rows = found.said
+    text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], line_width(), digits)
     click.echo(text)
     sentences = [found.conclusion]
     if found.friedman is not None:

@@ -223,14 +223,16 @@ class SweepResult:
         return self.runs.to_pandas()
 
     def __repr__(self) -> str:
-        from flows.report.notebook import best_table, sections_of
+        from flows.report.document import best_rows
+        from flows.report.sections import Sections
         from flows.tables.text import laid_out
 
-        table = laid_out(*best_table(sections_of(self.store, self.sweep)))[0]
+        rows = best_rows(Sections(self.store, self.sweep))
+        table = laid_out([*rows[0]], [[*row.values()] for row in rows])[0] if rows else ""
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:
-        from flows.report.notebook import notebook_html
+        from flows.report.document import notebook_html
 
         return notebook_html(self.store, self.sweep, self._summary)
 

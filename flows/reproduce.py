@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.comparing.blocks import Blocks
+from flows.pages import Claim, Figure, Page, write_page
 from flows.prepare.preparation import prepare_named
-from flows.report.content import Claim, Figure, Flag, Page
-from flows.report.pages import write_page
 from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
 from flows.report.papers.experiment import EXPERIMENTS, Experiment
 from flows.runtime.console import say
@@ -121,7 +120,7 @@ def reproduce(
         outcome = launch(SweepRequest(str(given.path), store, workers, cluster), sweep=given)
         failed += outcome["statuses"].get("failed", 0)
         if one.chart_name:
-            drawn = [one.figure(Views(store, [given.name]))]
+            drawn = [one.drawn(Views(store, [given.name]))]
         else:
             say("  the learners are being compared")
             parts[sweep] = blocks_of_part(store, given.name)
@@ -140,14 +139,14 @@ def page_of(done: Reproduction) -> Page:
     drawn = [figure for _, figure in done.figures]
     findings = [figure.finding for figure in drawn if figure.finding]
     charts = [chart for figure in drawn for chart in figure.charts]
-    sets = Figure("Datasets", (), (), SETS, done.sets)
+    sets = Figure("Datasets", rows=[dict(zip(SETS, row, strict=True)) for row in done.sets])
     return Page(
         f"Reproducing {done.experiment.name}",
-        [done.experiment.about],
-        "; ".join([done.summary, *findings[:1]]) + ".",
-        charts[0] if charts else None,
-        flags=[Flag(words) for words in warnings_of(done.sets, done.failed)],
-        small=[FIXED, *([] if done.experiment.chart_name else [HALVES])],
+        charts[:1],
+        facts=[done.experiment.about],
+        finding="; ".join([done.summary, *findings[:1]]) + ".",
+        flags=warnings_of(done.sets, done.failed),
+        note=FIXED if done.experiment.chart_name else f"{FIXED}\n{HALVES}",
         figures=[*drawn, *[sets] * bool(done.sets)],
         links=[*dict.fromkeys(sweep for sweep, _ in done.figures)],
     )

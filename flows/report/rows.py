@@ -1,11 +1,11 @@
-"""Input of what figures compute: rows of datasets, and their kernel matrices."""
+"""Rows of datasets, of which figures are computed."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
@@ -28,7 +28,7 @@ def manifests_of(store: AnyPath, names: Iterable[str]) -> dict[str, Manifest]:
 
 def stream_of(run: Mapping[str, Any]) -> Stream:
     """The stream that a run has read, from its values in the columns `READ`."""
-    return Stream(**{name: run[name] for name in READ if name in run})
+    return Stream(**{name: run[name] for name in READ})
 
 
 def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
@@ -37,14 +37,12 @@ def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
     return block.rows.to_scipy().astype(np.float64), block.labels
 
 
-def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
+def kernel_matrix(X: csr_array, params: Mapping[str, Any]) -> Array:
     """Kernel matrix (n, n) of rows X (n, d), including the intercept.
 
     The kernel is that of a learner's parameters; without one it is linear.
     """
-    inner: Any = X @ X.T
-    products = inner.toarray() if issparse(inner) else inner
-    products = products + (1.0 if params.get("fit_intercept") else 0.0)
+    products = (X @ X.T).toarray() + (1.0 if params.get("fit_intercept") else 0.0)
     kind = params.get("kernel", "linear")
     if kind == "gaussian":
         norms = np.diag(products)

@@ -1,12 +1,6 @@
-"""The trivial learner `Constant`, and which results beat it."""
-
-from koco_stream.learners import LEARNERS
+"""The trivial learner `Constant`, and which results do not beat it."""
 
 CONSTANT = "Constant"
-# Not compared with it: itself, and what predicts nothing and so has no loss (KORS).
-NOT_JUDGED = {CONSTANT, *(name for name, one in LEARNERS.items() if "loss" in one.unused)}
-# the columns of the table `runs` by whose means results are compared with those of `Constant`
-JUDGED = ("mean_loss", "error_rate", "constant_mean_loss", "constant_error_rate")
 
 
 def not_better_words(
@@ -21,13 +15,14 @@ def not_better_words(
 
     It has those numbers of `Constant` that the learner does not beat.
     """
-    unbeaten = []
-    if error_rate is not None and constant_error_rate is not None:
-        if error_rate >= constant_error_rate:
-            unbeaten.append(f"error {100 * constant_error_rate:.3g} %")
-    if mean_loss is not None and constant_mean_loss is not None:
-        if mean_loss >= constant_mean_loss:
-            unbeaten.append(f"mean loss {constant_mean_loss:.4g}")
+    unbeaten = [
+        words.format(scale * constant)
+        for words, scale, mine, constant in (
+            ("error {:.3g} %", 100.0, error_rate, constant_error_rate),
+            ("mean loss {:.4g}", 1.0, mean_loss, constant_mean_loss),
+        )
+        if mine is not None and constant is not None and mine >= constant
+    ]
     return (
         f"{learner}'s best on {stream} is not better than always predicting a constant"
         f" ({', '.join(unbeaten)})"

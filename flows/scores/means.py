@@ -67,13 +67,8 @@ def mean(values: Iterable[float]) -> float:
     return float(means([list(values)])[0])
 
 
-def difference(one: float, other: float) -> float:
-    """What a mean is above another one; 0 if they are equal."""
-    return float(rounded(one - other, max(abs(one), abs(other))))
-
-
 def differences_of(ones: Array, others: Array) -> pa.Array:
-    """What means are above others, as `difference`; null where one of them is not finite."""
+    """What means are above others; 0 where they are equal, and null where one is not finite."""
     found = rounded(ones - others, np.maximum(np.abs(ones), np.abs(others)))
     return pa.array(known_of(found), pa.float64())
 
@@ -83,16 +78,16 @@ def known_of(values: Array) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
-def deviations(rows: Sequence[Sequence[float]], exact: Array) -> Array:
-    """Sample standard deviation of each row around its mean; infinite as that, and for one."""
-    return np.array(
-        [
-            math.hypot(*sorted(value - one for value in row)) / math.sqrt(len(row) - 1)
-            if len(row) > 1
-            else math.inf
-            for row, one in zip(rows, exact.tolist(), strict=True)
-        ]
-    )
+def deviations(rows: Sequence[Sequence[float]]) -> Array:
+    """Sample standard deviation of each row, rounded; infinite where its mean is, and for one."""
+    exact = exact_means(rows)
+    found = [
+        math.hypot(*sorted(value - mean for value in row)) / math.sqrt(len(row) - 1)
+        if len(row) > 1
+        else math.inf
+        for row, mean in zip(rows, exact.tolist(), strict=True)
+    ]
+    return rounded(found, exact)
 
 
 def list_means(lists: pa.ChunkedArray) -> pa.Array:
@@ -100,17 +95,12 @@ def list_means(lists: pa.ChunkedArray) -> pa.Array:
 
     It has none if it is empty, or has anything that is not a finite number.
     """
-    return _listed(lists, lambda rows: means(rows))
+    return _listed(lists, means)
 
 
 def list_deviations(lists: pa.ChunkedArray) -> pa.Array:
     """The sample standard deviation of each list, as `list_means`; null also for one number."""
-
-    def found(rows: Sequence[Sequence[float]]) -> Array:
-        exact = exact_means(rows)
-        return rounded(deviations(rows, exact), exact)
-
-    return _listed(lists, found)
+    return _listed(lists, deviations)
 
 
 def _listed(lists: pa.ChunkedArray, numbers: Callable[[list[list[float]]], Array]) -> pa.Array:

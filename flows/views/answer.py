@@ -90,8 +90,8 @@ def answer(
         )
     sweeps = [name for name in (sweep, other) if name is not None]
     views = Views(store, sweeps)
-    named = [*_named(views, "learner", learners), *_named(views, "dataset", datasets)]
-    views.select([*named, *conditions])
+    names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
+    views.select([*names, *conditions])
     if single:
         table = as_runs(views.table(f"SELECT {quoted(NAMES)} FROM selected ORDER BY {IN_ORDER}"))
     elif other is not None:
@@ -102,7 +102,7 @@ def answer(
     return views, _sorted(table, sort) if sort else table
 
 
-def _named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
+def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
     """The condition that a column is one of the wanted values.
 
     Raises `WrongInput` for a value that no run has, if there are runs.

@@ -33,8 +33,7 @@ from koco_stream.runs.schemas import (
     schema,
 )
 from koco_stream.streams.reader import StreamReader
-from koco_stream.theory.comparator import comparator_of
-from koco_stream.theory.trivial import trivial_result
+from koco_stream.theory.baselines import comparator_of, trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
 

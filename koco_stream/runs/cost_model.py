@@ -28,7 +28,7 @@ from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream
-from koco_stream.theory.comparator import HELD_BYTES
+from koco_stream.theory.baselines import HELD_BYTES
 
 WORKER_BYTES = 300 << 20  # resident: a worker process with its libraries loaded, without data
 RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its row and curve

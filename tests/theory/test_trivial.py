@@ -12,7 +12,7 @@ from koco_stream.streams import reader as reading
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import BlockLabels, StreamReader
 from koco_stream.streams.stream import sharding_of
-from koco_stream.theory.trivial import result_on, trivial_result
+from koco_stream.theory.baselines import result_on, trivial_result
 from tests.helpers.sweeps import results_of, stream_of
 
 

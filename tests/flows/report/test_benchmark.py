@@ -159,6 +159,6 @@ def test_part__of_a_sweep_has_what_went_to_the_end(tmp_path, koco):
         for row in read_runs(store).to_pylist()
         if row["max_rows"] is None
     }
-    for block in found.blocks:
-        assert set(zip(found.learners, block.params, strict=True)) <= whole
-        assert block.scores.shape == (4, 3)
+    rows = [row for block in found.blocks for row in block]
+    assert {(row["learner"], row["params"]) for row in rows} <= whole
+    assert {len(row["scores"]) for row in rows} == {4}

@@ -8,27 +8,11 @@ import pytest
 
 from flows.report.document import write_report
 from tests.helpers.pages import browser, opened, unreadable, violations
-from tests.helpers.swept import swept
-
-SPEC = """
-[[dataset]]
-name = "ill-conditioned"
-n_rows = 300
-condition_number = [1.0, 10.0]
-[[learner]]
-name = "AdaGrad"
-step_size = { powers_of_two = [-6, 0] }
-[[learner]]
-name = "OGD"
-step_size = { powers_of_two = [-6, 0] }
-"""
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("interaction")
-    swept(folder, SPEC)
-    return write_report(folder / "store", "tiny").path
+def page(reported):
+    return write_report(reported, "tiny").path
 
 
 @pytest.mark.system
@@ -68,7 +52,7 @@ def test_pointer__shows_configuration_and_value_that_the_table_has(page):
         shown.get_by_text("The numbers: The best of each learner").click()
         shown.locator("details[open] table tbody tr").first.wait_for()
         numbers = shown.locator("details[open] table tbody tr").all_text_contents()
-        assert any(told["learner"] in row and told["dataset"] in row for row in numbers)
+        assert any(told["learner"] in row and told["stream"] in row for row in numbers)
         assert "step_size=" in told["parameters"]
         assert float(told["error rate"]) > 0
         assert complaints == []

@@ -15,8 +15,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import flows
+from flows.comparing.blocks import WITHOUT_PREDICTIONS
 from flows.comparing.comparison import compare
-from flows.comparing.counted import WITHOUT_PREDICTIONS
 from flows.tables.decisions import DECISIONS, write_decisions
 from flows.tables.tables import grouped
 from flows.views import views as views_module

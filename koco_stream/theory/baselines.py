@@ -1,25 +1,34 @@
-"""The comparator of the regret: the best linear predictor in hindsight, by least squares.
+"""What a run's result is held against, found once for a stream: the best linear predictor in
+hindsight, which is the comparator of the regret, and the trivial learner `Constant`.
 
-min_w Σ (wᵀx_t − y_t)² over a whole stream is solved by conjugate gradients on the normal equations,
-scaled by the features' norms. They use the rows only through Xᵀ(Xp): each step is one pass over the
-memory-mapped rows, summed row by row, and only vectors of d numbers are stored. The gradient Xᵀ(y −
-Xw) that the steps update accumulates rounding errors, so it is recomputed from the rows at the end,
-and the steps restart where it is not small enough. The solution ignores the clip. Its largest
-prediction is therefore returned with the loss, to judge a regret by.
+The comparator is that of least squares. min_w Σ (wᵀx_t − y_t)² over a whole stream is solved by
+conjugate gradients on the normal equations, scaled by the features' norms. They use the rows only
+through Xᵀ(Xp): each step is one pass over the memory-mapped rows, summed row by row, and only
+vectors of d numbers are stored. The gradient Xᵀ(y − Xw) that the steps update accumulates rounding
+errors, so it is recomputed from the rows at the end, and the steps restart where it is not small
+enough. The solution ignores the clip. Its largest prediction is therefore returned with the loss,
+to judge a regret by.
+
+What `Constant` comes to is computed by its own scan, of the labels and rows without features, and
+counted as a run's losses and mistakes are. So it equals a run of `Constant` to the bit.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.io.cache import computed_once
+from koco_stream.learners.constant import Constant
+from koco_stream.learners.scan import tally, tally_classes
+from koco_stream.losses import LOSSES
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.orders import AS_STORED
-from koco_stream.streams.reader import Block, StreamReader
+from koco_stream.streams.reader import Block, BlockLabels, StreamReader
+from koco_stream.streams.rows import sparse_rows
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
@@ -43,7 +52,7 @@ def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     None if it takes too many steps to find. It does not depend on the order of the rows.
     """
     identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 4}
-    found = computed_once("comparators", identity, lambda: least_squares(reader, fit_intercept))
+    found = computed_once("comparators", identity, partial(least_squares, reader, fit_intercept))
     return found and Comparator(*found)
 
 
@@ -105,10 +114,8 @@ def blocks_of(reader: StreamReader) -> Blocks:
     """
     read = partial(reader.blocks, zeros=True)
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
-    if reader.order is None or reader.n_rows * row > HELD_BYTES:
-        return read
-    held = list(read())
-    return lambda: held
+    few = reader.order is not None and reader.n_rows * row <= HELD_BYTES
+    return partial(iter, list(read())) if few else read
 
 
 def normal_sums(
@@ -141,8 +148,7 @@ def square_columns(blocks: Blocks, n_features: int, fit_intercept: bool) -> Arra
     out = np.zeros(n_features + fit_intercept)
     for rows, labels in blocks():
         add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
-        if fit_intercept:
-            out[-1] += labels.size
+        out[n_features:] += labels.size  # the intercept's, if there is one
     return np.where(out == 0.0, 1.0, out)
 
 
@@ -181,20 +187,19 @@ def normal_rows(
 
     Adds ‖r‖² to totals[0] and updates totals[1], the largest |Xw|.
     """
-    last = w.size - 1
     for t in range(labels.size):
         lo, size = indptr[t], indptr[t + 1] - indptr[t]
         first = lo if stride else -1
         product = row_product(indices, first, values, lo, size, w)
         if intercept:
-            product += w[last]
+            product += w[-1]
         totals[1] = max(totals[1], abs(product))
         r = labels[t] - product if against_labels else product
         totals[0] += r * r
         for i in range(size):
             out[indices[first + i] if first >= 0 else i] += np.float64(values[lo + i]) * r
         if intercept:
-            out[last] += r
+            out[-1] += r
 
 
 @jit
@@ -206,10 +211,48 @@ def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: 
             out[indices[i if stride else i - indptr[t]]] += v * v
 
 
-@jit
 def scaled_norm2(gradient: Array, scale: Array) -> float:
     """Σ_j g_j²/s_j for a gradient g and scales s, summed in order."""
-    total = 0.0
-    for j in range(gradient.size):
-        total += gradient[j] * gradient[j] / scale[j]
-    return total
+    return float(np.cumsum(gradient * gradient / scale)[-1:].sum())
+
+
+class TrivialResult(NamedTuple):
+    """The mean loss of `Constant` over a stream, and mistakes over rounds."""
+
+    mean_loss: float
+    error_rate: float
+
+
+def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
+    """What `Constant` comes to on a stream with a loss, cached in the cache folder.
+
+    None if it diverges there, or if the stream is empty. The error rate has no meaning for real
+    labels.
+    """
+    identity = {"of": reader.stream.identity(), "loss": loss, "version": Constant.numbers_version}
+    found = computed_once("trivial", identity, lambda: result_on(reader.labels(), loss))
+    return found and TrivialResult(*found)
+
+
+def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
+    """What `Constant` comes to on blocks of labels; None as `trivial_result` is."""
+    params = Constant.to_params(Constant.complete({"loss": loss}))
+    states: list[Any] = []  # one for each class that is learnt
+    totals, rounds = np.zeros(3), 0
+    kept = totals, np.zeros(0), 0, np.zeros((0, 3))
+    for labels in blocks:
+        predictions: Array = np.empty(labels.learnt.shape)
+        done = predictions.shape[1]
+        rows = sparse_rows(np.zeros(done + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
+        states = states or [Constant.init(params, 0, 0) for _ in predictions]
+        rounds += done
+        for k, (state, learnt) in enumerate(zip(states, labels.learnt, strict=True)):
+            states[k], known = Constant.advance(params, state, rows, learnt, predictions[k])
+            done = min(done, known)
+        if not labels.classes:
+            tally(LOSSES[loss], predictions[0], labels.learnt[0], done, *kept)
+        else:
+            tally_classes(LOSSES[loss], predictions, labels.learnt, labels.numbers, done, *kept)
+    n, cumulative, mistakes = totals.tolist()
+    known = n == rounds > 0 and math.isfinite(cumulative)  # otherwise it has diverged
+    return TrivialResult(cumulative / n, mistakes / n) if known else None
