@@ -13,21 +13,11 @@ from typing import Any
 import click
 
 import koco_stream
-from flows.commands import (
-    accept,
-    cluster,
-    compare,
-    learners,
-    list_all,
-    nightly,
-    prepare,
-    report,
-    reproduce,
-    results,
-    serve,
-    store_group,
-    sweep,
-)
+from flows.commands.cluster import cluster
+from flows.commands.data import learners, prepare, store_group
+from flows.commands.listing import list_all
+from flows.commands.results import compare, report, results
+from flows.commands.sweep import accept, nightly, reproduce, serve, sweep
 from flows.runtime.console import say
 from flows.runtime.processes import interrupt
 from koco_stream.errors import WrongInput

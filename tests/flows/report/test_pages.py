@@ -3,11 +3,11 @@ order of names.
 """
 
 import pytest
-from flows.commands.data import labels_of
-from flows.commands.shared import in_words
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flows.commands.data import labels_of
+from flows.commands.sweep import in_words
 from flows.pages import Claim, Figure, cell, columns_of, text_of
 from flows.report.document import came_from
 from flows.tables.parameters import sort_key

@@ -1,0 +1,291 @@
+"""Commands on datasets, stores and learners: prepare, store, learners."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.filesize import decimal
+
+from flows.commands.options import JSON, PREFECT, STORE, WORKERS, show
+from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
+
+MOST_SAID = 400  # characters of a sentence on the columns
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help=(
+        "The source file: LIBSVM, CSV, space-separated or VW text (plain, .gz, .bz2, .xz or .zst)"
+        " or Parquet, or a folder of Parquet files; may be repeated. Or a folder with the files of"
+        " a dataset of the catalogue. Or documents: a folder or .tar archive of GROUP/DOCUMENT"
+        " files."
+    ),
+)
+@click.option(
+    "--target", help="Tables: the target column, by name or number from 1.  [default: the last]"
+)
+@click.option(
+    "--labels",
+    help="Numbers for labels that are texts, such as g=1,b=-1; letters maps A to Z to 1 to 26.",
+)
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="COLUMN",
+    help="Tables: leave this column out; may be repeated.",
+)
+@click.option(
+    "--one-hot",
+    is_flag=True,
+    default=None,
+    help="Tables: turn each text column into features, one for each text.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["mean", "drop"]),
+    help=(
+        "Tables: replace missing numbers by the mean of their column, or leave out their rows"
+        " (drop).  [default: refuse them]"
+    ),
+)
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Tables: whether the first line holds column names.  [default: recognised]",
+)
+@click.option(
+    "--n-features",
+    type=click.IntRange(min=1),
+    help="LIBSVM, VW: the number of features.  [default: up to the largest in the file]",
+)
+@click.option(
+    "--zero-based/--one-based",
+    default=None,
+    help="Whether features are counted from 0 or 1.  [default: LIBSVM from 1, VW from 0]",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["dense", "sparse"]),
+    help="How rows are stored.  [default: as in the source]",
+)
+@click.option(
+    "--scale",
+    help=(
+        "Scale features: none, minmax, unit-rows, unit-mean-square or tf-idf.  [default: none, or"
+        " as in the catalogue]"
+    ),
+)
+@click.option(
+    "--scale-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=(
+        "Compute the scale, and the replacements of missing values, from the first N rows only, so"
+        " that nothing is taken from later rows.  [default: all rows]"
+    ),
+)
+@click.option(
+    "--hash-bits",
+    type=click.IntRange(1, 30),
+    metavar="B",
+    help="Hash the features into 2^B features, after scaling.",
+)
+@click.option(
+    "--strip",
+    metavar="PARTS",
+    callback=lambda *given: tuple(part.strip() for part in given[2].split(",")) if given[2] else (),
+    help="Documents: remove headers, footers, quotes (a list with commas).",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "regression"]),
+    help="Whether labels are classes or numbers.  [default: recognised]",
+)
+@click.option(
+    "--format",
+    # copies of those in storage.sources, whose import is slow
+    type=click.Choice(["libsvm", "vw", "csv", "space", "parquet", "documents"]),
+    help="Format of the source.  [default: recognised; a folder of documents needs it]",
+)
+@click.option("--replace", is_flag=True, help="Replace a dataset that is already in the store.")
+@WORKERS
+@STORE
+@PREFECT
+@JSON
+def prepare(
+    name: str,
+    sources: tuple[Path, ...],
+    store: str,
+    workers: int,
+    replace: bool,
+    prefect: bool | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
+
+    For a dataset of the catalogue (koco list datasets), the options are known, so --from FOLDER is
+    enough. Without --from, its files are downloaded into the cache folder; if that fails, the
+    command says which files it needs and where they come from. Options given here override those of
+    the catalogue.
+
+    If --from names files, only the options given here are used, even if the catalogue has NAME.
+
+    \b
+    Example:
+      koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax
+    """
+    from flows.prepare.preparation import launch_preparation
+
+    manifest = launch_preparation(
+        store,
+        name,
+        sources,
+        prefect,
+        given={option: value for option, value in options.items() if value not in (None, ())},
+        workers=workers,
+        replace=replace,
+    )
+    if as_json:
+        click.echo(manifest.to_json(), nl=False)
+        return
+    click.echo(
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
+        f" {manifest.n_values / manifest.n_rows:.2f} values a row"
+        f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest.classes)};"
+        f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
+    )
+    for said in (*manifest.source.get("columns", ()), *manifest.transformations):
+        click.echo(f"  {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' …'}")
+
+
+def labels_of(classes: list[float]) -> str:
+    """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
+    if len(classes) > 12:
+        return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
+    return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"
+
+
+@click.group()
+def learners() -> None:
+    """Check learners of your own; koco list learners shows those that there are.
+
+    A sweep file can name a class in a file (file.py:Class, relative to the sweep file), a River or
+    scikit-learn estimator (package.module:Class), or Vowpal Wabbit (vw).
+
+    \b
+    Example:
+      koco learners check nlms.py:NLMS
+    """
+
+
+@learners.command()
+@click.argument("name")
+@JSON
+def check(name: str, as_json: bool) -> None:
+    """Check whether a learner keeps the promises of every learner, and say which ones it breaks.
+
+    NAME is file.py:Class, package.module:Class, or the name of a learner in the list. The checks
+    take a minute, most of it for compiling. Exit status 1 if a promise is broken.
+
+    \b
+    Example:
+      koco learners check nlms.py:NLMS
+    """
+    from koco_stream.learners import Learner, learner_called, learner_named
+    from koco_stream.learners.contract import check_contract
+
+    learner = learner_named(learner_called(name, Path()))
+    if not issubclass(learner, Learner):
+        raise WrongInput(
+            f"{name} is not a koco_stream.Learner; other learners do not make the promises that"
+            " this command checks"
+        )
+    outcomes = check_contract(learner)
+    rows = [
+        {"": "NOT KEPT" if one.found else "kept", "promise": one.promise, "found": one.found}
+        for one in outcomes
+    ]
+    show(rows, as_json)
+    sys.exit(any(one.found for one in outcomes))
+
+
+@click.group("store")
+def store_group() -> None:
+    """Verify what a store has, and remove what is not needed any more.
+
+    \b
+    Example:
+      koco store verify
+    """
+
+
+@store_group.command()
+@click.argument("names", nargs=-1)
+@STORE
+@JSON
+def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
+    named.
+
+    Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
+
+    \b
+    Example:
+      koco store verify 20news
+    """
+    from flows.prepare.preparation import VERIFIED, verified
+
+    rows = list(verified(store, names))
+    show(rows, as_json, VERIFIED)
+    sys.exit(any(row["state"] != "ok" for row in rows))
+
+
+@store_group.command()
+@click.argument("kind", type=click.Choice(["dataset", "sweep"]))
+@click.argument("name")
+@STORE
+@click.option(
+    "--force", is_flag=True, help="Remove a dataset even if sweeps use it; results are kept."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@JSON
+def remove(kind: str, name: str, store: str, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the dataset or the sweep NAME.
+
+    With a sweep go its entry, its report, and its runs, but for those that another sweep shares. If
+    this is interrupted, the same command completes it. The bytes that become free are an estimate.
+
+    With a dataset go its copies in the cache folder. One that a sweep uses is removed only with
+    --force. The results of the sweep are kept, and can be read and reported as before. To repeat
+    its runs, prepare the dataset again; from the same source it gets the same identity.
+
+    Nothing is removed while a sweep or a nightly run is under way on the store.
+
+    \b
+    Example:
+      koco store remove sweep ill-conditioned --dry-run
+    """
+    from flows.housekeeping import dataset_removal, sweep_removal
+
+    of_sweep = kind == "sweep"
+    freed, act = sweep_removal(store, name) if of_sweep else dataset_removal(store, name, force)
+    if not dry_run:
+        act()
+    if as_json:
+        told = {"kind": kind, "name": name, "runs": 0, "runs_kept": 0, **freed}
+        click.echo(json_text({**told, "removed": not dry_run}))
+        return
+    runs = f", {freed['runs']:,} runs" if of_sweep else ""
+    kept = f"; {freed['runs_kept']:,} runs of other sweeps stay" if freed.get("runs_kept") else ""
+    click.echo(
+        f"{kind} {name}: {'would free' if dry_run else 'freed'} {decimal(freed['bytes'])} in"
+        f" {freed['files']:,} file{'s' * (freed['files'] != 1)}{runs}{kept}"
+    )
