@@ -180,27 +180,6 @@ def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
     ]
 
 
-def test_data_seeds__are_one_stream_over_all_of_which_is_averaged(screen):
-    names = [f"sea,n_rows={n},data_seed={k}" for n in (1000, 200, 50) for k in (1, 2, 3)]
-    rows = [
-        run(10 * k + seed, name, "AdaGrad", 0.1 * k, 0.01 * k, seed)
-        for k, name in enumerate(names)
-        for seed in (0, 1)
-    ]
-    found = screen(rows)
-    titles = [f"sea,n_rows={n}, 3 data seeds, shuffled" for n in (50, 200, 1000)]
-    assert [row["dataset"] for row in found.rows] == titles
-    sections = {figure.title: figure.rows for figure in found.figures}
-    assert [
-        (row["dataset"], row["runs"], row["error rate"]) for row in sections["Best parameters"]
-    ] == [
-        (title, 6, pytest.approx(mean))
-        for title, mean in zip(titles, (0.07, 0.04, 0.01), strict=True)
-    ]
-    assert {row["dataset"] for row in sections["What was run: data"]} == set(names)
-    assert "9 datasets" in found.facts
-
-
 def test_index__has_a_line_a_sweep_and_a_link_to_its_page(tmp_path):
     for name, error in (("s", 0.1), ("t", 0.2)):
         put(tmp_path, name, None, [run(0, "a", "AdaGrad", error, error)])
