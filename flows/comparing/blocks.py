@@ -24,7 +24,7 @@ MEASURES = (LOSS, ERROR, *METRICS)
 WITHOUT_PREDICTIONS = {name for name, one in LEARNERS.items() if "loss" in one.unused}
 KEYS = ("stream", "dataset_hash", "sharding")  # of a block
 # a row a stream and learner: what it has run, its best configuration, and the runs of that
-OF_LEARNERS = """
+TRIED = """
 WITH tried AS (
     SELECT stream, dataset_hash, sharding, learner, count(*) FILTER (WHERE whole) AS choices,
            sum(repeats)::INT AS runs, sum(diverged)::INT AS diverged, sum(failed)::INT AS failed,
@@ -147,7 +147,7 @@ def blocks_of(views: Views, metric: str | None = None) -> Blocks:
     A block of which a learner has no runs is left out, and so is a dataset of the sweeps that has
     none at all. `Constant` is one of the learners if it has run wherever all others have.
     """
-    tried = [row for row in views.rows(OF_LEARNERS) if row["learner"] not in WITHOUT_PREDICTIONS]
+    tried = [row for row in views.rows(TRIED) if row["learner"] not in WITHOUT_PREDICTIONS]
     streams = grouped(tried, lambda row: tuple(row[name] for name in KEYS))
     names = [{row["learner"] for row in rows} for rows in streams.values()]
     learners = set[str]().union(*names)
@@ -169,7 +169,7 @@ def blocks_of(views: Views, metric: str | None = None) -> Blocks:
 
 
 def _block(learners: Sequence[str], rows: Sequence[Row], metric: str | None) -> list[Row] | str:
-    """The block of a stream, of its rows of `OF_LEARNERS`; or why there is none."""
+    """The block of a stream, of its rows of `TRIED`; or why there is none."""
     if not rows:
         return "only Constant has run"
     if missing := sorted({*learners} - {row["learner"] for row in rows}):

@@ -138,11 +138,10 @@ class Sections:
             views.register(name, read(store, ids))
         streams = views.rows("SELECT DISTINCT stream FROM described")
         self.streams = sorted((row["stream"] for row in streams), key=sort_key)
-        best = self.rows("learners_in_turn", None)
-        self.best = grouped(best, itemgetter("stream"))
-        rates = {row["error_rate_mean"] is not None for row in best}
-        measures = ["error rate"] * (True in rates) + ["mean loss"] * (rates != {True})
-        self.measure = " or ".join(measures)
+        self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))
+        kinds = views.rows("SELECT DISTINCT error_rate_mean IS NULL AS lost FROM best_of_each")
+        measures = sorted("mean loss" if row["lost"] else "error rate" for row in kinds)
+        self.measure = " or ".join(measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
         """The rows of a view, by stream; of so many streams at most."""

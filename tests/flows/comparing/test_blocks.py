@@ -68,13 +68,12 @@ def test_learner_that_diverged__has_the_worst_rank_there_and_is_named():
     why = "1 of 2 runs diverged"
     assert column(found, "failed") == [[why, "", ""]] + [[""] * 3] * 4
     compared = Comparison(found)
-    ranks = {(one["block"], one["learner"]): one["rank"] for one in compared.blocks.to_pylist()}
-    assert ranks["a, shuffled", "AdaGrad"] == 3
-    assert ranks["b, shuffled", "AdaGrad"] == 1
+    blocks = [one for one in compared.blocks.to_pylist() if one["learner"] == "AdaGrad"]
+    assert [one["rank"] for one in blocks] == [3, 1, 1, 1, 1]
     assert compared.notes == [
         f"AdaGrad has no result on 1 of 5 blocks, and the worst rank there: a, shuffled ({why})"
     ]
-    assert compared.blocks.column("failed").to_pylist().count(why) == 1
+    assert [one["failed"] for one in blocks] == [why, None, None, None, None]
     assert compared.summary.column("compared").to_pylist() == [None, 4, 4]
     # and a configuration that ended well is preferred to one with the smaller error
     rows += [row("a", "AdaGrad", 0.9, order, params={"step_size": 2}) for order in (0, 1)]
@@ -125,11 +124,8 @@ def test_score_that_is_no_number__is_a_learner_without_a_result(value, metric):
     rows[0] |= {metric: value}
     compared = Comparison(made(rows, metric=metric))
     assert compared.notes[0].endswith("there: a, shuffled (1 of 2 runs came to no number)")
-    [score, rank] = [
-        [one[name] for one in compared.blocks.to_pylist() if one["learner"] == "AdaGrad"]
-        for name in ("score", "rank")
-    ]
-    assert (score[0], rank[0]) == (None, 2.0)
+    worst = compared.blocks.to_pylist()[1]
+    assert (worst["learner"], worst["score"], worst["rank"]) == ("AdaGrad", None, 2.0)
     json.loads(compared.to_json(), parse_constant=pytest.fail)
 
 
@@ -151,6 +147,7 @@ def test_same_scores_in_another_order__are_ties_everywhere_but_where_they_are_ot
     ranks = [found.ranks[name] for name in names]
     assert ranks[:6] == [pytest.approx((5 * 4 + 3.5) / 6)] * 6
     assert ranks[6] == pytest.approx((5 * 4 + 7) / 6)
+    assert all(one["score"] * sign > 0 for one in found.blocks.to_pylist())  # as it was measured
     for pair in found.pairs.to_pylist():
         last = "SAdaGrad" == pair["other"]
         assert (pair["wins"], pair["losses"], pair["ties"]) == (last, 0, 6 - last)
@@ -173,9 +170,6 @@ def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_bea
         assert column(made(lossy), "beats_constant")[0] == [False, False]
         summary = Comparison(found).summary.to_pylist()
         assert [one["beats_constant"] for one in summary] == ["2 of 2", "0 of 2"]
-    assert {
-        one["beats_constant"] for one in Comparison(made(grid("ab", "XY"))).summary.to_pylist()
-    } == {None}
 
 
 def test_learners_without_predictions__are_left_out():
@@ -204,16 +198,6 @@ def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():
     # the loss of an error of 0.2 is 1.2: relative to the mean of the two
     expected = mean([2 * 0.1 / 0.31, 2 * 0.1 / (1.105 + 1.205)])
     assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(expected)
-
-
-def test_metrics_of_which_more_is_better__rank_the_largest_first():
-    rows = [one | {"auc": one["error_rate"]} for one in grid("ab", ["AdaGrad", "OGD"])]
-    compared = Comparison(made(rows, metric="auc"))
-    assert compared.learners == ["OGD", "AdaGrad"]
-    assert not compared.relative
-    assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(0.1)  # worse
-    shown = sorted({one["score"] for one in compared.blocks.to_pylist()})
-    assert shown == pytest.approx([0.105, 0.205])
 
 
 def test_metric_that_was_not_asked_for__leaves_the_block_out():

@@ -29,9 +29,18 @@ def figure(tmp_path):
         told = [json.dumps({"k": row.get("params", k)}) for k, row in enumerate(rows)]
         rows = [{"rounds": 9, **row, "params": one} for row, one in zip(rows, told, strict=True)]
         put(tmp_path, "s", None, rows)
-        return EXPERIMENTS[name].figure(Views(tmp_path, ["s"]))
+        return EXPERIMENTS[name].drawn(Views(tmp_path, ["s"]))
 
     return made
+
+
+def of_dataset(folder, name, X, y, experiment, rows):
+    """The figure of an experiment, of results on a dataset of these rows and labels."""
+    store = prepared(folder, name, X, y)
+    shared = {"dataset": name, "dataset_hash": load_manifest(store, name).dataset_hash}
+    shared |= {"order": "as-stored", "order_seed": None, "rounds": len(y)}
+    put(store, "s", None, [row | shared for row in rows])
+    return EXPERIMENTS[experiment].drawn(Views(store, ["s"]))
 
 
 def run(dataset, learner, error, **more):
@@ -55,10 +64,6 @@ def test_recovery__is_exact_where_the_sketch_is_the_whole_space():
     assert recovery_errors(X, y, fast, np.array([300.0]))[0] > 0.01
 
 
-def heart(learner, error, params, **more):
-    return run("heart,scale=none", learner, error, params=params, **more)
-
-
 def oja(m, diagonal, error, how, name="heart,scale=none", status="ok"):
     more = {"sketch_size": m, "diagonal": diagonal, "status": status, **how}
     return run(name, "OjaSON", error, params=f"{m} {diagonal} {how['loss']} {status}", **more)
@@ -66,7 +71,7 @@ def oja(m, diagonal, error, how, name="heart,scale=none", status="ok"):
 
 def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
     rows = [
-        heart("AdaGrad", e, f"{s}", step_size=s, order_seed=k)
+        run("heart,scale=none", "AdaGrad", e, params=f"{s}", step_size=s, order_seed=k)
         for k, (s, e) in enumerate(((1.0, 0.1), (1.0, 0.5), (2.0, 0.2), (2.0, 0.3), (0.01, 0.15)))
     ]
     cells = ((0, "false", 0.4), (10, "false", 0.2), (0, "true", 0.1), (10, "true", 0.3))
@@ -94,12 +99,12 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
 @pytest.mark.parametrize(("error", "holds"), [(0.1995, False), (0.198, True)])
 def test_figure_3__a_difference_below_a_thousandth_is_no_win(error, holds, figure):
     rows = [run(name, "AdaGrad", 0.2, step_size=1.0) for name in "abc"]
-    rows += [
-        oja(0, "true", e, PRINTED, name) for name, e in zip("abc", (error, error, 0.3), strict=True)
-    ]
-    said = "with diagonal adaptation Oja-SON"
+    errors = {"a": error, "b": error, "c": 0.3}
+    rows += [oja(0, "true", e, PRINTED, name) for name, e in errors.items()]
     claims = figure("son-figure-3", rows).claims
-    assert [c.holds for c in claims if c.claim.startswith(said)] == [holds]
+    assert [c.holds for c in claims if c.claim.startswith("with diagonal adaptation Oja")] == [
+        holds
+    ]
 
 
 def start_run(dataset, start, error, loss=None):
@@ -158,24 +163,19 @@ def floor_run(floor, regret, size, seed=0):
     ],
 )
 def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(runs, holds, tmp_path):
+    rows = [{**floor_run(*one, seed), "params": PARAMS} for seed, one in enumerate(runs)]
     # labels that the best function has without loss
-    store = prepared(tmp_path, "x", np.ones((100, 1)), np.zeros(100))
-    known = {"dataset_hash": load_manifest(store, "x").dataset_hash, "params": PARAMS}
-    rows = [{**floor_run(*one, seed), **known} for seed, one in enumerate(runs)]
-    put(store, "s", None, rows)
-    found = EXPERIMENTS["sampling-floor"].figure(Views(store, ["s"]))
+    data = np.ones((100, 1)), np.zeros(100)
+    found = of_dataset(tmp_path, "x", *data, "sampling-floor", rows)
     assert [claim.holds for claim in found.claims] == ([*holds, None] if holds else [])
 
 
 def test_sampling_floor__has_the_regret_against_the_best_function(tmp_path):
     X = np.random.default_rng(0).random((120, 3))
     y = np.sin(4 * X[:, 0]) * X[:, 1]
-    store = prepared(tmp_path, "wave", X, y)
-    row = {**floor_run(1, 50.0, 120), "dataset": "wave", "rounds": 120, "order": "as-stored"}
-    row |= {"dataset_hash": load_manifest(store, "wave").dataset_hash, "order_seed": None}
     params = {"alpha": 1.0, "clip": 1.0, "kernel": "gaussian", "bandwidth": 0.5}
-    put(store, "s", None, [row | {"params": json.dumps(params)}])
-    [found] = EXPERIMENTS["sampling-floor"].figure(Views(store, ["s"])).rows
+    rows = [floor_run(1, 50.0, 120) | {"params": json.dumps(params)}]
+    [found] = of_dataset(tmp_path, "wave", X, y, "sampling-floor", rows).rows
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 0.5**2))
     best = K @ np.linalg.solve(K + np.eye(120), y)
     assert np.abs(best).max() < 1  # so nothing is shrunk
@@ -235,11 +235,9 @@ def test_poster__verdict_is_by_two_standard_deviations(mean, said, figure):
 def test_poster__has_ours_beside_the_published_row_and_batch(tmp_path):
     X = np.random.default_rng(0).random((120, 3))
     y = X @ [0.5, 0.2, 0.1]
-    store = prepared(tmp_path, "cpusmall", X, y)
-    row = {**poster("cpusmall", "PROSNKONS", 0.02, 9), "rounds": 120, "order": "as-stored"}
-    row |= {"dataset_hash": load_manifest(store, "cpusmall").dataset_hash, "order_seed": None}
-    put(store, "s", None, [row | {"params": '{"alpha": 1.0, "bandwidth": 2.0}'}])
-    found = EXPERIMENTS["pros-n-kons-table"].figure(Views(store, ["s"]))
+    params = {"params": '{"alpha": 1.0, "bandwidth": 2.0}'}
+    rows = [poster("cpusmall", "PROSNKONS", 0.02, 9) | params]
+    found = of_dataset(tmp_path, "cpusmall", X, y, "pros-n-kons-table", rows)
     assert [row["row"] for row in found.rows] == [
         "PROS-N-KONS on cpusmall (120 rows)",
         "BATCH on cpusmall (120 rows)",

@@ -84,7 +84,7 @@ def test_losses__are_told_with_the_curves_of_the_dataset_that_is_named(screen):
     assert words in found.finding
     assert found.charts[0].rows[0]["stream"] == "set0, shuffled"
     assert found.charts[0].picks == ["stream"]
-    assert "On set0, shuffled, at the end: AdaGrad" in found.charts[0].alt
+    assert ": on set0, shuffled, at the end: AdaGrad" in found.charts[0].alt
 
 
 def test_one_learner__is_told_beside_constant(screen):
@@ -103,7 +103,7 @@ def test_failures__are_counted_and_named(screen, tmp_path):
     rows = [{**row, "doubtful_rounds": k % 2} for k, row in enumerate(rows)]
     found = screen(rows, missing=2, datasets=["set0", "set99"])
     assert "36 of 38 runs: 1 diverged, 1 failed, 34 ok" in found.facts
-    *said, doubtful = [flag.words for flag in found.flags]
+    *said, doubtful = found.flags
     assert said == [
         "2 of 38 runs are not computed yet, and none on set99",
         "1 run diverged",
@@ -117,18 +117,12 @@ def test_failures__are_counted_and_named(screen, tmp_path):
     assert "not in the store" in write_report(tmp_path, "s").read_text()
 
 
-def test_nothing_better_than_constant__is_the_first_thing_said_and_once(screen, tmp_path):
+def test_nothing_better_than_constant__is_the_first_thing_said(screen):
     rows = [run(k, f"set{k}", name, 0.95, 0.6) for k, name in enumerate(("AdaGrad", "OGD"))]
     found = screen([*rows, run(9, "set0", "OGD", 1.0, 0.7)])
     assert found.finding.startswith("No learner is better than Constant on any stream.")
-    [flag] = found.flags
-    assert flag.words == "No better than Constant: OGD on 2 of 2, AdaGrad on 1 of 1"
-    assert len(flag.details) == 3
-    page = write_report(tmp_path, "s").path
-    assert page.read_text().count(f"<details><summary>{flag.words}") == 1
-    lines = page.with_suffix(".md").read_text().splitlines()
-    at = lines.index(f"- {flag.words}:")
-    assert lines[at + 1 : at + 4] == [f"  - {one}" for one in flag.details]
+    [words] = found.flags
+    assert words.startswith("No better than Constant: OGD on 2 of 2, AdaGrad on 1 of 1 (see")
 
 
 def test_no_runs__are_a_page_too(screen, tmp_path):
@@ -184,27 +178,6 @@ def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
     assert [[*row.values()][:6] for row in section.rows] == [
         ["set0, shuffled", "AdaGrad", 1, 5, 2, 1]
     ]
-
-
-def test_data_seeds__are_one_stream_over_all_of_which_is_averaged(screen):
-    names = [f"sea,n_rows={n},data_seed={k}" for n in (1000, 200, 50) for k in (1, 2, 3)]
-    rows = [
-        run(10 * k + seed, name, "AdaGrad", 0.1 * k, 0.01 * k, seed)
-        for k, name in enumerate(names)
-        for seed in (0, 1)
-    ]
-    found = screen(rows)
-    titles = [f"sea,n_rows={n}, 3 data seeds, shuffled" for n in (50, 200, 1000)]
-    assert [row["dataset"] for row in found.rows] == titles
-    sections = {figure.title: figure.rows for figure in found.figures}
-    assert [
-        (row["dataset"], row["runs"], row["error rate"]) for row in sections["Best parameters"]
-    ] == [
-        (title, 6, pytest.approx(mean))
-        for title, mean in zip(titles, (0.07, 0.04, 0.01), strict=True)
-    ]
-    assert {row["dataset"] for row in sections["What was run: data"]} == set(names)
-    assert "9 datasets" in found.facts
 
 
 def test_index__has_a_line_a_sweep_and_a_link_to_its_page(tmp_path):
