@@ -82,7 +82,8 @@ def stage(name: str, function: Callable[..., T], *args: Any, **options: Any) -> 
 
     Prefect does not see its arguments.
     """
-    work, flow_run = partial(function, *args), flow_run_here()
+    work = partial(function, *args)
+    flow_run = flow_run_here()
     if flow_run is None:
         return work()
     from prefect import task
