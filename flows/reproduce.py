@@ -126,7 +126,8 @@ def reproduce(
             parts[sweep] = blocks_of_part(store, given.name)
             drawn = part_figures(sweep, parts[sweep])
         figures += [(given.name, figure) for figure in drawn]
-    reports, page = store_path(store) / "reports", f"reproduce-{name}"
+    reports = store_path(store) / "reports"
+    page = f"reproduce-{name}"
     if parts:
         write_tables([table_of(parts)], reports / f"{page}.parquet")
     done = Reproduction(one, sets, figures, failed, str(reports / f"{page}.html"))

@@ -142,7 +142,8 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
 
 def numbers_of(store: AnyPath) -> pa.Table:
     """Outcomes of all runs in a store, with a digest of each run, sorted by the runs' identity."""
-    runs, curves = read_runs(store), curve_hashes(read_curves(store))
+    runs = read_runs(store)
+    curves = curve_hashes(read_curves(store))
     outcomes = zip(*(runs.column(name).to_pylist() for name in ("run_id", *OUTCOME)), strict=True)
     digests = [  # a float's text has all of its bits
         content_hash([*map(repr, outcome), curves.get(run_id, "")]) for run_id, *outcome in outcomes

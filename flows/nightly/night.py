@@ -80,7 +80,8 @@ def run_night(
     time, or by hand by when it begins. The summary is empty if that night is done. The sweep is
     within `limit`. `options` are those of the night's own tasks.
     """
-    begun, store = time.monotonic(), request.store
+    begun = time.monotonic()
+    store = request.store
     open_store(store)
     with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
         name = (planned or datetime.now(UTC)).isoformat()

@@ -150,10 +150,11 @@ def served() -> dict[str, str]:
     return {}
 
 
-def start_embedded() -> None:
+def start_embedded() -> str:
     """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
 
-    Raises `RuntimeError` if it is killed or stopped meanwhile, for which Prefect would wait.
+    Returns its address. Raises `RuntimeError` if it is killed or stopped meanwhile, for which
+    Prefect would wait.
     """
     say("starting Prefect's server, which takes about ten seconds")
     os.environ.update({**EMBEDDED, **os.environ})
@@ -169,6 +170,7 @@ def start_embedded() -> None:
     started.result()
     if server.server_process:
         end_with_driver(server.server_process.pid)
+    return server.api_url
 
 
 def _goes_on(process: subprocess.Popen[Any]) -> bool:

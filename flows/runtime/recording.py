@@ -52,20 +52,26 @@ def recorded(
     INCOMPLETE.discard(name)
 
     def as_flow_run(once: Callable[[], T]) -> None:
-        if embedded := not os.environ.get(ADDRESS):
-            start_embedded()
+        given = os.environ.get(ADDRESS)
+        address = given or start_embedded()
+        from prefect.events.clients import PrefectEventsClient
+        from prefect.events.worker import EventsWorker
         from prefect.runtime import flow_run
         from prefect.utilities.urls import url_for
 
         def begin(*_: Any, **__: Any) -> object:  # its inputs were read before
-            if not embedded:
+            if given:
                 say(f"  {name} in Prefect: {url_for('flow-run', flow_run.id)}")
             return state_of(once())
 
+        # by default a server that is gone is tried for ten seconds by each event that is left
+        EventsWorker.set_client_override(
+            PrefectEventsClient, api_url=address, reconnection_attempts=2
+        )
         named = getattr(flows, flow).with_options(flow_run_name=name)
         named.fn = wraps(named.fn)(begin)
         named(**parameters, return_state=True)
-        if embedded:
+        if not given:
             say("koco serve shows this flow run in Prefect's web interface")
 
     return _outcome(name, work, as_flow_run)
@@ -76,7 +82,8 @@ def stage(name: str, function: Callable[..., T], *args: Any, **options: Any) -> 
 
     Prefect does not see its arguments.
     """
-    work, flow_run = partial(function, *args), flow_run_here()
+    work = partial(function, *args)
+    flow_run = flow_run_here()
     if flow_run is None:
         return work()
     from prefect import task

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 from zoneinfo import available_timezones
 
 from pydantic import BaseModel, Field, NonNegativeInt
@@ -49,14 +48,6 @@ class Schedule(BaseModel, extra="forbid", strict=True):
     workers: NonNegativeInt = Field(default_factory=cores)
     certificates: str | None = None
     time_limit: Clock | None = None
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the nightly flow."""
-        return {
-            "sweep_file": str(self.sweep),
-            **self.model_dump(include={"store", "cluster", "workers", "certificates"}),
-            "seconds": float(clock_seconds(self.time_limit)) if self.time_limit else None,
-        }
 
 
 class SchedulesFile(BaseModel, extra="forbid", strict=True):
@@ -123,7 +114,11 @@ def _serve_nights(schedules: Sequence[Schedule]) -> None:
             f"{schedule.name}-{text_hash(schedule.store)[:6]}",  # another store has another one
             schedule=Cron(schedule.cron, timezone=schedule.timezone),
             concurrency_limit=one,
-            parameters=schedule.parameters(),
+            parameters={
+                "sweep_file": str(schedule.sweep),
+                **schedule.model_dump(include={"store", "cluster", "workers", "certificates"}),
+                "seconds": schedule.time_limit and float(clock_seconds(schedule.time_limit)),
+            },
             description=f"{schedule.sweep.name} again on {schedule.store}",
             tags=["koco"],
             entrypoint_type=EntrypointType.MODULE_PATH,
@@ -156,21 +151,16 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
     """
     file = TomlFile(path, "schedules", "flows/schedules.toml is an example", {"schedule": Schedule})
     schedules = file.as_model(SchedulesFile).schedule
-    nights: set[tuple[str, str]] = set()
     for number, schedule in enumerate(schedules):
         with file.blaming("schedule", number, "name"):
             if schedule.name in [other.name for other in schedules[:number]]:
                 raise WrongInput(f"two schedules are called {schedule.name!r}; rename one")
-        night = _check(file, number, schedule, store), schedule.store
-        with file.blaming("schedule", number, "sweep"):
-            if night in nights:
-                raise WrongInput(f"two schedules are for the sweep {night[0]!r} in {night[1]}")
-        nights.add(night)
+        _check(file, number, schedule, store)
     return schedules
 
 
-def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> str:
-    """Check what a schedule names, and make its paths absolute; returns the sweep's name."""
+def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
+    """Check what a schedule names, and make its paths absolute."""
     from prefect.server.schemas.schedules import CronSchedule  # whose import takes seconds
 
     folder = file.path.absolute().parent
@@ -182,7 +172,7 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> str:
             raise WrongInput(f"no time zone is called {schedule.timezone!r}; {hint}")
     with file.blaming("schedule", number, "sweep"):
         schedule.sweep = folder / schedule.sweep.expanduser()
-        sweep = read_sweep(schedule.sweep)
+        read_sweep(schedule.sweep)
     with file.blaming("schedule", number, "store"):
         local = schedule.store and "://" not in schedule.store
         given = folder / Path(schedule.store).expanduser() if local else schedule.store or store
@@ -202,4 +192,3 @@ def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> str:
                 f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"
                 ' day, month, day of the week), for example "0 2 * * *" for two o\'clock each night'
             ) from None
-    return sweep.name

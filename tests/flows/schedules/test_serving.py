@@ -59,11 +59,6 @@ def file(tmp_path):
             f"\n{TABLE}",
             "line 7, schedule 2, name: two schedules are called 'minute'",
         ),
-        (
-            "workers = 0\n",
-            f"\n{TABLE.replace('minute', 'other')}",
-            "line 9, schedule 2, sweep: two schedules are for the sweep 'small'",
-        ),
         ("[[schedule]]", "[[schedule", "a schedules file is TOML"),
         ("* * * * *", "* * * *", NO_CRON),
         ("* * * * *", "61 * * * *", NO_CRON),
@@ -94,7 +89,7 @@ def test_prefect_yaml__names_flows_and_parameters_that_there_are():
 
 def test_schedules_file__the_one_that_is_shipped_can_be_read():
     (schedule,) = read_schedules(ROOT / "flows" / "schedules.toml", "store")
-    assert (schedule.sweep.is_file(), schedule.parameters()["seconds"]) == (True, 4 * 3600)
+    assert (schedule.sweep.is_file(), schedule.time_limit) == (True, "04:00:00")
 
 
 @pytest.mark.parametrize(
