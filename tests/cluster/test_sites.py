@@ -124,18 +124,14 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
     shown = show(site(POD + "secret: keys\nstore_claim: disk\nstore_path: /store\n")).stdout
     made = yaml.safe_load(shown)
     assert (made["kind"], made["spec"]["worker"]["replicas"]) == ("DaskCluster", 3)
-    containers = {}
-    for what in ("worker", "scheduler"):
-        pod = made["spec"][what]["spec"]
-        containers[what] = pod["containers"][0]
-        assert pod["securityContext"]["runAsNonRoot"] is True
-        assert containers[what]["envFrom"] == [{"secretRef": {"name": "keys"}}]
-        assert {"name": "store", "mountPath": "/store"} in containers[what]["volumeMounts"]
+    assert [*inside(made, "runAsNonRoot")] == [True] * 2  # a worker and a scheduler
+    assert [*inside(made, "envFrom")] == [[{"secretRef": {"name": "keys"}}]] * 2
+    mounted = {"name": "store", "mountPath": "/store"}
+    assert [mounted in mounts for mounts in inside(made, "volumeMounts")] == [True] * 2
     allowed = {"name": "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "value": "1"}
-    assert allowed in containers["scheduler"]["env"]
-    worker = containers["worker"]
-    assert worker["resources"]["limits"] == {"cpu": "1", "memory": str(2 << 30)}
-    assert worker["args"][:3] == ["dask-worker", "--nthreads", "1"]
+    assert allowed in chain.from_iterable(inside(made, "env"))
+    assert {"cpu": "1", "memory": str(2 << 30)} in inside(made, "limits")
+    assert ["dask-worker", "--nthreads", "1"] in (args[:3] for args in inside(made, "args"))
     assert not re.search("do-not-tell|&id", shown)
 
 
@@ -219,19 +215,24 @@ def test_job_site__leaves_the_handlers_of_signals_alone(site):
 
 @needs_jobqueue
 @pytest.mark.parametrize(
-    ("text", "said"), [(JOB, "koco cluster certificates"), (POD, "without certificates")]
+    ("text", "address", "said"),
+    [
+        (JOB, "192.0.2.1", "koco cluster certificates"),
+        (POD, "192.0.2.1", "without certificates"),
+        (
+            JOB.replace("interface: lo", "interface: ib7"),
+            None,
+            r"no network interface 'ib7' with an address; it has: .*lo",
+        ),
+    ],
 )
-def test_site__off_loopback_asks_for_certificates(text, said, site, monkeypatch):
-    monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: "192.0.2.1")
+def test_site__without_its_interface_or_off_loopback_is_refused(
+    text, address, said, site, monkeypatch
+):
+    if address:
+        monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: address)
     with pytest.raises(WrongInput, match=said):
         cluster_named(site(text), 0, 0)
-
-
-@needs_jobqueue
-def test_interface__that_is_not_here_is_named(site):
-    said = r"no network interface 'ib7' with an address; it has: .*lo"
-    with pytest.raises(WrongInput, match=said):
-        cluster_named(site(JOB.replace("interface: lo", "interface: ib7")), 0, 0)
 
 
 def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):

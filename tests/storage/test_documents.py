@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from storage.preparing.prepare import prepare_file
-from storage.sources.documents import MOST_DOCUMENT_BYTES, documents_source
+from storage.sources.documents import MOST_DOCUMENT_BYTES as MOST
+from storage.sources.documents import documents_source
 from storage.sources.source import Reading
 from tests.helpers.malformed import put, tar_of
 from tests.helpers.tables import listed
@@ -42,14 +43,6 @@ def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
     scratch.mkdir(exist_ok=True)
     source = documents_source(path, Reading(strip=strip, n_features=n_features))
     return replace(source, bytes_per_piece=bytes_per_piece).surveyed(map, scratch)
-
-
-def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_path):
-    source = survey(make_folder(tmp_path / "news", NEWS), tmp_path / "s")
-    assert source.feature_names == ["café", "one", "two"]
-    assert (source.n_features, source.layout, source.format) == (3, "sparse", "documents")
-    assert listed(source, tmp_path) == [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
-    assert "labels 1 to 2: a, b" in source.done
 
 
 @pytest.mark.parametrize(
@@ -111,15 +104,17 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
 
 
 @pytest.mark.parametrize("kind", ["tar", "gztar", "bztar", "xztar"])
-def test_documents__one_dataset_from_a_folder_and_from_its_archive(kind, tmp_path):
+def test_documents__from_a_folder_and_its_archive__train_first_and_its_terms_only(kind, tmp_path):
     folder = make_folder(tmp_path / "news", NEWS)
-    expected = listed(survey(folder, tmp_path / "s"), tmp_path)
     # one folder around them all would be one level too many
     deep = shutil.make_archive(str(tmp_path / "deep"), kind, tmp_path, "news")
     with pytest.raises(WrongInput, match="too deep"):
         survey(Path(deep), tmp_path / "s")
-    archive = shutil.make_archive(str(tmp_path / "archive"), kind, folder, ".")
-    assert listed(survey(Path(archive), tmp_path / "s"), tmp_path) == expected
+    for path in (folder, Path(shutil.make_archive(str(tmp_path / "archive"), kind, folder, "."))):
+        source = survey(path, tmp_path / "s")
+        rows = [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
+        assert (source.feature_names, listed(source, tmp_path)) == (["café", "one", "two"], rows)
+        assert "labels 1 to 2: a, b" in source.done
 
 
 def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
@@ -134,12 +129,6 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
     assert len({str(origin) for origin in origins}) == 3
 
 
-HIDDEN = {"a/.DS_Store": b"x", "a/1": b"word"}
-LARGE = {"a/1": bytes(MOST_DOCUMENT_BYTES + 1)}
-WORDS = {"a/1": b"one two"}
-DEPTHS = {"a/1": b"word", "b/c/2": b"word"}
-
-
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize(
     ("files", "options", "message"),
@@ -147,11 +136,11 @@ DEPTHS = {"a/1": b"word", "b/c/2": b"word"}
         ({}, {}, "no documents; they are files in folders"),
         ({"README": b"x", "a/1": b"word"}, {}, "'README': a file at the top"),
         ({"a/b/c/1": b"word"}, {}, "'a/b/c/1': too deep"),
-        (DEPTHS, {}, "'b/c/2': 3 levels deep, but others are 2"),
-        (HIDDEN, {}, "'a/.DS_Store': '.DS_Store' is a hidden name"),
+        ({"a/1": b"w", "b/c/2": b"w"}, {}, "'b/c/2': 3 levels deep, but others are 2"),
+        ({"a/.DS_Store": b"x"}, {}, "'a/.DS_Store': '.DS_Store' is a hidden name"),
         ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
-        (LARGE, {}, f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the"),
-        (WORDS, {"n_features": 1}, "2 terms, more than --n-features 1"),
+        ({"a/1": bytes(1 + MOST)}, {}, f"{1 + MOST:,} bytes, more than the {MOST:,} that a doc"),
+        ({"a/1": b"one two"}, {"n_features": 1}, "2 terms, more than --n-features 1"),
     ],
 )
 def test_documents__refuses_other_trees_by_name(files, options, message, archived, tmp_path):

@@ -147,14 +147,16 @@ def test_tables__every_kind_of_number_and_target(tmp_path):
     second = [-(2.0**63), 2.0**60, -2.0, 3.0, 0.0, float(ten[1]), float(ten[1]), 9.0]
     assert found == [(-1, dict(enumerate(first))), (1, dict(enumerate(second)))]
     assert source.done == ("labels by the rule spam=1,ham=-1",)
-    files = [{"file": "a.parquet", "sha256": file_hash(path)}]
     said = ["target: column 'y'", f"numeric: 8 ({', '.join(f'column {c!r}' for c in 'iuhfbden')})"]
-    expected = {"format": "parquet", "labels": "spam=1,ham=-1", "files": files, "columns": said}
-    assert source.origin == expected
+    assert source.origin == {
+        "format": "parquet",
+        "labels": "spam=1,ham=-1",
+        "files": [{"file": "a.parquet", "sha256": file_hash(path)}],
+        "columns": said,
+    }
     options = {"target": "5", "labels": "1=2,0=-1", "drop": ("y", "1")}
-    numbered, found = read([path], tmp_path / "s", **options)
-    assert [label for label, _ in found] == [2, -1]
-    assert numbered.feature_names == ["u", "h", "f", "d", "e", "n"]
+    numbered, ((one, _), (two, _)) = read([path], tmp_path / "s", **options)
+    assert (one, two, numbered.feature_names) == (2, -1, ["u", "h", "f", "d", "e", "n"])
     assert numbered.done[-1] == "left out: column 'y', column 'i'"
 
 

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import socket
-import struct
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -23,6 +22,7 @@ import scipy.sparse
 import sparse
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from sklearn.utils import murmurhash3_32
 
 import storage.verify
 from flows.prepare.preparation import prepare_named
@@ -433,17 +433,15 @@ def filled(X, first):
 def written(folder, X, y, colours, form, mark):
     """A table with a text column and missing values, as CSV or Parquet."""
     path = folder / f"a.{form}"
+    columns = {f"x{j}": column.tolist() for j, column in enumerate(X.T)}
+    columns |= {"colour": colours} if colours else {}
     if form == "parquet":
-        columns = {f"x{j}": pa.array(column, from_pandas=True) for j, column in enumerate(X.T)}
-        columns |= {"colour": pa.array(colours)} if colours else {}
-        pq.write_table(pa.table({**columns, "y": y}), path, row_group_size=3)
-        return path
-    names = [f"x{j}" for j in range(X.shape[1])] + ["colour"] * bool(colours) + ["y"]
-    lines = [",".join(names)]
-    for k, row in enumerate(X.tolist()):
-        fields = [mark if value != value else repr(value) for value in row]
-        lines.append(",".join([*fields, *([colours[k]] if colours else []), repr(y[k])]))
-    path.write_text("\n".join(lines) + "\n")
+        arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+        pq.write_table(pa.table({**arrays, "y": y}), path, row_group_size=3)
+    else:
+        rows = zip(*columns.values(), y, strict=True)
+        lines = [",".join(mark if v != v else str(v) for v in row) for row in rows]
+        path.write_text("\n".join([",".join([*columns, "y"]), *lines]) + "\n")
     return path
 
 
@@ -667,25 +665,12 @@ def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
 # --------------------------------------------------------------------------------------------------
 
 
-def murmur3(number):
-    """MurmurHash3_x86_32 of the four bytes of an int32, seed 0, from its description."""
-    full = 0xFFFFFFFF
-    k = struct.unpack("<I", struct.pack("<i", number))[0] * 0xCC9E2D51 & full
-    k = (k << 15 | k >> 17) & full
-    h = k * 0x1B873593 & full
-    h = (h << 13 | h >> 19) & full
-    h = (h * 5 + 0xE6546B64) & full ^ 4
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        h = (h ^ h >> shift) * factor & full
-    return h ^ h >> 16
-
-
 def hashed_literally(rows, bits):
     """Row by row and value by value."""
     for row in rows:
         cells = {}
         for j, value in row:
-            h = murmur3(j)
+            h = murmurhash3_32(j, positive=True)
             cells[h % 2**bits] = cells.get(h % 2**bits, 0.0) + (-value if h >= 2**31 else value)
         yield [(position, total) for position, total in sorted(cells.items()) if total != 0.0]
 
@@ -714,7 +699,8 @@ row = st.lists(cell, max_size=12, unique_by=lambda c: c[0]).map(sorted)
 @example(rows=[[(0, 5.0), (1, 5.0)], [(2, 1.0)]], bits=1, kind=np.float32)
 def test_hashed__is_the_literal_one_to_the_bit(rows, bits, kind):
     # of the numbers 0, 1 and 101,630 as published: a dataset is the same for ever
-    assert list(map(murmur3, (0, 1, 101_630))) == [593_689_054, 4_226_891_818, 459_186_592]
+    known = [murmurhash3_32(j, positive=True) for j in (0, 1, 101_630)]
+    assert known == [593_689_054, 4_226_891_818, 459_186_592]
     _, indptr, indices, values, _ = vars(hashed(csr(rows, kind), bits)).values()
     assert (indptr.dtype, indices.dtype, values.dtype) == (np.int64, np.int32, np.float64)
     assert list(hashed_literally(rows, bits)) == [

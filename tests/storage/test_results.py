@@ -56,7 +56,7 @@ from storage.verify import result_problems
 from tests.helpers.cut import cut_after
 from tests.helpers.in_process import strict
 from tests.helpers.many_runs import drawn_runs
-from tests.helpers.sweeps import checked, cohort_on, run_here
+from tests.helpers.sweeps import checked, cohort_on, run_here, written
 from tests.helpers.swept import TWO_RUNS, prepared, swept
 
 OK, FAILED = "ok", "failed"
@@ -294,33 +294,30 @@ def test_rows__that_a_killed_cohort_has_left_in_another_file__are_read_once(tabl
     assert read(store) == before
 
 
-@pytest.mark.parametrize("table", ["curves", "windows", "predictions"])
-def test_rows__whose_file_is_gone__are_missed_and_computed_again_as_verify_says(table, store, koco):
-    first = READS[["curves", "windows", "predictions"].index(table) + 1]
-    known = first(store).sort_by("run_id")
-    (file, *_) = table_files(store, table)
-    file.remove()
+@pytest.mark.parametrize(
+    ("table", "read"), [*zip(("curves", "windows", "predictions"), READS[1:4], strict=True)]
+)
+def test_rows__whose_file_is_gone__are_missed_and_computed_again_as_verify_says(
+    table, read, store, koco
+):
+    known, (runs,) = read(store).sort_by("run_id"), table_files(store, "runs")
+    table_files(store, table)[0].remove()
     with pytest.raises(WrongInput, match=rf"results/{table} lacks the rows of \d run"):
-        first(store)
-    (problem,) = result_problems(store)
+        read(store)
+    missing, again = f"{runs}: the curves of its runs are missing; remove it", "--retry-failed"
+    assert (missing if table == "curves" else f"koco sweep {again}") in result_problems(store)[0]
     if table == "curves":
-        (runs,) = table_files(store, "runs")
-        assert f"{runs}: the curves of its runs are missing; remove it" in problem
         runs.remove()
-    else:
-        assert "koco sweep --retry-failed" in problem
     for name in ("first", "second"):
-        koco("sweep", store.parent / f"{name}.toml", "--store", store, "--retry-failed", status=0)
-    assert first(store).sort_by("run_id") == known
-    assert result_problems(store) == []
+        koco("sweep", store.parent / f"{name}.toml", "--store", store, again, status=0)
+    assert (read(store).sort_by("run_id"), result_problems(store)) == (known, [])
 
 
 # Files of another format
 # --------------------------------------------------------------------------------------------------
 
 
-OTHERS = (0, 2)
-each = pytest.mark.parametrize("other", OTHERS)
+each = pytest.mark.parametrize("other", [0, 2])
 
 
 def words(other, remedy, wrote="another version of koco-stream"):
@@ -338,32 +335,35 @@ def test_store(other, swept_store, koco):
 
 
 @each
-def test_manifest__is_refused_until_the_dataset_is_prepared_again(other, swept_store, koco):
+def test_manifest__is_refused_until_prepared_again(other, swept_store, tmp_path, koco):
     file = swept_store / "datasets" / "plain" / "manifest.json"
     content = {**json.loads(file.read_text()), "format": other}
     del content[SEAL]
     for seal in ({}, {SEAL: seal_of(content)}):
         file.write_text(json.dumps({**content, **seal}))
-        (swept_store.parent / "s.toml").write_text(f'name = "s"\n{TWO_RUNS}')
-        said = koco("sweep", swept_store.parent / "s.toml", "--store", swept_store, status=2).stderr
+        sweep = ("sweep", written(tmp_path, f'name = "s"\n{TWO_RUNS}'), "--store", swept_store)
+        said = koco(*sweep, status=2).stderr
         assert f"{file} {words(other, 'prepare the dataset again')}" in " ".join(said.split())
-    (swept_store.parent / "plain.csv").write_text("1,2\n3,4\n")
-    given = ("prepare", "plain", "--from", swept_store.parent / "plain.csv", "--store", swept_store)
-    koco(*given, "--replace", status=0)
+    given = ("--from", written(tmp_path, "1,2\n3,4\n", "plain.csv"), "--store", swept_store)
+    koco("prepare", "plain", *given, "--replace", status=0)
     assert json.loads(file.read_text())["format"] == 1
 
 
 @each
-def test_model(other, tmp_path, monkeypatch):
+def test_model__is_refused_and_checkpoint_of_no_use(other, swept_store, tmp_path, monkeypatch):
+    cohort = cohort_on(swept_store, [("OGD", {}, 1)], name="plain", order="as-stored")
+    where = checkpoint_of(swept_store, cohort)
     monkeypatch.setattr("koco_stream.io.table_file.FORMAT", other)
     monkeypatch.setattr("koco_stream.io.table_file.__version__", "9.8")
     koco_stream.OGD().partial_fit([[1.0]], [1.0]).save(tmp_path / "a.koco")
+    save_cohort(where, 5, [])
     monkeypatch.undo()
     remedy = "let the learner learn again, or use another copy"
     said = re.escape(words(other, remedy, "koco-stream 9.8"))
     for load in (koco_stream.load, koco_stream.OGD.load, koco_stream.Classifier.load):
         with pytest.raises(WrongInput, match=rf"a\.koco {said}"):
             load(tmp_path / "a.koco")
+    assert (resumed(where, []), checkpoints(store_path(swept_store))) == (0, {})
 
 
 @each
@@ -379,17 +379,6 @@ def test_table(table, other, swept_store, monkeypatch):
     with pytest.raises(WrongInput, match=said):
         (read_runs if table == "runs" else read_curves)(swept_store)
     assert re.match(said, result_problems(swept_store)[0])
-
-
-@each
-def test_checkpoint__is_of_no_use_and_harms_nothing(other, swept_store, monkeypatch):
-    cohort = cohort_on(swept_store, [("OGD", {}, 1)], name="plain", order="as-stored")
-    where = checkpoint_of(swept_store, cohort)
-    monkeypatch.setattr("koco_stream.io.table_file.FORMAT", other)
-    save_cohort(where, 5, [])
-    monkeypatch.undo()
-    assert resumed(where, []) == 0
-    assert checkpoints(store_path(swept_store)) == {}
 
 
 # Files that somebody has written otherwise
