@@ -424,9 +424,7 @@ def altered(swept_store, name, column):
 @pytest.mark.parametrize("name", ["run_id", "status", "params"])
 def test_row__that_lacks_a_text__is_refused_by_every_reader(name, swept_once, swept_store, koco):
     file = altered(swept_store, name, pa.array([None, "x"], pa.string()))
-    # of a table of one file, only these columns are read to compact it
-    compact = [("compact",)] if name in ("run_id", "status") else []
-    for words in (*COMMANDS, *compact, ("sweep", swept_once / "second.toml")):
+    for words in (*COMMANDS, ("sweep", swept_once / "second.toml")):
         said = koco(*words, "--store", swept_store, status=2).stderr
         assert f"{file} cannot be read (a row has no {name}); remove it" in " ".join(said.split())
     with pytest.raises(WrongInput, match=f"a row has no {name}"):
@@ -466,7 +464,7 @@ def test_results__that_are_no_results__are_shown_or_refused(values, swept_store,
     names = ("mean_loss", "error_rate", "seconds", "constant_mean_loss")
     for name, value in zip(names, values, strict=True):
         altered(swept_store, name, pa.array([value, 0.5], pa.float64()))
-    for words in (*COMMANDS, ("compact",), ("list",)):
+    for words in (*COMMANDS, ("list", "sweeps")):
         missing = None in values and words[0] == "compare"
         form = () if words[0] == "report" else ("--json",)
         said = koco(*words, "--store", swept_store, *form, status=2 if missing else 0).stdout
