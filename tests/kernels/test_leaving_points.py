@@ -28,6 +28,7 @@ def test_points__are_those_put_last_whatever_left():
     for seed, (budget, d, longest) in enumerate(product((1, 3, 17), (1, 30, 400), (3, 40))):
         draw = np.random.default_rng(seed)
         points, held, rows = no_points(d, room_for(budget)), not_found(), []
+        least = points.rows.indices.size
         for t in range(60):
             size = draw.integers(0, min(longest, d) + 1)
             idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
@@ -40,6 +41,7 @@ def test_points__are_those_put_last_whatever_left():
                 points, held = with_room(points, held, size)
                 seen["grown"] += points.features.shape != before
                 assert not lacks_room(points, held, size)
+                assert points.rows.indices.size >= least  # else its state could not be loaded
             free = int(held.n_free)
             p = len(rows) if len(rows) < budget else int(draw.integers(budget))
             put(points, held, p, idx, val, t)
