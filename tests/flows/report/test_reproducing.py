@@ -54,11 +54,11 @@ def test_sweeps__of_targets_are_run_as_they_stand_or_with_the_datasets_at_hand(s
     names = prepared_datasets(sweep)
     assert sweep_for(sweep, names, []) == SWEEPS / f"{sweep}.toml"
     whole = read_sweep(SWEEPS / f"{sweep}.toml")
-    assert whole.name == sweep
-    assert SWEPT[sweep] - {""} <= set(whole.figures)
+    assert (whole.name, SWEPT[sweep] - {""} - {*whole.figures}) == (sweep, set())
     if names:
-        added = [{"name": "acoustic", "positive_class": 3.0}]
-        some = read_sweep(sweep_for(sweep, names[:1], added))
+        some = read_sweep(
+            sweep_for(sweep, names[:1], [{"name": "acoustic", "positive_class": 3.0}])
+        )
         assert {use.name for use in some.datasets} - {*GENERATORS} == {names[0], "acoustic"}
         assert sweep_for(sweep, [], []) is None
 
