@@ -160,7 +160,7 @@ class Sections:
             value = f"Progressive {self.measure}" if what == "Progress" else what
             called = {"value": value, "merit": self.measure}
             shown = [
-                {called.get(name, name): one for name, one in row.items() if name != "what"}
+                {called.get(name, name): cell for name, cell in row.items() if name != "what"}
                 for row in found
             ]
             axes = {axis: called.get(one[axis], one[axis]) for axis in ("x", "y")}

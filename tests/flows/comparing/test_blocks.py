@@ -81,18 +81,23 @@ def test_learner_that_diverged__has_the_worst_rank_there_and_is_named():
     assert (first["failed"], json.loads(first["params"])) == ("", {"step_size": 2})
 
 
-def test_block_without_a_learner__is_left_out_and_named():
-    rows = [
-        one
-        for one in grid("ab", ["AdaGrad", "OGD"])
-        if (one["dataset"], one["learner"]) != ("b", "OGD")
-    ]
-    found = made(rows)
-    assert titles(found) == ["a, shuffled"]
-    assert found.left_out == ["b, shuffled is left out: it has no runs of OGD"]
-    compared = Comparison(found)
-    assert compared.left_out == compared.notes == found.left_out
-    assert "each, by error_rate; 1 more are left out." in compared.how
+@pytest.mark.parametrize(
+    ("dataset", "change", "metric", "said"),
+    [
+        ("b", {"learner": "AdaGrad"}, None, "it has no runs of OGD"),
+        ("b", {"auc": None}, "auc", "no configuration of OGD has auc in each repeat"),
+        ("b", {"order_seed": 7}, None, "the learners have no repeat in common (3 of 3"),
+    ],
+)
+def test_block_without_what_is_compared__is_left_out_and_named(dataset, change, metric, said):
+    rows = [one | {"auc": 0.5} for one in grid("ab", ["AdaGrad", "OGD"])]
+    is_changed = {"dataset": dataset, "learner": "OGD"}.items()
+    rows = [one | change if is_changed <= one.items() else one for one in rows]
+    compared = Comparison(made(rows, metric=metric))
+    assert compared.left_out == compared.notes
+    assert compared.notes[0].startswith(f"b, shuffled is left out: {said}")
+    assert "; 1 more are left out." in compared.how
+    assert compared.n_blocks == 1
 
 
 def test_repeats_that_not_all_learners_have__are_counted_and_named():
@@ -108,12 +113,6 @@ def test_repeats_that_not_all_learners_have__are_counted_and_named():
         " runs in 2"
     )
     assert Comparison(found).left_out == [f"a, shuffled: {lacking}"]
-    rows = [
-        one
-        for one in grid("a", ["AdaGrad", "OGD"])
-        if (one["order_seed"], one["learner"]) in ((0, "AdaGrad"), (1, "OGD"))
-    ]
-    assert "no repeat in common" in made(rows).left_out[0]
 
 
 @pytest.mark.parametrize(
@@ -198,16 +197,6 @@ def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():
     # the loss of an error of 0.2 is 1.2: relative to the mean of the two
     expected = mean([2 * 0.1 / 0.31, 2 * 0.1 / (1.105 + 1.205)])
     assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(expected)
-
-
-def test_metric_that_was_not_asked_for__leaves_the_block_out():
-    rows = [
-        one | {"auc": 0.5 if one["dataset"] == "a" else None}
-        for one in grid("ab", ["AdaGrad", "OGD"])
-    ]
-    found = made(rows, metric="auc")
-    assert titles(found) == ["a, shuffled"]
-    assert "no configuration of AdaGrad has auc" in found.left_out[0]
 
 
 def test_losses_that_differ__are_noted_where_losses_are_compared():

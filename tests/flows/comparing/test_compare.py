@@ -56,13 +56,15 @@ SMALL = [row for row in ROWS if row["learner"] != "NAG"]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """A store with a sweep of three learners, and one of another on two datasets."""
-    store = tmp_path_factory.mktemp("compare")
-    for name, rows in (
-        ("small", SMALL),
-        ("more", [row for row in ROWS if row["learner"] == "NAG"]),
-    ):
-        put(store, name, [row["run_id"] for row in rows], ROWS)
+    """A store with a sweep of three learners, one of another on two datasets, and one that is not
+    finished.
+    """
+    store, more = tmp_path_factory.mktemp("compare"), [row for row in ROWS if row not in SMALL]
+    small, others = ([row["run_id"] for row in rows] for rows in (SMALL, more))
+    for name, ids in (("small", small), ("more", others), ("unfinished", [*small, "x", "y"])):
+        put(store, name, ids, ROWS)
+    note = store / "sweeps" / "unfinished.json"
+    note.write_text(note.read_text().replace('"datasets": {}', '"datasets": {"h": "zoo"}'))
     rows = [
         {"dataset": dataset, "learner": learner, "mean_loss": 1 - area, "auc": area}
         for dataset, (areas, _) in demsar.TABLE.items()
@@ -83,11 +85,8 @@ def test_published_study__comes_out_as_printed(store, koco):
     assert "critical difference of mean ranks 1.25 at level 0.05" in said
     assert "Not told apart by the critical difference: C4.5+m+cf, C4.5+m, C4.5+cf, C4.5." in said
     found = json.loads(koco(*given, "--alpha", 0.1, "--json", status=0).stdout)
-    ranks = {row["learner"]: f"{row['mean_rank']:.3f}" for row in found["summary"]}
-    assert ranks == {
-        learner: f"{rank:.3f}"
-        for learner, rank in zip(demsar.LEARNERS, demsar.MEAN_RANKS, strict=True)
-    }
+    ranks = {row["learner"]: round(row["mean_rank"], 3) for row in found["summary"]}
+    assert ranks == dict(zip(demsar.LEARNERS, demsar.MEAN_RANKS, strict=True))
     assert f"{found['critical_difference']:.2f}" == f"{demsar.CRITICAL[0.10]:.2f}"
     assert [set(group) for group in found["groups"]] == demsar.GROUPS
     assert found["conclusion"].startswith("The learners differ over 14 blocks")
@@ -137,13 +136,9 @@ def test_several_sweeps__are_taken_together_and_runs_count_once(store):
 
 
 def test_what_is_not_computed_yet__is_counted_and_named(store):
-    note = json.loads((store / "sweeps" / "small.json").read_text())
-    more = {"run_ids": [*note["run_ids"], "x", "y"], "datasets": {"h": "zoo"}}
-    (store / "sweeps" / "unfinished.json").write_text(json.dumps({**note, **more}))
-    gone = "zoo is left out: it has no runs of the learners"
-    found, planned = compare(store, ["unfinished"]), len(note["run_ids"]) + 2
-    assert found.left_out == [gone]
-    assert found.notes == [gone, f"2 of {planned} runs of unfinished are not computed yet"]
+    gone, found = "zoo is left out: it has no runs of the learners", compare(store, ["unfinished"])
+    missing = f"2 of {len(SMALL) + 2} runs of unfinished are not computed yet"
+    assert (found.left_out, found.notes) == ([gone], [gone, missing])
 
 
 def test_result__is_the_same_from_python_in_a_notebook_and_in_a_terminal(store, koco):

@@ -93,16 +93,15 @@ def test_kept_table__is_of_the_sweeps_as_they_are_packaged(kept):
                 assert len(row["scores"]) == content["learner_seeds"] * orders.copy().pop()
                 for key, value in tables[name].items():
                     if key != "name":
-                        is_allowed(json.loads(row["params"]).get(key), value)
+                        assert is_allowed(json.loads(row["params"]).get(key), value)
 
 
 def is_allowed(chosen, value):
     """The chosen value is the fixed one, or in the range that it is drawn from."""
     if not is_drawn(value):
-        assert chosen == value
-        return
+        return chosen == value
     ((kind, given),) = value.items()
-    assert chosen in given if kind == "choice" else given[0] <= chosen <= given[1]
+    return chosen in given if kind == "choice" else given[0] <= chosen <= given[1]
 
 
 def test_kept_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():

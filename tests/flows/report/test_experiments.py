@@ -107,25 +107,21 @@ def test_figure_3__a_difference_below_a_thousandth_is_no_win(error, holds, figur
     ]
 
 
-def start_run(dataset, start, error, loss=None):
-    more = {"sketch_start": start, "sketch_rate": 1.0, "mean_loss": loss or error}
-    return {**run(dataset, "OjaSON", error), **more}
-
-
 def test_sketch_start__counts_the_streams_on_which_each_start_errs_less(figure):
-    found = figure(
-        "sketch-start",
-        [
-            start_run("heart,scale=none", "gradients", 0.2),
-            start_run("heart,scale=none", "gradients", 0.3),
-            start_run("heart,scale=none", "random", 0.21),
-            start_run("heart,scale=unit-rows", "gradients", 0.2),
-            start_run("heart,scale=unit-rows", "random", 0.2005),
-            start_run("year", "gradients", None, 0.0102),
-            start_run("year", "random", None, 0.0100),
-            start_run("w1a,scale=none", "gradients", 0.2),
-        ],
-    )
+    rows = [
+        run(name, "OjaSON", error, sketch_start=start, sketch_rate=1.0, mean_loss=error or loss)
+        for name, start, error, loss in (
+            ("heart,scale=none", "gradients", 0.2, None),
+            ("heart,scale=none", "gradients", 0.3, None),
+            ("heart,scale=none", "random", 0.21, None),
+            ("heart,scale=unit-rows", "gradients", 0.2, None),
+            ("heart,scale=unit-rows", "random", 0.2005, None),
+            ("year", "gradients", None, 0.0102),
+            ("year", "random", None, 0.0100),
+            ("w1a,scale=none", "gradients", 0.2, None),
+        )
+    ]
+    found = figure("sketch-start", rows)
     assert {(row["dataset"], row["scale"]): row["smaller"] for row in found.rows} == {
         ("year", "as prepared"): "random",
         ("heart", "none"): "gradients",
@@ -134,20 +130,19 @@ def test_sketch_start__counts_the_streams_on_which_each_start_errs_less(figure):
     }
     # of as many, the one that costs less
     [claim] = found.claims
-    assert (claim[0], claim[2]) == (
-        *("the better default start is gradients", "gradients 1, random 1, equal 1"),
-    )
+    assert claim.claim == "the better default start is gradients"
+    assert claim.came_out == "gradients 1, random 1, equal 1"
 
 
 PARAMS = '{"alpha": 1.0, "clip": 1.0, "kernel": "linear"}'
 
 
 def floor_run(floor, regret, size, seed=0):
-    learner = "KONS" if floor == 1 else "SketchedKONS"
     return {
-        **run("x", learner, regret / 100, order_seed=0, learner_seed=seed, loss="squared"),
-        **{"sampling_floor": None if floor == 1 else floor, "dictionary_size": size},
-        **{"error_rate": None, "seconds": 1.0, "rounds": 100, "params": f"{floor}"},
+        **run("x", "SketchedKONS", regret / 100, order_seed=0, learner_seed=seed, loss="squared"),
+        **{"sampling_floor": floor, "dictionary_size": size, "error_rate": None, "seconds": 1.0},
+        **{"rounds": 100, "params": PARAMS},
+        **({"learner": "KONS", "sampling_floor": None} if floor == 1 else {}),
     }
 
 
@@ -163,7 +158,7 @@ def floor_run(floor, regret, size, seed=0):
     ],
 )
 def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(runs, holds, tmp_path):
-    rows = [{**floor_run(*one, seed), "params": PARAMS} for seed, one in enumerate(runs)]
+    rows = [floor_run(*one, seed) for seed, one in enumerate(runs)]
     # labels that the best function has without loss
     data = np.ones((100, 1)), np.zeros(100)
     found = of_dataset(tmp_path, "x", *data, "sampling-floor", rows)
@@ -183,15 +178,12 @@ def test_sampling_floor__has_the_regret_against_the_best_function(tmp_path):
     assert found["points"] == 120
 
 
-STATED = {"alpha": 1.0, "ridge": 1.0}
-
-
 def poster(dataset, learner, loss, size, seed=0, status="ok", **more):
-    own = STATED if "KONS" in learner else {}
     return {
         **run(dataset, learner, loss, order_seed=seed, status=status, learner_seed=0),
         **{"dictionary_size": size, "seconds": 0.01, "rounds": 8192, "error_rate": None},
-        **{"params": str(more), **own, **more},
+        **{"params": str(more), **({"alpha": 1.0, "ridge": 1.0} if "KONS" in learner else {})},
+        **more,
     }
 
 
@@ -247,15 +239,14 @@ def test_poster__has_ours_beside_the_published_row_and_batch(tmp_path):
     assert found.rows[1]["ours"] == f"{best.mean_loss_:.5f} ± 0.00000"
 
 
-def grown(learner, rounds, regret, **more):
+def grown(learner, rounds, regret, size=None, step=None):
     """A run on the adversary, whose regret and dictionary grow so."""
-    curve = [
-        {"t": t, "cumulative_loss": 4.0 * t + regret(t), "dictionary_size": more.get("size")}
-        for t in (10, 20, 100, 200)
-    ]
-    return {
-        **run("adversary", learner, 1.0, rounds=rounds, clip=2.0, curve=curve),
-        "step_size": more.get("step"),
+    more = {"rounds": rounds, "clip": 2.0, "step_size": step, "params": f"{learner} {step} {size}"}
+    return run("adversary", learner, 1.0, **more) | {
+        "curve": [
+            {"t": t, "cumulative_loss": 4.0 * t + regret(t), "dictionary_size": size}
+            for t in (10, 20, 100, 200)
+        ]
     }
 
 
