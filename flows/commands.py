@@ -16,7 +16,6 @@ from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.packaged import description, packaged, sweep_file
 from flows.sweeping.request import SweepRequest
-from flows.tables.tables import rows_of
 from flows.tables.text import laid_out, line_width
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
@@ -367,12 +366,15 @@ def list_all(what: str | None, store: str, as_json: bool) -> None:
       koco list sweeps --store store
     """
     from flows.housekeeping import learner_rows, sweep_rows
-    from flows.prepare.preparation import dataset_rows
     from storage.store import existing_store
 
     if what == "sweeps":
         existing_store(store)
-    readers = {"learners": learner_rows, "datasets": dataset_rows, "sweeps": sweep_rows}
+    readers: dict[str, Callable[[str], Any]] = {"learners": learner_rows, "sweeps": sweep_rows}
+    if what in ("datasets", None):
+        from flows.prepare.preparation import dataset_rows
+
+        readers["datasets"] = dataset_rows
     found = {kind: list(readers[kind](store)) for kind in ([what] if what else LISTED)}
     if as_json:
         click.echo(json_text(found[what] if what else found))
@@ -439,6 +441,7 @@ def results(
     Example:
       koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10
     """
+    from flows.tables.tables import rows_of
     from flows.views.answer import answer, in_terminal
     from storage.nights import night_names, night_path
     from storage.store import existing_store
@@ -844,8 +847,7 @@ def store_group() -> None:
 @STORE
 @JSON
 def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
-    """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
-    named.
+    """Check the hashes of the datasets NAMES, or of the whole store.
 
     Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
 
