@@ -6,6 +6,7 @@ Their implementations are imported when a command runs, so that `--help` answers
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.packaged import description, packaged, sweep_file
 from flows.sweeping.request import SweepRequest
-from flows.tables.text import laid_out, line_width
+from flows.tables.text import laid_out, line_width, printable
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 
@@ -546,8 +547,9 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     from flows.comparing.conclusion import p_text
     from flows.comparing.shown import summary_rows
 
+    width = line_width()
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
-    text, left_out = laid_out(*summary_rows(found.summary), line_width(), digits)
+    text, left_out = laid_out(*summary_rows(found.summary), width, digits)
     click.echo(text)
     sentences = [found.conclusion]
     if found.friedman is not None:
@@ -562,8 +564,8 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
     if left_out:
         sentences.append(f"No room for {', '.join(left_out)}; --json has all.")
-    for words in sentences:
-        click.echo("\n" + wrapped(words, sys.stdout))
+    for words in map(printable, sentences):
+        click.echo(f"\n{fill(words, width, break_long_words=False, break_on_hyphens=False)}")
 
 
 @click.command()
