@@ -97,8 +97,8 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the version, with the commit in a checkout ("-dirty" after changes), and end."""
     if wanted:
         root = Path(__file__).parent.parent
-        at = shlex.join(["git", f"--git-dir={root}/.git", f"--work-tree={root}"])
-        failed, commit = subprocess.getstatusoutput(f"{at} describe --always --dirty --exclude='*'")
+        git = ("git", f"--git-dir={root}/.git", f"--work-tree={root}", "describe", "--always")
+        failed, commit = subprocess.getstatusoutput(shlex.join((*git, "--dirty", "--exclude=*")))
         click.echo(f"koco {koco_stream.__version__}" + ("" if failed else f", commit {commit}"))
         context.exit()
 

@@ -4,6 +4,7 @@ Nothing is removed while a sweep runs on the store, or a nightly run of it.
 """
 
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
+from flows.tables.tables import rows_of
 from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
@@ -21,14 +23,10 @@ from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.shard_cache import copies_of, remove_copies
 from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
-from storage.results import finished_runs
+from storage.results import finished_runs, read_runs
 from storage.store import existing_store, read_note
 
-COUNTED = """
-    SELECT sweep, list(run_id) AS run_ids, count(*) AS runs, count(status) AS done,
-           count(*) FILTER (WHERE status = 'diverged') AS diverged,
-           count(*) FILTER (WHERE status = 'failed') AS failed, max(finished_at) AS ended
-    FROM members LEFT JOIN stored_runs USING (run_id) GROUP BY sweep"""
+KEYS = ("run_id", "status", "finished_at")
 READING = """
     SELECT sweep, coalesce(bool_or(dataset = ?), false) AS has_read,
            bool_or(status IS NULL) AS waits
@@ -50,17 +48,33 @@ def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
 def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     files = [sizes for _, sizes in result_bytes(store)]
     told = {status.sweep: vars(status) for status in statuses(store)}
-    counted = {row["sweep"]: row for row in Views(store).rows(COUNTED)}
-    for name in sorted({*told, *counted}):
-        row = {**dict.fromkeys((*COLUMNS, "ended")), **told.get(name, {}), **counted.get(name, {})}
-        own = sum(size for file in files_of(store, name) for size in file.sizes())
-        n_bytes = round(bytes_of(files, set(row.pop("run_ids", ())))) + own
-        yield {**row, "sweep": name, "kind": kind, "bytes": n_bytes}
+    planned = {name: sweep_note(store, name)["run_ids"] for name in sweep_names(store)}
+    runs = {row["run_id"]: row for row in rows_of(read_runs(store, KEYS))}
+    for name in sorted({*told, *planned}):
+        mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
+        ends = Counter(one["status"] for one in mine)
+        counts = {"runs": len(planned.get(name, ())), "done": len(mine)}
+        counts |= {status: ends[status] for status in ("diverged", "failed")}
+        yield {
+            **dict.fromkeys(COLUMNS),
+            **told.get(name, {}),
+            **(counts if name in planned else {}),
+            "sweep": name,
+            "kind": kind,
+            "bytes": bytes_of(store, name, files, {one["run_id"] for one in mine}),
+            "ended": max(filter(None, (one["finished_at"] for one in mine)), default=None),
+        }
 
 
-def bytes_of(files: list[dict[str, float]], run_ids: set[str]) -> float:
-    """About how many bytes of files of results, as `result_bytes` has them, belong to runs."""
-    return sum(sizes[run_id] for sizes in files for run_id in sizes.keys() & run_ids)
+def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_ids: set[str]) -> int:
+    """About how many bytes belong to these runs, and to what a sweep has for itself.
+
+    `files` are those of results, as `result_bytes` has them.
+    """
+    shares = (sizes[run_id] for sizes in files for run_id in sizes.keys() & run_ids)
+    return round(sum(shares)) + sum(
+        size for file in files_of(store, sweep) for size in file.sizes()
+    )
 
 
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
@@ -151,8 +165,7 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
     results = [sizes for _, sizes in result_bytes(root)]
     whole = sum(1 for sizes in results if sizes and going.issuperset(sizes))
-    n_bytes = bytes_of(results, going) + sum(size for file in own for size in file.sizes())
-    told = {"files": whole + len(own), "bytes": round(n_bytes)}
+    told = {"files": whole + len(own), "bytes": bytes_of(root, name, results, going)}
     return {**told, "runs": len(going & done), "runs_kept": len(kept & done)}, remove
 
 

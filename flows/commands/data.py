@@ -232,8 +232,7 @@ def store_group() -> None:
 @STORE
 @JSON
 def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
-    """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
-    named.
+    """Check the hashes of the datasets NAMES, or of the whole store.
 
     Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
 

@@ -1,5 +1,8 @@
 """The command list: learners, datasets, and sweeps with their state."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 from rich.filesize import decimal
 
@@ -39,12 +42,15 @@ def list_all(what: str | None, store: str, as_json: bool) -> None:
       koco list sweeps --store store
     """
     from flows.housekeeping import learner_rows, sweep_rows
-    from flows.prepare.preparation import dataset_rows
     from storage.store import existing_store
 
     if what == "sweeps":
         existing_store(store)
-    readers = {"learners": learner_rows, "datasets": dataset_rows, "sweeps": sweep_rows}
+    readers: dict[str, Callable[[str], Any]] = {"learners": learner_rows, "sweeps": sweep_rows}
+    if what in ("datasets", None):
+        from flows.prepare.preparation import dataset_rows
+
+        readers["datasets"] = dataset_rows
     found = {kind: list(readers[kind](store)) for kind in ([what] if what else LISTED)}
     if as_json:
         click.echo(json_text(found[what] if what else found))

@@ -2,14 +2,14 @@
 
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
 
 from flows.commands.options import JSON, STORE, show
-from flows.runtime.console import say, wrapped
-from flows.tables.tables import rows_of
-from flows.tables.text import laid_out, line_width
+from flows.runtime.console import say
+from flows.tables.text import laid_out, line_width, printable
 from koco_stream.errors import WrongInput
 
 # what a terminal acts on, or hides
@@ -69,6 +69,7 @@ def results(
     Example:
       koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10
     """
+    from flows.tables.tables import rows_of
     from flows.views.answer import answer, in_terminal
     from storage.nights import night_names, night_path
     from storage.store import existing_store
@@ -173,8 +174,8 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     from flows.comparing.words import p_text
 
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
-    rows = found.said
-    text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], line_width(), digits)
+    rows, width = found.said, line_width()
+    text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], width, digits)
     click.echo(text)
     sentences = [found.conclusion]
     if found.friedman is not None:
@@ -189,8 +190,8 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
     if left_out:
         sentences.append(f"No room for {', '.join(left_out)}; --json has all.")
-    for words in sentences:
-        click.echo("\n" + wrapped(words, sys.stdout))
+    for words in map(printable, sentences):
+        click.echo(f"\n{fill(words, width, break_long_words=False, break_on_hyphens=False)}")
 
 
 @click.command()

@@ -139,8 +139,9 @@ class Views:
 
     def _changed(self) -> None:
         """Forget the configurations of other runs."""
-        self._there -= {"configurations"}
-        self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
+        if "configurations" in self._there:
+            self._there.remove("configurations")
+            self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
 
     def select(self, where: Sequence[str]) -> None:
         """Leave only the runs that meet these conditions. Raises `WrongInput` for one that no run
@@ -155,7 +156,7 @@ class Views:
                 met = before.filter(f"({quoted}\n)")
                 found = met.limit(1).fetchall()
             if not found and before.limit(1).fetchall():
-                raise WrongInput(f"{words}: no run matches{_values(condition, before)}")
+                raise WrongInput(f"{words}: no run matches{''.join(_values(condition, before))}")
         if where:
             self.register("met", met.project("run_id").to_arrow_table())
             self.connection.execute(
@@ -223,15 +224,14 @@ READERS: dict[str, tuple[pa.Schema, Callable[[AnyPath, Sequence[str]], pa.Table]
 }
 
 
-def _values(condition: str, among: Any) -> str:
+def _values(condition: str, among: Any) -> Iterator[str]:
     """The values of the columns that a condition names, in words."""
-    found, words = [], set(re.findall(r"\w+", condition))
+    words = set(re.findall(r"\w+", condition))
     for name in filter(words.__contains__, NAMES):
         values = among.project(f'"{name}" AS v').filter("v IS NOT NULL").distinct().order("v")
         texts = [str(value) for (value,) in values.fetchall()]
         more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
-        found.append(f"; {name} is {', '.join(texts[:MOST]) or 'NULL'}{more}")
-    return "".join(found)
+        yield f"; {name} is {', '.join(texts[:MOST]) or 'NULL'}{more}"
 
 
 @contextmanager
