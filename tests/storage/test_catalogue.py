@@ -349,9 +349,8 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
     shutil.rmtree(tmp_path / "cache")
     first, rows, site.etag = site.files[name], ROWS[:-1] + b"0\n", '"2"'
     site.files[name] = rows if name == "small" else archive_of(test__txt=b"|a banner\n" + rows)
-    both = (sha256(first), sha256(site.files[name]))
     told = ("was first downloaded", "delete the address in", "sources.json", "--from")
-    prepare(*both, *told)
+    prepare(sha256(first), sha256(site.files[name]), *told)
     assert load_manifest(tmp_path / "store", "small") == before
     (tmp_path / "store" / "sources.json").unlink()
     prepare()
@@ -369,8 +368,7 @@ def test_file_that_came_and_is_wrong__is_not_recorded(
     site, small, prepare, tmp_path, content, published, told
 ):
     site.files["small"] = content
-    packed = Address(site.at("small.zip"), "test.txt", skip_lines=1)
-    small(Address(site.at("small"), sha256=published), packed)
+    small(Address(site.at("small"), sha256=published), Address(site.at("small.zip"), "test.txt"))
     prepare(told)
     assert not (tmp_path / "store").exists()
 
@@ -472,8 +470,8 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
     assert "already has a dataset 'heart'; to replace it, add --replace" in koco(*words).stderr
     assert load_manifest(tmp_path / "store", "heart").n_rows == 270
     words = ("prepare", "heart", "--from", tmp_path / "heart", "--store", tmp_path / "store")
-    said = koco(*words, "--replace").stderr
-    assert "gave 2 rows of 13 features where the catalogue has 270 of 13" in said
+    told = "gave 2 rows of 13 features where the catalogue has 270 of 13"
+    assert told in koco(*words, "--replace").stderr
 
 
 def test_file_in_place_of_a_name_and_folder_without_all_files__are_refused(tmp_path, monkeypatch):

@@ -369,32 +369,33 @@ def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
         assert {p.name for p in staging.iterdir()} == {*stay, folder.name, other.name}
 
 
+def meanwhile(monkeypatch, owner, name, happens):
+    """Before this function is called the next time, another process does something."""
+    call = getattr(owner, name)
+
+    def called_after(*words, **more):
+        monkeypatch.undo()
+        happens(*words, **more)
+        return call(*words, **more)
+
+    monkeypatch.setattr(owner, name, called_after)
+
+
 def test_store__whose_first_maker_was_killed_or_is_at_work_is_opened(tmp_path, monkeypatch):
     (tmp_path / ".koco-store.json.4711-4711.tmp").write_text("{")
     assert not check_store(tmp_path)
     open_store(tmp_path)
-
-    def names_after_another_made_it(self):
-        monkeypatch.undo()
-        open_store(self)
-        return self.names()
-
-    monkeypatch.setattr(StorePath, "names", names_after_another_made_it)
+    meanwhile(monkeypatch, StorePath, "names", open_store)
     assert check_store(tmp_path / "other")
 
 
 def test_staging_folder__is_made_though_another_process_removes_the_empty_one(
     tmp_path, monkeypatch
 ):
-    def removed_before(*args, dir, **kwargs):
-        monkeypatch.undo()
-        dir.rmdir()
-        return tempfile.mkdtemp(*args, dir=dir, **kwargs)
-
-    monkeypatch.setattr(tempfile, "mkdtemp", removed_before)
+    meanwhile(monkeypatch, tempfile, "mkdtemp", lambda *_, dir, **__: dir.rmdir())
     with staging_folder(tmp_path) as folder:
         assert folder.is_dir()
-        assert tempfile.mkdtemp != removed_before
+        assert tempfile.mkdtemp.__module__ == "tempfile"  # it has happened
 
 
 @pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])
@@ -474,11 +475,9 @@ def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_fact
     assert len(found) == 1
     rows, labels = dense_rows(folder / "store")
     met = sorted(set(colours))
-    one_hot = np.array([[colour == text for text in met] for colour in colours])
+    one_hot = np.array([[colour == text for text in met] for colour in colours or [""] * n])
     whole = ~np.isnan(X).any(axis=1) if missing == "drop" else np.ones(n, bool)
-    Y = X[whole] if missing == "drop" else filled(X, first)
-    middle = one_hot[whole] if colours else np.zeros((whole.sum(), 0))
-    literal = np.hstack([Y, middle])
+    literal = np.hstack([X if missing == "drop" else filled(X, first), one_hot])[whole]
     np.testing.assert_allclose(rows, literal, rtol=1e-12, atol=1e-12 * np.abs(values).max())
     assert labels.tolist() == np.array(y)[whole].tolist()
     assert manifest.layout == ("dense" if 2 * d >= d + len(met) else "sparse")
@@ -566,18 +565,18 @@ def test_dataset__does_not_depend_on_the_cuts_nor_its_values_on_the_layouts(
         )
         assert manifest.dataset_hash == literal_identity(rows, labels, layout, manifest.value_type)
         assert dataset_problems(store, "x") == []
-        empty = (rows == 0).all(axis=1).sum() if layout == "sparse" else 0
         assert manifest.statistics == pytest.approx(
             {
                 "label_min": labels.min(),
                 "label_max": labels.max(),
                 "label_mean": labels.mean(),
                 "mean_square_norm": (rows**2).sum(axis=1).mean(),
-                "empty_rows": empty,
+                "empty_rows": (rows == 0).all(axis=1).sum() if layout == "sparse" else 0,
             }
         )
-        assert all(shard.n_values <= max(values, 4) for shard in manifest.shards)
-        assert all(shard.n_rows <= values for shard in manifest.shards)
+        assert all(
+            one.n_values <= max(values, 4) and one.n_rows <= values for one in manifest.shards
+        )
         found.add((manifest.dataset_hash, str(manifest.statistics), str(manifest.transformations)))
     assert len(found) == 1
 
@@ -604,8 +603,7 @@ def test_verify__from_the_command_line(small_store, koco):
     }
     shard = small_store / "datasets" / "real" / load_manifest(small_store, "real").shards[0].path
     shard.write_bytes(shard.read_bytes()[:-1])
-    said = f"{shard} is not the file that was prepared: it was altered"
-    assert said in verify(status=1).stdout
+    assert f"{shard} is not the file that was prepared: it was altered" in verify(status=1).stdout
     shard.unlink()
     assert f"{shard} is missing" in verify(status=1).stdout
     verify("other", status=2)
@@ -651,12 +649,8 @@ def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
 def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
     small_store, tmp_path, monkeypatch
 ):
-    def after_it_was_prepared_again(store, name, manifest):
-        monkeypatch.undo()
-        prepare_file(store, name, tmp_path / "sparse.svm")
-        return storage.verify.problems_of(store, name, manifest)
-
-    monkeypatch.setattr(storage.verify, "problems_of", after_it_was_prepared_again)
+    again = partial(prepare_file, source=tmp_path / "sparse.svm")
+    meanwhile(monkeypatch, storage.verify, "problems_of", lambda store, name, _: again(store, name))
     assert dataset_problems(small_store, "sparse") == []
     assert len(load_manifest(small_store, "sparse").shards) == 1
 

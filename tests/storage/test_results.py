@@ -101,8 +101,7 @@ def check_read(store, known):
     runs = read_runs(store).select(["run_id", "status"]).to_pylist()
     assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
     assert finished_runs(store) == {run for run, _ in expected(known)}
-    ok = {run for run, status in expected(known) if status == OK}
-    assert finished_runs(store, but_failed=True) >= ok
+    assert finished_runs(store, True) >= {run for run, status in expected(known) if status == OK}
     curves = read_curves(store)
     assert curves.schema == schema(CURVES)
     assert Counter(curves.column("run_id").to_pylist()) == {
@@ -137,7 +136,7 @@ DONE = st.tuples(st.sampled_from([collect, compact]), st.just(NEVER) | st.intege
 AGAIN = [step for cut in range(8) for step in ({cut: OK}, (collect, cut))]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(PART | DONE, min_size=2, max_size=10), st.sampled_from([0, 3, 100]))
 @example([{1: FAILED, 2: OK}, (collect, NEVER), {1: FAILED, 2: FAILED}, (collect, NEVER)], 0)
 @example([dict.fromkeys(range(8), FAILED), (collect, NEVER), *AGAIN], 0)
@@ -243,9 +242,8 @@ READS = (
 
 def flips(content, draw):
     """Bits of each part of a table file: its magic, pages, hashes, footer and the footer's size."""
-    size = len(content)
-    footer = size - 8 - int.from_bytes(content[-8:-4], "little")
-    ends = [0, 4, 40, footer - 2 * table_file.HASH, footer, size - 8, size - 4, size]
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    ends = [0, 4, 40, footer - 2 * table_file.HASH, footer, *(len(content) - k for k in (8, 4, 0))]
     for first, last in pairwise(ends):
         yield draw.randrange(first, last), draw.randrange(8)
 
@@ -255,9 +253,9 @@ def test_flipped_bit__is_found_by_verify__and_each_read_is_the_same_or_names_the
     folders = [store / name for name in ("results", "history", "accepted")]
     files = sorted(file for folder in folders for file in folder.rglob("*.parquet"))
     assert (len(files), result_problems(store)) == (10, [])
-    for file in files:
+    for k, file in enumerate(files):
         content = file.read_bytes()
-        for place, bit in flips(content, draw):
+        for place, bit in islice(flips(content, draw), k % 2, None, 2):
             file.write_bytes(
                 content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
             )

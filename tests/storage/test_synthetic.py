@@ -101,7 +101,6 @@ def test_far_rows__are_as_near_as_the_first_and_another_seed_gives_others(genera
     first = (10**8 - 10**8 % BLOCK_ROWS, 10)
     values = {**NARROW[generator], "n_rows": 10**8}
     mine, other = (synthetic_source(generator, {**values, "data_seed": seed}) for seed in (1, 2))
-    assert mine.read(first).n_rows == 10
     assert bytes_of(mine.read(first)) != bytes_of(other.read(first))
     assert bytes_of(mine.read(first)) != bytes_of(mine.read((0, 10)))
 
@@ -327,10 +326,10 @@ def test_sweep__runs_on_them_with_grids_of_their_parameters(tmp_path):
     text = "".join(f"[[dataset]]\n{table}\n" for table in tables) + '[[learner]]\nname = "OGD"\n'
     (tmp_path / "s.toml").write_text('name = "s"\n' + text)
     sweep = checked(tmp_path / "s.toml", tmp_path / "store")
-    expected = [3000, 3000, 900, 900, 3000, 1500]
-    assert [use.size(None).n_values for use in sweep.sweep.datasets] == expected
-    runs = swept(tmp_path, text).to_pylist()
-    assert [(run["status"], run["rounds"]) for run in runs] == [("ok", 300)] * 6
+    sizes = [use.size(None).n_values for use in sweep.sweep.datasets]
+    assert sizes == [3000, 3000, 900, 900, 3000, 1500]
+    runs = swept(tmp_path, text).select(["status", "rounds"]).to_pylist()
+    assert runs == [{"status": "ok", "rounds": 300}] * 6
     listed = {row["name"]: row["prepared"] for row in dataset_rows(str(tmp_path / "store"))}
     assert {listed[name] for name in CHANGING} == {"on demand"}
     assert listed["sea,n_rows=300,every=100,width=50,noise=0,scale=unit-rows"] == "yes"

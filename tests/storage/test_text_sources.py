@@ -236,8 +236,9 @@ def test_several_files__are_one_source(texts, options, expected, block_bytes, tm
     arrays = {name: value.tolist() for name, value in vars(rows).items() if name != "n_dropped"}
     found = {**vars(source), **arrays}
     assert {name: found[name] for name in expected} == expected
-    files = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
-    assert source.origin["files"] == files
+    assert source.origin["files"] == [
+        {"file": path.name, "sha256": file_hash(path)} for path in paths
+    ]
 
 
 @pytest.mark.parametrize("second", [b"x,y,z\n4,5,6\n", b"c,?,b\n"])
@@ -701,12 +702,14 @@ def test_text_with_digits__is_no_number_in_another_notation(text):
     ],
 )
 def test_line_field_and_row__have_a_limit(name, text, message, suffix, tmp_path, monkeypatch):
-    text_room = "storage.sources.text"
-    monkeypatch.setattr(f"{text_room}.source.MOST_LINE", 1000)
-    for module in ("source", "columns", "top"):
-        monkeypatch.setattr(f"{text_room}.{module}.MOST_FIELD", 100)
-    monkeypatch.setattr(f"{text_room}.top.MOST_COLUMNS", 200)
-    monkeypatch.setattr(f"{text_room}.top.MOST_BYTES", 2000)
+    limits = {
+        "source.MOST_LINE": 1000,
+        **dict.fromkeys(("source.MOST_FIELD", "columns.MOST_FIELD", "top.MOST_FIELD"), 100),
+        "top.MOST_COLUMNS": 200,
+        "top.MOST_BYTES": 2000,
+    }
+    for limit, most in limits.items():
+        monkeypatch.setattr(f"storage.sources.text.{limit}", most)
     path = put(tmp_path / f"{name}{suffix}", PACKED[suffix](text))
     with pytest.raises(WrongInput, match=re.escape(f"{path.name}, {message}")):
         prepare_file(tmp_path / "store", "x", path)
