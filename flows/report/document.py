@@ -173,7 +173,7 @@ def page_again(store: AnyPath, sweep: str, written: float) -> float:
 
 def best_rows(sections: Sections) -> list[Row]:
     """The best configurations, as the report has them, but without deviations."""
-    return sections.table("(SELECT COLUMNS(name -> name NOT LIKE '± %') FROM best_parameters)")
+    return sections.table("(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)")
 
 
 def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:

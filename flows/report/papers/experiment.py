@@ -64,7 +64,7 @@ class Experiment:
 
     def drawn(self, views: Views) -> Figure:
         """The figure of the runs of some views."""
-        of = {"before": "", "finding": NONE, "notes": NONE, **self.figure}
+        of = {"before": "", "views": "", "finding": NONE, "notes": NONE, **self.figure}
         views.register("sources", sources_of(views))
         if "stored_curves" in of["views"]:
             views.rows("FROM curves LIMIT 0")  # which reads them

@@ -81,7 +81,7 @@ def test_report__shows_windows_and_where_the_stream_changes(folder):
     assert page.count("Metrics over windows") >= 2
     for words in ("auc (higher is better)", "kappa (higher is better)", "rmse (lower is better)"):
         assert words in page
-    assert "After the rounds with vertical lines the stream changes" in page
+    assert "At vertical lines the stream changes" in page
     assert ">auc<" in page
 
 
