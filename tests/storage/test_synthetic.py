@@ -326,7 +326,7 @@ def test_sweep__runs_on_them_with_grids_of_their_parameters(tmp_path):
     text = "".join(f"[[dataset]]\n{table}\n" for table in tables) + '[[learner]]\nname = "OGD"\n'
     (tmp_path / "s.toml").write_text('name = "s"\n' + text)
     sweep = checked(tmp_path / "s.toml", tmp_path / "store")
-    sizes = [use.size(None).n_values for use in sweep.sweep.datasets]
+    sizes = [sweep.manifests[use.name].n_values for use in sweep.sweep.datasets]
     assert sizes == [3000, 3000, 900, 900, 3000, 1500]
     runs = swept(tmp_path, text).select(["status", "rounds"]).to_pylist()
     assert runs == [{"status": "ok", "rounds": 300}] * 6

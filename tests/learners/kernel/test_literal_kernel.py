@@ -201,7 +201,8 @@ def test_kawv__is_the_solution_of_the_whole_system(stream, alpha):
     | KERNEL
     | POINTS
     | SAMPLING
-    | {"truncated", "φ = 0", "past rows gain a coordinate", "a row to predict would join"}
+    | {"truncated", "φ = 0", "past rows gain a coordinate", "a row to predict would join"},
+    examples=60,
 )
 @given(any_stream, ridges, sampling, st.sampled_from([0.05, 1.0]))
 def test_pkawv__is_the_minimiser_in_the_span_of_kors_s_dictionary(stream, alpha, sampling, ridge):
