@@ -59,7 +59,8 @@ def cluster_named(
     found = ADDRESS.fullmatch(name)
     if not found:
         # a site needs all certificates, because its scheduler runs in this process
-        site, security = read_site(name), security_of(folder, ROLES) if folder else None
+        site = read_site(name)
+        security = security_of(folder, ROLES) if folder else None
         if isinstance(site, JobSite):
             return job_cluster(site, mapped_bytes, security, insecure)
         return pod_cluster(site, mapped_bytes, insecure)

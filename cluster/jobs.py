@@ -115,7 +115,8 @@ def job_cluster(
     Must be called in the main thread. Raises `WrongInput` if the scheduler would listen beyond the
     loopback interface without the certificates `security`, unless `insecure` is set.
     """
-    kind, address = _cluster_class(site), interface_address(site.interface)
+    kind = _cluster_class(site)
+    address = interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
         raise WrongInput(
             f"interface {site.interface} ({address}) is not the loopback interface: workers"

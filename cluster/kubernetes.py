@@ -29,7 +29,8 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     made: dict[str, Any] = operator.make_cluster_spec(
         NAME, image=site.image, n_workers=site.workers.max, worker_command=[*command, *PRELOADS]
     )
-    worker, scheduler = made["spec"]["worker"]["spec"], made["spec"]["scheduler"]["spec"]
+    worker = made["spec"]["worker"]["spec"]
+    scheduler = made["spec"]["scheduler"]["spec"]
     args = worker["containers"][0]["args"]
     args[args.index("--dashboard-address") + 1] = "127.0.0.1:8788"
     worker["containers"][0].pop("ports")

@@ -237,7 +237,9 @@ def first_error(
     `tables` has the models of its tables, and `examples` says where examples are.
     """
     first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    keys, found, message = first["loc"], first["input"], first["msg"].removeprefix("Value error, ")
+    keys = first["loc"]
+    found = first["input"]
+    message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     if first["type"] == "missing":
         message = f"this key is missing; {examples}"

@@ -69,7 +69,8 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
 
     Prints a message if that takes long. Raises `LostCluster` if no workers can be expected.
     """
-    begun, announced = time.monotonic(), False
+    begun = time.monotonic()
+    announced = False
     while (there := len(workers_of(client))) < workers:
         check_hope(client)
         waited = time.monotonic() - begun
@@ -146,7 +147,8 @@ def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0
         raise LostCluster("the scheduler is gone") from error
     finally:
         folder.remove_tree()
-    during, known = (begun, time.time()), workers_of(client)
+    during = (begun, time.time())
+    known = workers_of(client)
     replies = {
         address: answer
         for address, answer in replies.items()
@@ -178,7 +180,9 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):
         return [f"its check failed: {type(answer).__name__}: {answer}"]
-    there, problem, seen = answer["versions"], answer["store_problem"], answer["answer"]
+    there = answer["versions"]
+    problem = answer["store_problem"]
+    seen = answer["answer"]
     reasons = [
         *(
             (

@@ -171,7 +171,8 @@ class Chart:
             }
             for kind, value in SCALES.items()
         }
-        shared, is_line = {**axes, "color": scaled["color"]}, self.mark == "line"
+        shared = {**axes, "color": scaled["color"]}
+        is_line = self.mark == "line"
         if self.band:
             way = "x" if self.is_named else "y"
             ends = dict(zip((way, f"{way}2"), map(self.field, self.band), strict=True))
@@ -257,7 +258,8 @@ class Chart:
 
     def _told(self, column: str) -> Spec:
         """The encoding of a column under the pointer."""
-        field, values = {"field": self.field(column), "title": column}, self.values(column)
+        field = {"field": self.field(column), "title": column}
+        values = self.values(column)
         if any(isinstance(one, str) for one in values):
             return {**field, "type": "nominal"}
         whole = all(isinstance(one, int) for one in values)

@@ -69,13 +69,16 @@ class Usage(click.Group):
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            status, said = 1, f"stopped{again}"
+            status = 1
+            said = f"stopped{again}"
         except WrongInput as error:
-            status, said = 2, str(error)
+            status = 2
+            said = str(error)
         except ModuleNotFoundError as error:
             if not (missing := remedy(error)):
                 raise
-            status, said = 2, missing
+            status = 2
+            said = missing
         except (OSError, MemoryError, RuntimeError) as error:
             status, said = outcome_of(error)
             if status == 1 and ctx.invoked_subcommand in ("sweep", "nightly"):

@@ -144,7 +144,8 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
     kept. Raises `WrongInput` if no sweep of that name has run.
     """
     root = existing_store(store)
-    note, left = root / "sweeps" / f"{name}.json", root / "sweeps" / f"{name}.removed"
+    note = root / "sweeps" / f"{name}.json"
+    left = root / "sweeps" / f"{name}.removed"
     entries = [file for file in (note, left) if "/" not in name and file.is_file()]
     if not entries:
         sweep_note(root, name)  # raises, and names the nearest
@@ -152,7 +153,8 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
     mine = {run_id for one in notes for run_id in one["run_ids"]}
     others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
     kept = mine.intersection(run_id for run_ids in others for run_id in run_ids)
-    going, done = mine - kept, finished_runs(root)
+    going = mine - kept
+    done = finished_runs(root)
     own = files_of(root, name)
 
     @_alone_on(root)

@@ -91,7 +91,8 @@ def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
     Its security policy allows only the two scripts in it, and no loading of other files. Returns
     the path of the HTML file.
     """
-    folder, content = store_path(store) / "reports", {"page": page, "name": name}
+    folder = store_path(store) / "reports"
+    content = {"page": page, "name": name}
     markdown = re.sub(r"\n{3,}", "\n\n", rendered("page.md", **content)).strip()
     (folder / f"{name}.md").write_text(f"{markdown}\n")
     scripts = [*([library()] if page.all_charts else []), rendered("script.js")]

@@ -111,7 +111,9 @@ def reproduce(
         )
     one = EXPERIMENTS[name]
     sets = datasets_of(one, store, data, workers)
-    figures, parts, failed = list[tuple[str, Figure]](), dict[str, Blocks](), 0
+    figures = list[tuple[str, Figure]]()
+    parts = dict[str, Blocks]()
+    failed = 0
     for sweep in one.sweeps:
         given = sweep_for(one, sweep, [name for name, _, n_rows, _ in sets if n_rows])
         if given is None:

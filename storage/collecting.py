@@ -211,7 +211,8 @@ def _curves_in(file: StorePath) -> pa.Table:
 
 def remove_dataset(store: AnyPath, name: str) -> None:
     """Remove a prepared dataset. Raises `WrongInput` if the store has it from another store."""
-    root, folder = store_path(store), dataset_path(store, name)
+    root = store_path(store)
+    folder = dataset_path(store, name)
     if datasets_path(root) != root / "datasets":
         raise WrongInput(f"{root} uses the datasets of {datasets_path(root)}; remove {name} there")
     with (root / LOCK).locked():

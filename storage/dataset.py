@@ -29,8 +29,10 @@ class Dataset:
         import sparse
         from dask import delayed
 
-        d, layout = self.manifest.n_features, self.manifest.layout
-        folder, none = dataset_path(self.store, self.manifest.name), np.zeros((0, 0))
+        d = self.manifest.n_features
+        layout = self.manifest.layout
+        folder = dataset_path(self.store, self.manifest.name)
+        none = np.zeros((0, 0))
         meta = sparse.GCXS(none, compressed_axes=[0]) if layout == "sparse" else none
         read = delayed(shard_chunk, pure=True)
         chunks = [

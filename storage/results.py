@@ -113,7 +113,8 @@ def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.T
     should have rows, and has none.
     """
     columns = OF_COHORTS[table]
-    left, found = set(run_ids), [pa.Table.from_batches([], schema(columns))]
+    left = set(run_ids)
+    found = [pa.Table.from_batches([], schema(columns))]
     for file in table_files(store, table):
         found.append(rows_in(file, columns, left))
         left -= ids_of(found[-1])
@@ -196,7 +197,8 @@ def conformed(columns: Columns, table: pa.Table) -> pa.Table:
     Raises `pa.ArrowException` with the column if one is of another kind, or if a row lacks
     something (see `koco_stream.runs.row_checks`).
     """
-    table, made = table.select([column.name for column in columns]), []
+    table = table.select([column.name for column in columns])
+    made = []
     check_rows(table)
     for column in columns:
         try:
@@ -236,7 +238,8 @@ def first_of_each(table: pa.Table) -> pa.Table:
     """One row per run: its first row that did not fail, or else its first row."""
     if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
-    ids, statuses = table.column("run_id").to_pylist(), table.column("status").to_pylist()
+    ids = table.column("run_id").to_pylist()
+    statuses = table.column("status").to_pylist()
     rows = sorted(range(len(ids)), key=lambda row: (statuses[row] != FAILED, -row))
     chosen = {ids[row]: row for row in rows}  # the last one is the one that stays
     return table.take(sorted(chosen.values()))

@@ -57,7 +57,8 @@ def check_store(where: AnyPath) -> bool:
     if mark.is_file():
         try:
             said = json.loads(mark.read_text())
-            found, wrote = int(said["format"]), said.get("created_by")
+            found = int(said["format"])
+            wrote = said.get("created_by")
         except (ValueError, KeyError, TypeError):
             raise WrongInput(
                 f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}}'
@@ -91,7 +92,8 @@ def staging_folder(store: Path) -> Iterator[Path]:
     Folders of terminated processes of this machine are deleted, too. Its name has the host name,
     the process id and a unique suffix, because stores may be shared and process ids recur.
     """
-    root, host = store / ".staging", socket.gethostname()
+    root = store / ".staging"
+    host = socket.gethostname()
     created = [path for path in (root, *root.parents) if not path.exists()]
     with suppress(FileNotFoundError):
         for left in root.iterdir():

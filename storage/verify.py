@@ -58,7 +58,8 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
     """
     folder = dataset_path(store, name)
     files = [(folder / shard.path, shard.sha256) for shard in manifest.shards]
-    missing, altered = "is missing", "is not the file that was prepared: it was altered or damaged"
+    missing = "is missing"
+    altered = "is not the file that was prepared: it was altered or damaged"
     problems = [
         f"{path} {altered if path.is_file() else missing}; prepare the dataset again"
         for path, sha256 in files
@@ -106,7 +107,8 @@ def result_problems(store: AnyPath) -> list[str]:
     Checks the hashes of all files, the columns and names of those of runs (hashes of their runs)
     and of curves, and that runs have their curves, windows and predictions.
     """
-    root, problems = store_path(store), []
+    root = store_path(store)
+    problems = []
     curves = {path.name for path in table_files(root, "curves")}
     tables = [file for name in TABLES for file in table_files(root, name)]
     others = [file for name in ("history", "accepted") for file in (root / name).files(".parquet")]

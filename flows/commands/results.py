@@ -174,7 +174,8 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     from flows.comparing.words import p_text
 
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
-    rows, width = found.said, line_width()
+    rows = found.said
+    width = line_width()
     text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], width, digits)
     click.echo(text)
     sentences = [found.conclusion]

@@ -17,8 +17,10 @@ from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 
 Row = dict[str, Any]
-ALL, FIRST_HALF = "all", "first-half"
-LOSS, ERROR = "mean_loss", "error_rate"
+ALL = "all"
+FIRST_HALF = "first-half"
+LOSS = "mean_loss"
+ERROR = "error_rate"
 LEVEL = 0.05
 MEASURES = (LOSS, ERROR, *METRICS)
 WITHOUT_PREDICTIONS = {name for name, one in LEARNERS.items() if "loss" in one.unused}
@@ -155,7 +157,8 @@ def blocks_of(views: Views, metric: str | None = None) -> Blocks:
     there = {row["dataset"] for row in runs if row["learner"] in learners}
     if any(CONSTANT not in some for some in names if some | {CONSTANT} >= learners):
         learners -= {CONSTANT}
-    blocks, left_out = list[list[Row]](), list[str]()
+    blocks = list[list[Row]]()
+    left_out = list[str]()
     for key in sorted(streams, key=str):
         rows = [row for row in streams[key] if row["learner"] in learners]
         made = _block(sorted(learners), rows, metric)

@@ -114,7 +114,8 @@ class Comparison:
         exact = np.array([exact_means([row["scores"] for row in block]) for block in found.blocks])
         ranks = statistics.ranks_of(rounded(exact)).mean(axis=0)
         order = sorted(range(len(ranks)), key=lambda one: (ranks[one], found.learners[one]))
-        exact, ranks = exact[:, order], ranks[order]
+        exact = exact[:, order]
+        ranks = ranks[order]
         blocks = [[block[one] for one in order] for block in found.blocks]
         counts = [len(block[0]["scores"]) for block in blocks]
         self.learners = [found.learners[one] for one in order]
@@ -122,7 +123,8 @@ class Comparison:
         self.n_datasets = len({block[0]["source"] for block in blocks})
         self.metrics = sorted({block[0]["metric"] for block in blocks})
         self.relative = len(self.metrics) > 1 or self.metrics[0] in WITH_UNITS
-        enough, of = self.n_blocks >= MIN_BLOCKS, (len(order), self.n_blocks, alpha)
+        enough = self.n_blocks >= MIN_BLOCKS
+        of = (len(order), self.n_blocks, alpha)
         self.friedman = statistics.friedman(rounded(exact)) if enough else None
         self.critical_difference = statistics.critical_difference(*of) if enough else None
         groups = statistics.groups_of_equals(ranks.tolist(), self.critical_difference or 0.0)
@@ -139,7 +141,8 @@ class Comparison:
 
     def _pairs(self, exact: Array) -> pa.Table:
         """The table `pairs` of exact means; without p-values if there are not enough blocks."""
-        scores, pairs = rounded(exact), list(combinations(range(len(self.learners)), 2))
+        scores = rounded(exact)
+        pairs = list(combinations(range(len(self.learners)), 2))
         differences = [
             statistics.differences(exact[:, [one]], exact[:, other], self.relative)[:, 0]
             for one, other in pairs
@@ -336,7 +339,8 @@ def compare(
     check_choices(select, metric, alpha)
     views = views_to_compare(store, list(dict.fromkeys(sweeps)), select, metric, learners)
     blocks = blocks_of(views, metric)
-    there, reasons = ", ".join(blocks.learners) or "none", "\n".join(blocks.left_out)
+    there = ", ".join(blocks.learners) or "none"
+    reasons = "\n".join(blocks.left_out)
     refuse(
         (
             len(blocks.learners) < 2,

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 # With fewer blocks Wilcoxon's p-value is above 0.1 even if one learner wins everywhere, and the
 # distribution of Friedman's statistic is far from the one that its p-value is taken from.
 MIN_BLOCKS = 5
-SIGNS, NEMENYI = "Wilcoxon's test with Holm's correction", "Nemenyi's critical difference"
+SIGNS = "Wilcoxon's test with Holm's correction"
+NEMENYI = "Nemenyi's critical difference"
 
 
 def concluded(found: Comparison) -> str:

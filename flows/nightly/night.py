@@ -113,7 +113,8 @@ def state_of(summary: dict[str, Any]) -> Any:
     """The last state in Prefect of a nightly run with this summary."""
     from prefect.states import Completed, Failed
 
-    result, details = summary["result"], summary["details"]
+    result = summary["result"]
+    details = summary["details"]
     ended = Failed if result in FAILING else Completed
     return ended(name=result.capitalize(), message="; ".join([result, *details]), data=summary)
 
@@ -179,7 +180,8 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[list[Ro
 
     Returns the rows, and sentences on what has changed and what to do about it.
     """
-    numbers, history = numbers_of(path), read_nights(store, sweep).to_pylist()
+    numbers = numbers_of(path)
+    history = read_nights(store, sweep).to_pylist()
     rows = compared(read_accepted(store, sweep), numbers)
     result = result_of(rows)
     common = {

@@ -11,13 +11,11 @@ from flows.tables.tables import grouped
 from koco_stream.io.files import content_hash
 from storage.nights import IDENTITY
 
-FIRST, SAME, CHANGED, SLOWER, FASTER = (
-    "first",
-    "same numbers",
-    "changed numbers",
-    "slower",
-    "faster",
-)
+FIRST = "first"
+SAME = "same numbers"
+CHANGED = "changed numbers"
+SLOWER = "slower"
+FASTER = "faster"
 FAILING = (CHANGED, SLOWER)  # results that give exit status 1 and a failed state
 BAND = 1.25  # a median of ratios within this factor is the same speed
 SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
@@ -50,7 +48,8 @@ def _row(
     """The row of a learner on a dataset; `runs` are each run in the accepted night and tonight."""
     both = [(a, b) for a, b in runs if a and b]
     mine = [b for _, b in runs if b]
-    gone, new = len(runs) - len(mine), len(mine) - len(both)
+    gone = len(runs) - len(mine)
+    new = len(mine) - len(both)
     data = sum(a["dataset_hash"] != b["dataset_hash"] for a, b in both)
     other = [
         (a["mean_loss"], b["mean_loss"])

@@ -59,7 +59,8 @@ def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> Sto
 
 def write_index(store: AnyPath) -> StorePath:
     """Write the page of a store's sweeps, a line each; returns its path."""
-    names, folder = sweep_names(store), store_path(store) / "reports"
+    names = sweep_names(store)
+    folder = store_path(store) / "reports"
     links = [name for name in names if (folder / f"{name}.html").is_file()]
     rows = [
         {
@@ -88,15 +89,18 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     Raises `WrongInput` if the sweep has not run on `store`.
     """
     sections = Sections(store, sweep)
-    views, note = sections.views, sections.views.notes[sweep]
+    views = sections.views
+    note = sections.views.notes[sweep]
     named = [FIGURES[name] for name in note["figures"] if sections.statuses and name in FIGURES]
     papers = [figure for one in named for figure in [one.drawn(views)] if figure.rows]
     told = [f"{figure.verdict}." for figure in papers[:1] if figure.verdict]
-    sentence, facts = (told or [sentence_of(sections)])[0], facts_of(sections)
+    sentence = (told or [sentence_of(sections)])[0]
+    facts = facts_of(sections)
     if not whole:
         return Page(sweep, finding=sentence, facts=facts)
     charts = [*(chart for figure in papers[:1] for chart in figure.charts), first_chart(sections)]
-    found, several = compared(views), any(sections.varied.values())
+    found = compared(views)
+    several = any(sections.varied.values())
     # in small print what the tests say, and how configurations were chosen
     other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
     small = (

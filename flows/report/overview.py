@@ -43,8 +43,10 @@ def sentence_of(sections: Sections) -> str:
     if not shown:
         return "No run has ended well yet."
     every = [row for rows in sections.best.values() for row in rows]
-    names, known = {row["learner"] for row in every}, [row["beats_constant"] for row in every]
-    leader, n = shown[0], len(sections.best)
+    names = {row["learner"] for row in every}
+    known = [row["beats_constant"] for row in every]
+    leader = shown[0]
+    n = len(sections.best)
     is_rate = leader["error_rate_mean"] is not None
     verb, scale, unit = ("errs on", 100, " %") if is_rate else ("has the mean loss", 1, "")
     told = [
@@ -120,7 +122,8 @@ def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
     [_, (mean, low, high)] = bootstrap([pairs], 0, False, LEVEL)
     if mean == 0 or low is None or high is None:
         return "equal"
-    wins, n = int((pairs[:, 0] < pairs[:, 1]).sum()), len(pairs)
+    wins = int((pairs[:, 0] < pairs[:, 1]).sum())
+    n = len(pairs)
     said = f"by {with_minus(low, 2)} to {with_minus(high, 2)}, best in {wins} of {n}"
     if low <= 0 or wins == 0:
         return f"no: {said}"
@@ -193,7 +196,8 @@ def what_to_run_next(sections: Sections) -> str:
             learner, sections.varied[learner], [json.loads(one["params"]) for one in found]
         )
     )
-    n, in_turn = len(sections.streams), sorted(counts, key=lambda one: (-counts[one], one))
+    n = len(sections.streams)
+    in_turn = sorted(counts, key=lambda one: (-counts[one], one))
     on = f" on {{}} of {n:,} streams" if n > 1 else ""
     named = "; ".join(words + on.format(counts[words]) for words in in_turn[:MOST_GRIDS])
     more = f"; and {len(counts) - MOST_GRIDS:,} more" if len(counts) > MOST_GRIDS else ""

@@ -109,7 +109,9 @@ def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
 
     `is_there` says whether the store has its dataset.
     """
-    learner, rounds, curvature = row["learner"], row["rounds"], params.get("curvature") or 0.0
+    learner = row["learner"]
+    rounds = row["rounds"]
+    curvature = params.get("curvature") or 0.0
     if learner not in THEOREMS:
         other = "it is not an online Newton step that a theorem here is about"
         return f"{learner}: {WITHOUT.get(learner, other)}"
@@ -151,7 +153,9 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
 
     Bounds are cached in the cache folder.
     """
-    learner, params, store = row["learner"], json.loads(row["params"]), sections.views.store
+    learner = row["learner"]
+    params = json.loads(row["params"])
+    store = sections.views.store
     if why := why_not(row, params, row["dataset_hash"] in sections.manifests):
         return why, []
     losses = {one["t"]: one["losses"] for one in sections.views.rows(LOSSES, [row["run_ids"]])}
@@ -185,15 +189,19 @@ def bounds_of(
     The competitor is the best function on all rows X (n, d) in the learner's space, shrunk into the
     clip. None if a label exceeds the clip, which the theorems do not allow.
     """
-    alpha, clip, curvature = params["alpha"], params["clip"], params["curvature"]
+    alpha = params["alpha"]
+    clip = params["clip"]
+    curvature = params["curvature"]
     if np.abs(y).max(initial=0.0) > clip:
         return None
-    K, lipschitz = kernel_matrix(X, params), 4.0 * clip
+    K = kernel_matrix(X, params)
+    lipschitz = 4.0 * clip
     if learner == "KONS":
         # The theorem requires k(x, x) ≤ 1. The rows and α are scaled down to that, which leaves the
         # learner's predictions unchanged.
         scale = max(1.0, float(np.diag(K).max(initial=0.0)))
-        K, alpha = K / scale, alpha / scale
+        K = K / scale
+        alpha = alpha / scale
     predictions, w_norm2 = best_in_hindsight(K, y, alpha, clip)
     given = {"alpha": alpha, "w_norm2": w_norm2, "lipschitz": lipschitz}
     rows = csr_array(hstack([X, np.ones((len(y), int(params.get("fit_intercept", False))))]))
@@ -210,7 +218,8 @@ def bounds_of(
         steps = curvature / times[:t] - sigma
         of_son = {**given, "step_sizes": steps, "curvature": sigma, "clip": clip}
         if learner == "ONS":
-            norms2, d = lipschitz**2 * float(rows[:t].power(2).sum()), min(t, rows.shape[1])
+            norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
+            d = min(t, rows.shape[1])
             return son_theorem_2(n_features=d, gradient_norms2=norms2, **of_son)
         spectrum = spectrum_of(lipschitz * np.sqrt(curvature) * rows[:t])
         return son_theorem_3(sketch_size=params["sketch_size"], spectrum=spectrum, **of_son)

@@ -136,7 +136,8 @@ def _serve_nights(schedules: Sequence[Schedule]) -> None:
             sweep = read_sweep(schedule.sweep).name
             if due and not has_ended(schedule.store, sweep, due.isoformat()):
                 say(f"{schedule.name}: the night of {due} starts late, now")
-                made, at = deployment.apply(), Scheduled(scheduled_time=due)
+                made = deployment.apply()
+                at = Scheduled(scheduled_time=due)
                 client.create_flow_run_from_deployment(made, state=at)
     # Prefect's own handler leaves at once, and errors of what it leaves on the terminal
     Runner.handle_sigterm = interrupt  # type: ignore[method-assign]

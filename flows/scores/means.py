@@ -50,7 +50,8 @@ def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
             size = (math.fsum(row) if whole else math.fsum(map(abs, row))) / n if n else math.inf
         except OverflowError:
             n, row = 1, [value / n for value in row]
-            size, whole = math.fsum(map(abs, row)), False
+            size = math.fsum(map(abs, row))
+            whole = False
         known = size < math.inf  # it may be NaN
         total = size if whole else math.fsum(row) / n if known else math.inf
         found.append((total, size) if known else (math.inf, math.inf))

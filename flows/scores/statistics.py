@@ -43,7 +43,8 @@ Difference = tuple[float | None, float | None, float | None]
 
 def ranks_of(values: Array) -> Array:
     """Ranks (..., k) of values (..., k), from 1 for the least; equal ones have their mean rank."""
-    one, other = values[..., :, None], values[..., None, :]
+    one = values[..., :, None]
+    other = values[..., None, :]
     return (one > other).sum(axis=-1) + ((one == other).sum(axis=-1) + 1) / 2.0
 
 
@@ -87,7 +88,8 @@ def wilcoxon(differences: Array) -> float:
     signed = doubled[given != 0.0]
     if not signed.size:
         return 1.0
-    positive, total = int(doubled[given > 0.0].sum()), int(signed.sum())
+    positive = int(doubled[given > 0.0].sum())
+    total = int(signed.sum())
     shares = np.zeros(total + 1)  # of the sign choices whose positive ranks have each sum
     shares[0] = 1.0
     for rank in signed:
@@ -103,7 +105,8 @@ def least_p(n: int) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values corrected by Holm: a hypothesis is rejected at level α if its value is at most α."""
-    corrected, largest = [1.0] * len(p_values), 0.0
+    corrected = [1.0] * len(p_values)
+    largest = 0.0
     for done, which in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
         largest = max(largest, min(1.0, (len(p_values) - done) * p_values[which]))
         corrected[which] = largest
@@ -144,9 +147,11 @@ def differences(scores: Array, best: Array, relative: bool) -> Array:
     """
     other = np.asarray(best)[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        found, sizes = scores - other, np.maximum(np.abs(scores), np.abs(other))
+        found = scores - other
+        sizes = np.maximum(np.abs(scores), np.abs(other))
         if relative:
-            found, sizes = 2.0 * found / (np.abs(scores) + np.abs(other)), np.ones_like(sizes)
+            found = 2.0 * found / (np.abs(scores) + np.abs(other))
+            sizes = np.ones_like(sizes)
         found = rounded(found, sizes, digits=KNOWN)
     failed = np.where(np.isinf(scores), np.inf, -np.inf)
     found = np.where(np.isinf(scores) | np.isinf(other), failed, found)
@@ -177,7 +182,9 @@ def bootstrap(
     alpha : float
         One minus the interval's level.
     """
-    draw, n, k = np.random.default_rng(SEED), len(repeats), repeats[0].shape[1]
+    draw = np.random.default_rng(SEED)
+    n = len(repeats)
+    k = repeats[0].shape[1]
     whole = np.array([exact_means(block.T) for block in repeats])
     exact = differences(whole, whole[:, best], relative)
     chosen = draw.integers(n, size=(RESAMPLES if n > 1 or len(repeats[0]) > 1 else 0, n))

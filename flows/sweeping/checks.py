@@ -64,7 +64,8 @@ class CheckedSweep:
         See `flows.sweeping.halving.stages`, which appends to `decisions`, and
         `flows.sweeping.search.batches`. Without either, all runs are in one stage.
         """
-        search, spaces = self.sweep.search, self.sweep.spaces
+        search = self.sweep.search
+        spaces = self.sweep.spaces
         values = partial(halving.measured, self.request.store, errors=bool(spaces))
         if search and spaces:
             return batches(self.runs, spaces, search, values)

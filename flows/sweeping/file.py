@@ -138,7 +138,8 @@ class DatasetUse:
 
     def expected(self) -> Manifest:
         """What the manifest of a generated dataset will say; its hash is a placeholder."""
-        generator, given = self.table.name, self.given or {}
+        generator = self.table.name
+        given = self.given or {}
         values, (task, _) = all_values(generator, given), ABOUT[generator]
         classes = [-1.0, 1.0] if task == "classification" else []
         return Manifest(
@@ -293,7 +294,8 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
     with file.blaming("learner", number, "name"):
         reference = learner_called(table.name, file.path.parent)
         learner = learner_named(reference)
-    grids, draws = {}, {}
+    grids = {}
+    draws = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
             parameter = learner.parameter(key)

@@ -64,7 +64,8 @@ def stages(
         pairs = [(run, short) for run, short in pairs if short is not run]
         if not pairs:
             return
-        found, alive = losses([short.run_id for _, short in pairs]), []
+        found = losses([short.run_id for _, short in pairs])
+        alive = []
         for group in grouped(pairs, lambda pair: (pair[0].stream.group, pair[0].learner)).values():
             alive += _continuing(group, stage, halving.factor, found, decisions)
 
@@ -113,7 +114,8 @@ def _continuing(
     mean_losses = dict(zip(configurations, found.tolist(), strict=True))
     ranked = sorted(mean_losses, key=lambda params: (mean_losses[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
-    stream, learner = pairs[0][0].stream, pairs[0][0].learner
+    stream = pairs[0][0].stream
+    learner = pairs[0][0].learner
     decisions += [
         {
             "rung": stage + 1,

@@ -101,7 +101,8 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     from results has one for each batch. A flow run gets the sweep's progress and results. `start`
     is the cluster, if it is already starting.
     """
-    store, name = open_store(checked.request.store), checked.sweep.name
+    store = open_store(checked.request.store)
+    name = checked.sweep.name
     watchers: list[tuple[int, Watcher]] = [(1, partial(write_status, store)), (60, say_progress)]
     if flow_run_here():
         watchers.append((30, record_progress))
@@ -116,7 +117,8 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
 
     checked = step("prepare", prepare_datasets, checked)
     claim(store, tally.status)
-    engine, computed = None, 0
+    engine = None
+    computed = 0
     runs: list[Run] = []
     decisions: list[dict[str, object]] = []
     with tally, ExitStack() as stack:
@@ -157,7 +159,8 @@ def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
 
     Returns the sweep on its datasets.
     """
-    store, sweep = store_path(checked.request.store), checked.sweep
+    store = store_path(checked.request.store)
+    sweep = checked.sweep
     collect_results(store)
     lacking = [use for use in sweep.datasets if not checked.manifests[use.name].shards]
     for use in lacking:
@@ -195,8 +198,10 @@ def write_report(store: StorePath, name: str) -> str:
     many runs takes most of a gigabyte, so a process of its own writes it: this one may hold Dask's
     scheduler. Raises `RuntimeError` with the output of that process if it fails.
     """
-    note, files = sweep_note(store, name), [file.name for file in table_files(store, "runs")]
-    page, mark = store / "reports" / f"{name}.html", store / "reports" / f"{name}.made.json"
+    note = sweep_note(store, name)
+    files = [file.name for file in table_files(store, "runs")]
+    page = store / "reports" / f"{name}.html"
+    mark = store / "reports" / f"{name}.made.json"
     made = json_text(content_hash([koco_stream.__version__, source_hash(), note, files])) + "\n"
     if page.is_file() and mark.is_file() and mark.read_text() == made:
         return str(page)

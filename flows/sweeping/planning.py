@@ -35,7 +35,9 @@ ROOM_SHARE = 4  # states for longer runs take at most a quarter of the disk's fr
 MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
 # bytes of a run on disk: its results, its windows before the first, and a prediction, whose 8 do
 # not compress, and the rounds nearly
-RESULT_BYTES, RUN_WINDOWS_BYTES, PREDICTION_BYTES = 700, 5000, 10
+RESULT_BYTES = 700
+RUN_WINDOWS_BYTES = 5000
+PREDICTION_BYTES = 10
 
 
 def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: ExitStack) -> Engine:
@@ -43,7 +45,8 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
 
     `start` is the cluster, if it is already starting; `stack` ends it.
     """
-    request, shared = checked.request, checked.mapped_bytes
+    request = checked.request
+    shared = checked.mapped_bytes
     kinds = needed(checked.runs, checked.value_types, checked.sizes)
     ready = stack.enter_context(engine(request.start_of_cluster(shared), kinds, start))
     if ready.client:
@@ -99,7 +102,8 @@ def run_cohorts(
     checked: CheckedSweep, cohorts: Sequence[Cohort], ready: Engine, tally: Tally
 ) -> None:
     """Run the cohorts on Dask or in this process; `tally` counts their receipts."""
-    store, sizes = checked.request.store, checked.sizes
+    store = checked.request.store
+    sizes = checked.sizes
     for file in filter(None, {run.file for cohort in cohorts for run in cohort.runs}):
         send(store, file.code)
     tally.plan(
@@ -124,7 +128,8 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     results, the next batch is planned. Raises `WrongInput` as `read_checked` does.
     """
     checked = read_checked(request)
-    done, stages = 0, list[list[Run]]()
+    done = 0
+    stages = list[list[Run]]()
     for listed in checked.stages([]):
         stages.append(checked.not_in_store(listed))
         done += len(listed) - len(stages[-1])

@@ -75,7 +75,8 @@ def sweep_file(spec: str | Path) -> Path:
     is refused by what reads it. Raises `WrongInput`, with the nearest name, for what looks like a
     name and is none.
     """
-    path, known = Path(spec), packaged()
+    path = Path(spec)
+    known = packaged()
     if path.is_file() or not re.fullmatch(r"[\w-]+", str(spec)):
         return path
     if str(spec) not in known:

@@ -27,7 +27,10 @@ from koco_stream.io.files import content_hash
 from koco_stream.runs.run import Run, configuration_of, without_repeats
 from koco_stream.types import Array
 
-UNIFORM, LOG_UNIFORM, INTEGER, CHOICE = "uniform", "log_uniform", "integer", "choice"
+UNIFORM = "uniform"
+LOG_UNIFORM = "log_uniform"
+INTEGER = "integer"
+CHOICE = "choice"
 KINDS = (UNIFORM, LOG_UNIFORM, INTEGER, CHOICE)
 BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
 # what a grid of powers, or a range, is given by
@@ -83,7 +86,8 @@ class Drawn:
         if self.kind == CHOICE:
             return self.choices[min(int(u * len(self.choices)), len(self.choices) - 1)]
         if self.kind == INTEGER:
-            low, high = int(self.low), int(self.high)
+            low = int(self.low)
+            high = int(self.high)
             return min(low + int(u * (high - low + 1)), high)
         if self.kind == LOG_UNIFORM:
             return self.rounded(self.low ** (1 - u) * self.high**u)
@@ -159,7 +163,8 @@ def values_of(value: Any) -> list[Any]:
 
 def ends_of(kind: str, ends: Any) -> Any:
     """The two ends of a range, or the first and the last exponent, which may be the same."""
-    real, powers = kind in (UNIFORM, LOG_UNIFORM), kind in BASES
+    real = kind in (UNIFORM, LOG_UNIFORM)
+    powers = kind in BASES
     largest = 300 if powers else 1.7e308
     if not (
         isinstance(ends, list)

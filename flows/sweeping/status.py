@@ -190,7 +190,8 @@ class Tally:
         """Update the status, and tell the watchers whose time it is."""
         with self.lock:
             under_way = sum(self.under_way.values())
-            rounds, completed = self.rounds + under_way, self.completed + under_way
+            rounds = self.rounds + under_way
+            completed = self.completed + under_way
         self.status.rounds_per_second = rounds / max(time.monotonic() - self.begun, 1e-9)
         self.live.update(
             self.task.id, total=self.total or None, completed=completed, done=words(self.status)

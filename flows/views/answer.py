@@ -232,7 +232,8 @@ def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     pairs = {*zip(*lists_of(table, ["dataset", "dataset_hash"]), strict=True)}
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
-    kept, same = [], []
+    kept = []
+    same = []
     for name in names:
         values = pc.unique(table.column(name)).to_pylist()
         if values == [None] or name in dull:

@@ -150,7 +150,8 @@ class Views:
         met = self.connection.view("runs")
         for condition in where:
             self._read(condition)  # it may be on what other views have now
-            before, words = met, f"--where {condition!r}"
+            before = met
+            words = f"--where {condition!r}"
             quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
             with _asked(words):
                 met = before.filter(f"({quoted}\n)")

@@ -114,9 +114,12 @@ class Measurement:
         done : int
             How many rounds count.
         """
-        metered, a, first = self.metered, self._arrays, 0
+        metered = self.metered
+        a = self._arrays
+        first = 0
         while first < done:
-            rounds, last = self.rounds, done
+            rounds = self.rounds
+            last = done
             if self._segment:  # Python has something to do where a window or a segment ends
                 last = min(done, first + self._left(rounds))
                 keep_scores(predictions[0], learnt[0], first, last, *self._ranked)
@@ -145,12 +148,14 @@ class Measurement:
 
     def _end(self, rounds: int, is_last: bool = False) -> None:
         """End the window and the segment that end after so many rounds; at last both end."""
-        window, segment = self.metered.window, self._segment
+        window = self.metered.window
+        segment = self._segment
         if segment and window and (rounds % window == 0) != is_last:
             row = self._arrays["windows"][(rounds - 1) // window]
             row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
         if segment and (rounds % segment == 0) != is_last:
-            n, found = (rounds - 1) % segment + 1, auc_of_segment(*self._ranked)
+            n = (rounds - 1) % segment + 1
+            found = auc_of_segment(*self._ranked)
             if not math.isnan(found):
                 self._arrays["mean"] += (n * found, n)
 
@@ -160,7 +165,9 @@ class Measurement:
 
     def finish(self) -> None:
         """End the last window and segment. No more rounds can be added."""
-        a, rounds, window = self._arrays, self.rounds, self.metered.window
+        a = self._arrays
+        rounds = self.rounds
+        window = self.metered.window
         sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
         if window and rounds % window:
             metrics_into(self.metered.kind, *sums[:2], a["windows"][rounds // window])
@@ -170,7 +177,8 @@ class Measurement:
 
     def values(self) -> dict[str, float | None]:
         """The metrics over all rounds of a finished run, by name; None where one is not defined."""
-        a, row = self._arrays, np.empty(len(WINDOWED))
+        a = self._arrays
+        row = np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
         found = dict(zip(WINDOWED, row.tolist(), strict=True))
         total, weight = a["mean"].tolist()
@@ -184,7 +192,8 @@ class Measurement:
 
         Loss and error are always among them, and what was not asked for or is not defined is NaN.
         """
-        window, rounds = self.metered.window or 1, self.rounds
+        window = self.metered.window or 1
+        rounds = self.rounds
         n = -(-rounds // window) if self.metered.window else 0
         first = np.arange(n) * window + 1
         table = self._arrays["windows"][:n]

@@ -81,7 +81,8 @@ class DataSize:
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream as its learner sees it, with the intercept feature counted."""
-        d, rounds = self.n_features + run.adds_intercept, self.rounds(run.stream)
+        d = self.n_features + run.adds_intercept
+        rounds = self.rounds(run.stream)
         sampling = run.learner_class.sampling(run.params)
         growth = None if sampling is None else self.growths.get((sampling, rounds))
         return StreamSize(rounds, d, self.n_values / max(self.n_rows, 1), growth)
@@ -125,7 +126,8 @@ class Costs:
 
     def of(self, run: Run) -> RunCost:
         """The estimated cost of a run on one core, from where it begins."""
-        whole, begun = self._from_the_first_row(run), self.rungs.begun(run)
+        whole = self._from_the_first_row(run)
+        begun = self.rungs.begun(run)
         if not begun:
             return whole
         rounds = self.sizes[run.stream.dataset_hash].rounds(run.stream)
@@ -135,9 +137,12 @@ class Costs:
         )
 
     def _from_the_first_row(self, run: Run) -> RunCost:
-        learner, size = run.learner_class, self.sizes[run.stream.dataset_hash]
-        stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
-        cost, states = cost_of(learner, run.params, stream), run.stream.n_states(size.n_classes)
+        learner = run.learner_class
+        size = self.sizes[run.stream.dataset_hash]
+        stream = size.seen_by(run)
+        factor = self.factors.get(run.learner, 1.0)
+        cost = cost_of(learner, run.params, stream)
+        states = run.stream.n_states(size.n_classes)
         n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
         n_bytes += size.measured_bytes(run, self.rungs.last(run.stream, size.rounds(run.stream)))
         if run.stream.multiclass is not None:

@@ -256,7 +256,8 @@ def cohorts_of(
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for costed_run in costed:
         by_key.setdefault(costed_run[1].key, []).append(costed_run)
-    cohort, cohorts = empty, [empty]
+    cohort = empty
+    cohorts = [empty]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
         lengths = cohort_lengths(alike, workers, least, max(target, least))
         intended = next(lengths)
@@ -300,7 +301,8 @@ def cohort_lengths(
     a cohort until their own work clearly exceeds it, provided every worker still has something to
     do.
     """
-    own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
+    own = sum(cost.seconds for _, cost in alike)
+    shared = alike[0][1].shared_seconds
     cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
     if cohorts > workers:
         cohorts = -(-cohorts // workers) * workers

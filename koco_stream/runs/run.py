@@ -83,7 +83,8 @@ class Run:
         runs have the same stream.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
-        version, measured = self.learner_class.numbers_version, self.measured.identity_text
+        version = self.learner_class.numbers_version
+        measured = self.measured.identity_text
         return text_hash(
             f'{{"learner":"{self.learner}","learner_seed":{seed},"measured":{measured},'
             f'"numbers_version":{version},"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
@@ -112,13 +113,15 @@ class Run:
 
     def metered(self, seen: "Seen") -> Metered:
         """What a measurement of the run is to compute."""
-        names, window = self.measured.metrics, self.measured.window
+        names = self.measured.metrics
+        window = self.measured.window
         classes = seen.classes if self.stream.multiclass is not None else ()
         return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
 
     def check_labels(self, classes: list[float], task: str) -> None:
         """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels."""
-        name, positive = repr(self.stream.dataset), self.stream.positive_class
+        name = repr(self.stream.dataset)
+        positive = self.stream.positive_class
         shown = ", ".join(f"{c:g}" for c in classes[:30])
         if positive is not None and task == "regression":
             raise WrongInput(
@@ -227,7 +230,8 @@ class RunState:
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(run, params, [], np.zeros((points.size, 3)))
-        width, count = seen.n_features + run.adds_intercept, run.stream.n_states(len(seen.classes))
+        width = seen.n_features + run.adds_intercept
+        count = run.stream.n_states(len(seen.classes))
         if run.measured.metrics or run.measured.window:
             started.measurement = Measurement(run.metered(seen))
         if run.measured.keep_predictions:

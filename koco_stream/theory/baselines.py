@@ -32,9 +32,11 @@ from koco_stream.streams.rows import sparse_rows
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
 
-STEPS, FEWEST_STEPS = 500, 20
+STEPS = 500
+FEWEST_STEPS = 20
 VALUES = 2_000_000_000  # the most values read in all steps
-SLOW_STEPS, SLOW = 10, 1e-7
+SLOW_STEPS = 10
+SLOW = 1e-7
 HELD_BYTES = 24 << 20  # rows that are copied in their order are copied once if all take less
 TOLERANCE = 1e-9  # of the scaled gradient's norm, relative to its start
 
@@ -70,18 +72,22 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     too many steps, as with about as many features as rows, where a predictor without
     loss is approached slowly, and if its loss is not finite.
     """
-    manifest, reader = reader.manifest, StreamReader(reader.store, as_summed(reader.stream))
+    manifest = reader.manifest
+    reader = StreamReader(reader.store, as_summed(reader.stream))
     blocks = blocks_of(reader)
     scale = square_columns(blocks, manifest.n_features, fit_intercept)
     w = np.zeros(scale.size)
     gradient, loss, largest = normal_sums(blocks, fit_intercept, w, against_labels=True)
-    zero_loss, settled = loss, False
+    zero_loss = loss
+    settled = False
     norm2 = first = scaled_norm2(gradient, scale)
     # More data get fewer steps, so that the time stays a small share of a sweep.
     n_values = manifest.n_values * reader.n_rows // max(manifest.n_rows, 1)
     steps_left = min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
     while norm2 > TOLERANCE**2 * first and not settled:
-        before, direction, gains = norm2, gradient / scale, list[float]()
+        before = norm2
+        direction = gradient / scale
+        gains = list[float]()
         while norm2 > TOLERANCE**2 * first and not settled:
             if steps_left == 0:
                 return None
@@ -94,7 +100,8 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
             gradient -= step * image
             gains.append(step * norm2)
             settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
-            last, norm2 = norm2, scaled_norm2(gradient, scale)
+            last = norm2
+            norm2 = scaled_norm2(gradient, scale)
             direction = gradient / scale + (norm2 / last) * direction
         gradient, loss, largest = normal_sums(blocks, fit_intercept, w, against_labels=True)
         norm2 = scaled_norm2(gradient, scale)
@@ -126,7 +133,8 @@ def normal_sums(
     r is y − Xw if `against_labels`, else Xw. With an intercept, rows have an additional last
     feature that is 1, which d includes.
     """
-    out, totals = np.zeros(w.size), np.zeros(2)
+    out = np.zeros(w.size)
+    totals = np.zeros(2)
     for rows, labels in blocks():
         normal_rows(
             rows.indptr,
@@ -188,7 +196,8 @@ def normal_rows(
     Adds ‖r‖² to totals[0] and updates totals[1], the largest |Xw|.
     """
     for t in range(labels.size):
-        lo, size = indptr[t], indptr[t + 1] - indptr[t]
+        lo = indptr[t]
+        size = indptr[t + 1] - indptr[t]
         first = lo if stride else -1
         product = row_product(indices, first, values, lo, size, w)
         if intercept:
@@ -238,7 +247,8 @@ def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
     """What `Constant` comes to on blocks of labels; None as `trivial_result` is."""
     params = Constant.to_params(Constant.complete({"loss": loss}))
     states: list[Any] = []  # one for each class that is learnt
-    totals, rounds = np.zeros(3), 0
+    totals = np.zeros(3)
+    rounds = 0
     kept = totals, np.zeros(0), 0, np.zeros((0, 3))
     for labels in blocks:
         predictions: Array = np.empty(labels.learnt.shape)

@@ -119,7 +119,9 @@ def son_theorem_3(*, sketch_size: int, spectrum: Array, **given: Any) -> float:
     WrongInput
         As `son_regret` does.
     """
-    rows, rank, alpha = sketch_size + 1, 2 * sketch_size, given["alpha"]
+    rows = sketch_size + 1
+    rank = 2 * sketch_size
+    alpha = given["alpha"]
     sketched = rank * math.log1p(spectrum.sum() / (rank * alpha))
     lost = min(rows * spectrum[k:].sum() / ((rows - k) * alpha) for k in range(rows))
     return son_regret(**given, learnt=sketched + lost)

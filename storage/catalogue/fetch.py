@@ -100,7 +100,9 @@ def fetch(
     if not name or name != Path(name).name or name.startswith("."):
         raise WrongInput(f"{address} does not end in a file's name")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target, partial, about = folder / name, folder / f"{name}.part", folder / f"{name}.json"
+    target = folder / name
+    partial = folder / f"{name}.part"
+    about = folder / f"{name}.json"
     with locked(folder / f".{name}.lock"):
         sha256 = _noted(about, address, "sha256")
         if target.is_file() and file_hash(target) == sha256 and expected_sha256 in (None, sha256):

@@ -47,7 +47,8 @@ def ill_conditioned(
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep
-    X, scores = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
+    X = np.empty((n_rows, n_features))
+    scores = np.empty((n_rows, 1))
     product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
     product(Z, theta, scores)
     return dense_piece(np.where(scores[:, 0] >= 0, 1.0, -1.0), X)
@@ -100,11 +101,10 @@ def slice_like(
     """
     draw = np.random.default_rng([data_seed, 0x51])
     hidden = draw.random((n_rows, n_factors))
-    weights, direction = (
-        draw.standard_normal((n_factors, n_features)),
-        draw.standard_normal((n_factors, 1)),
-    )
-    X, score = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
+    weights = draw.standard_normal((n_factors, n_features))
+    direction = draw.standard_normal((n_factors, 1))
+    X = np.empty((n_rows, n_features))
+    score = np.empty((n_rows, 1))
     product(hidden - 0.5, weights, X)
     product(hidden - 0.5, direction, score)
     return dense_piece(
@@ -124,7 +124,8 @@ def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
 
     @wraps(table)
     def blocks(**values: Any) -> Blocks:
-        n_rows, n_features = values["n_rows"], values["n_features"]
+        n_rows = values["n_rows"]
+        n_features = values["n_features"]
         if n_rows * n_features > MOST_DENSE_VALUES:
             raise WrongInput(
                 f"n_rows = {n_rows} of n_features = {n_features} are more than"
@@ -150,7 +151,8 @@ def _whole(table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]) -> 
 def _block_of_table(
     number: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
 ) -> Piece:
-    rows, start = _whole(table, values), number * BLOCK_ROWS
+    rows = _whole(table, values)
+    start = number * BLOCK_ROWS
     return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
 
 

@@ -21,7 +21,8 @@ from storage.sources.source import Piece, Source, dense_piece, refuse_first
 BLOCK_ROWS = 16_384
 BLOCK_VALUES = 1 << 22  # approximate limit on the values of a block
 MODEL = 1 << 47  # block number reserved for the random numbers that all rows share
-SPARSE, DENSE = 0x7E, 0xDE
+SPARSE = 0x7E
+DENSE = 0xDE
 # offset c of the word distribution: the most frequent word is about as frequent as the third word
 # of Zipf's law, 3 % of all words for a vocabulary of 100,000
 HEAD = 3.0
@@ -216,9 +217,11 @@ def _words(
     the weight (d,) of each word, and the expected weight of a word.
     """
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while _expected_nonzeros(chance, high) < mean_nonzeros:
-        low, high = high, 2.0 * high
+        low = high
+        high = 2.0 * high
     for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (
@@ -270,7 +273,8 @@ def _sparse_block(
 def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[Array, Array]:
     """Parameters that all rows of a dense stream share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
     draw = draw_of(data_seed, DENSE, MODEL)
-    V, theta = draw.standard_normal((n_features, n_features)), draw.standard_normal((n_features, 1))
+    V = draw.standard_normal((n_features, n_features))
+    theta = draw.standard_normal((n_features, 1))
     for _ in range(2):
         gram_schmidt(V, n_features, np.empty(n_features))
     gram_schmidt(theta, 1, np.empty(1))
@@ -289,7 +293,8 @@ def _dense_block(
     mixing, theta = _mixing(n_features, condition_number, data_seed)
     draw = draw_of(data_seed, DENSE, number)
     Z = draw.standard_normal((block_rows, n_features))
-    X, score = np.empty((block_rows, n_features)), np.empty((block_rows, 1))
+    X = np.empty((block_rows, n_features))
+    score = np.empty((block_rows, 1))
     product(Z, mixing, X)
     product(Z, theta, score)
     u = score[:, 0] + noise * draw.standard_normal(block_rows)

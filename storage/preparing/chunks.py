@@ -103,7 +103,8 @@ def batch_of(rows: Piece) -> pa.RecordBatch:
 
 def rows_of_batch(batch: pa.RecordBatch) -> Piece:
     """Rows out of Arrow's form. Raises `KeyError` if a column is missing."""
-    labels, values = batch.column("label").to_numpy(), batch.column("values")
+    labels = batch.column("label").to_numpy()
+    values = batch.column("values")
     flat = values.flatten().to_numpy()
     if pa.types.is_fixed_size_list(values.type):
         return dense_piece(labels, flat.reshape(labels.size, values.type.list_size))
@@ -130,7 +131,8 @@ class Chunks:
         found = []
         for k in range(bisect_right(self.firsts, start) - 1, bisect_right(self.firsts, stop - 1)):
             first = self.firsts[k]
-            a, b = max(start - first, 0), min(stop - first, self.chunks[k].n_rows)
+            a = max(start - first, 0)
+            b = min(stop - first, self.chunks[k].n_rows)
             if a < b:
                 found.append((self.chunks[k].path, a, b))
         return found

@@ -46,7 +46,8 @@ def with_facts(
         return transformation
     np.save(file, range_facts(transformation, covers, parallel_map, n_rows))
     found = replace(transformation, facts=file)
-    low, high = transformation.shape.label_min, transformation.shape.label_max
+    low = transformation.shape.label_min
+    high = transformation.shape.label_max
     if found.scales_labels and low < high and found.label_range == (0.0, 0.0):
         raise WrongInput(
             f"--scale-rows {n_rows}: the target has only one value in these rows, so it cannot be"
@@ -92,9 +93,11 @@ def features_in(
         matrix = np.column_stack([rows.values.reshape(rows.n_rows, -1), rows.labels])
         return np.arange(matrix.shape[1]), matrix.min(axis=0), matrix.max(axis=0), rows.n_rows
     order = np.argsort(rows.indices, kind="stable")
-    features, values = rows.indices[order], rows.values[order]
+    features = rows.indices[order]
+    values = rows.values[order]
     starts = np.flatnonzero(np.diff(features, prepend=-1))
-    labels, d = rows.labels, transformation.shape.n_features
+    labels = rows.labels
+    d = transformation.shape.n_features
     return (
         np.append(features[starts], d),
         np.append(np.minimum.reduceat(values, starts), labels.min()),
@@ -221,7 +224,8 @@ def _means(
     """
     found = parallel_map(holes.known_in, covers)
     counts, largest = zip(*found, strict=True)
-    known, exponent = sum(counts), np.frexp(reduce(np.maximum, largest))[1]
+    known = sum(counts)
+    exponent = np.frexp(reduce(np.maximum, largest))[1]
     for name, n_known in zip(names, known, strict=True):
         if not n_known:
             n_rows = sum(rows_of(cover).n_rows for cover in covers)

@@ -171,7 +171,8 @@ def prepare_source(
     scratch_root = root.path if root.is_local else private_folder("preparing")
     try:
         with staging_folder(scratch_root) as staging:
-            scratch, shards = staging / "scratch", staging / "shards"
+            scratch = staging / "scratch"
+            shards = staging / "shards"
             scratch.mkdir()
             shards.mkdir()
             source = source.surveyed(how.parallel_map, scratch)
@@ -219,7 +220,8 @@ def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk
     stored = how.parallel_map(partial(store_piece, source), zip(to_read, paths, strict=False))
     for chunk, piece in zip(stored, to_release, strict=True):
         source.release(piece)
-        done, rows = done + chunk.n_bytes, rows + chunk.n_rows
+        done = done + chunk.n_bytes
+        rows = rows + chunk.n_rows
         how.progress("reading", done, source.n_bytes, rows)
         yield chunk
 
@@ -251,7 +253,9 @@ def write_shards(
     written = list(written_shards(write, chunks, ranges, how))
     sums = np.vstack([one.sums for one in written])
     value_type = "float32" if single else "float64"
-    n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
+    n = chunks.n_rows
+    d = transformation.n_features
+    layout = transformation.kept
     label_min, label_max = transformation.label_range
     return Manifest(
         name=name,
@@ -285,7 +289,8 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
     than 20 distinct values and no `--labels` rule; otherwise classification. Raises `WrongInput`
     for options that do not fit the rows.
     """
-    every, labels = chunks.chunks, chunks.labels
+    every = chunks.chunks
+    labels = chunks.labels
     task = how.task
     if task is None:
         many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
@@ -319,13 +324,15 @@ def written_shards(
 
     def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
         for number, (start, stop) in enumerate(ranges):
-            first_block, end = block_end(start, chunks.n_rows), block_end(stop, chunks.n_rows)
+            first_block = block_end(start, chunks.n_rows)
+            end = block_end(stop, chunks.n_rows)
             beyond = chunks.cover(stop, end) if first_block < stop < end else []
             yield f"{number:05d}.parquet", start, chunks.cover(start, stop), beyond
 
     gone = values = rows = 0
     for written in how.parallel_map(write, tasks()):
-        values, rows = values + written.shard.n_values, rows + written.shard.n_rows
+        values = values + written.shard.n_values
+        rows = rows + written.shard.n_rows
         how.progress("writing", 12 * values, 12 * chunks.n_values, rows)
         while gone < len(chunks.chunks) and chunks.firsts[gone + 1] <= rows - BLOCK:
             Path(chunks.chunks[gone].path).unlink()
@@ -364,7 +371,8 @@ def put_files(
     Existing files are not replaced, because the current manifest may refer to them: identical
     files are reused, and different ones go to a new subfolder.
     """
-    name, number = manifest.dataset_hash[:16], 1
+    name = manifest.dataset_hash[:16]
+    number = 1
     target = folder / name
     names = sorted(shard.path for shard in manifest.shards)
     while there := target.names():

@@ -72,7 +72,8 @@ def ranges_of(
         ) < chunk.n_rows:
             stop = max(row + fit, start + 1)  # a row beyond the limit is a shard of its own
             yield start, stop
-            start, from_value = stop, int(ends[stop - row - 1]) if stop > row else value
+            start = stop
+            from_value = int(ends[stop - row - 1]) if stop > row else value
         row += chunk.n_rows
         value = int(ends[-1]) if chunk.n_rows else value
     if start < row:
@@ -102,7 +103,8 @@ def write_shard(
     rows = transformation(rows_of(cover))
     check_finite(rows, first, transformation.scale)
     rows = narrowed(rows, single)
-    d, layout = transformation.n_features, transformation.kept
+    d = transformation.n_features
+    layout = transformation.kept
     write_parquet(rows, folder / name, d, layout)
     shard = Shard(name, rows.n_rows, int(rows.values.size), file_hash(folder / name))
     own = min(-first % BLOCK, rows.n_rows)  # leading rows of a block that began in an earlier shard

@@ -105,7 +105,8 @@ class Transformation:
     facts: Path | None = None
 
     def __post_init__(self) -> None:
-        n, d = self.shape.n_rows, self.shape.n_features
+        n = self.shape.n_rows
+        d = self.shape.n_features
         negative = self.shape.least < 0
         densified = self.kept == "dense" and self.shape.layout == "sparse"
         most_values = max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
@@ -173,7 +174,8 @@ class Transformation:
         rows = replace(rows, values=rows.values.astype(np.float64, copy=False))
         if self.kept == self.shape.layout:
             return rows
-        n, d = rows.n_rows, self.shape.n_features
+        n = rows.n_rows
+        d = self.shape.n_features
         if self.kept == "sparse":
             return without_zeros(replace(rows, indices=np.tile(np.arange(d, dtype=np.int32), n)))
         matrix = np.zeros((n, d))

@@ -109,7 +109,8 @@ def encoded(
     texts = column.cast(pa.large_string())
     refuse_nulls(texts, locate, what, remedy)
     coded = texts.dictionary_encode()
-    codes, known = coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    known = coded.dictionary.to_pylist()
     if no_numbers:
         others = np.array([is_other_number(text.strip()) for text in known], bool)
         refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")

@@ -305,7 +305,8 @@ def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str,
     """
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
-    names, content = hashlib.sha256(), hashlib.sha256()
+    names = hashlib.sha256()
+    content = hashlib.sha256()
     with texts.open("rb") as handle:
         for *name, start, size in documents:
             names.update(f"{size} {'/'.join(name)}\n".encode())

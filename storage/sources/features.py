@@ -31,10 +31,8 @@ from storage.sources.source import (
 # limit on the distinct texts of one column: each becomes a feature, named in the manifest
 MOST_TEXTS = 1_000_000
 # names that pandas gives to an index, of which the last may also be a feature's
-STORED, INDEX = (
-    re.compile(r"__index_level_\d+__"),
-    re.compile(r"|Unnamed: 0(\.\d+)?|index|level_\d+"),
-)
+STORED = re.compile(r"__index_level_\d+__")
+INDEX = re.compile(r"|Unnamed: 0(\.\d+)?|index|level_\d+")
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,9 @@ class ColumnSource(Source):
 
         Raises `Malformed` with every kind of fault; `at` says where a row is.
         """
-        choice, problems, texts = self.choice, Problems(), dict[int, list[str]]()
+        choice = self.choice
+        problems = Problems()
+        texts = dict[int, list[str]]()
         *features, target = columns
         values = np.zeros((len(target), len(features)))
 
@@ -131,7 +131,8 @@ class ColumnSource(Source):
 
         Raises `WrongInput` for a malformed row and for too many distinct texts in a column.
         """
-        source, choice = super().surveyed(parallel_map, scratch), self.choice
+        source = super().surveyed(parallel_map, scratch)
+        choice = self.choice
         if not choice.one_hot:
             return source
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
@@ -190,10 +191,8 @@ class ColumnSource(Source):
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
         """One-hot encode those rows where `whole` (n,) is true, in the layout of the source."""
-        values, offsets = (
-            rows.values[whole],
-            np.zeros((int(whole.sum()), rows.values.shape[1]), int),
-        )
+        values = rows.values[whole]
+        offsets = np.zeros((int(whole.sum()), rows.values.shape[1]), int)
         widths = []
         for j, k in enumerate(self.choice.features):
             widths.append(len(self.known.get(k, [""])))
@@ -208,7 +207,8 @@ class ColumnSource(Source):
                         )
                 offsets[:, j] = np.array(ranks, int)[values[:, j].astype(int)]
                 values[:, j] = 1.0
-        indices, labels = offsets + np.cumsum([0, *widths[:-1]]), rows.labels[whole]
+        indices = offsets + np.cumsum([0, *widths[:-1]])
+        labels = rows.labels[whole]
         if self.layout == "dense":
             matrix = np.zeros((labels.size, sum(widths)))
             np.put_along_axis(matrix, indices, values, axis=1)

@@ -7,7 +7,8 @@ from pathlib import Path
 from koco_stream.errors import WrongInput
 
 NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
-SIGN, MONEY = r"[+\-−–]?", r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
+SIGN = r"[+\-−–]?"
+MONEY = r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
 # digits with a decimal point; with a decimal comma; in groups of thousands, or of Indian hundreds
 DIGITS = (
     r"(?:\d+\.?\d*|\.\d+|\d*,\d+|\d+(?:_\d+)+(?:\.\d+)?|\d{1,2}(?:,\d\d)*,\d{3}(?:\.\d+)?"

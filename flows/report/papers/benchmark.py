@@ -108,7 +108,8 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
     """
     one, (title, about) = comparison_of_part(found), PARTS[sweep]
     different = differing(found, sweep, kept_table())
-    n_blocks, n_learners = len(found.blocks), len(found.learners)
+    n_blocks = len(found.blocks)
+    n_learners = len(found.learners)
     named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"
     claim = Claim(
         f"the documentation's page has these {n_blocks * n_learners:,} configurations with their"

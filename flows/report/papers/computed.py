@@ -51,9 +51,11 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     """
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))
-    errors, done = [], 0
+    errors = []
+    done = 0
     for stop in rounds.astype(np.int64):
-        rows, labels = X[done:stop], y[done:stop]
+        rows = X[done:stop]
+        labels = y[done:stop]
         sketched = (
             np.sqrt(curvature) * 2.0 * (model.progressive(rows, labels) - labels)[:, None] * rows
         )
@@ -113,7 +115,8 @@ def hindsight(views: Views) -> tuple[str, pa.Table]:
 def batch_of(store: AnyPath, run: Row) -> float:
     """What the best function in hindsight comes to, in the span of a run's dictionary."""
     X, y = rows_of_stream(store, stream_of(run))
-    params, seed = json.loads(run["params"]), run["learner_seed"] or 0
+    params = json.loads(run["params"])
+    seed = run["learner_seed"] or 0
     learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
     learner.partial_fit(X, y)
     best = Batch(learner, params["alpha"]).fit(X, y)

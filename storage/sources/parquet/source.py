@@ -134,7 +134,8 @@ class PreparedRows(ParquetRows):
         Raises `WrongInput` unless each row has as many as values, in increasing order and below d.
         """
         ends, items = _flattened(column, piece, "indices")
-        sizes, own = np.diff(indptr), np.diff(ends, prepend=0)
+        sizes = np.diff(indptr)
+        own = np.diff(ends, prepend=0)
         refuse(
             own != sizes,
             piece.at,
@@ -184,7 +185,8 @@ def _check(path: Path, schema: pa.Schema) -> None:
             ),
         ]
     )
-    label, values = schema.field("label").type, schema.field("values").type
+    label = schema.field("label").type
+    values = schema.field("values").type
     indices = schema.field("indices").type if "indices" in schema.names else None
     refuse_first(
         [
@@ -248,7 +250,8 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     Raises `WrongInput` if a named column does not exist, or if columns differ between files or have
     an unsuitable type.
     """
-    names, kinds = schemas[0].names, schemas[0].types
+    names = schemas[0].names
+    kinds = schemas[0].types
     first = _first_values(paths[0], schemas[0])
     choice = chosen_columns(
         paths[0],
@@ -262,7 +265,8 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
         found = Counter(name for name in schema.names if not STORED.fullmatch(name))
-        missing, more = list(used - found), list(found - Counter(names))
+        missing = list(used - found)
+        more = list(found - Counter(names))
         refuse_first(
             [
                 (
@@ -343,7 +347,8 @@ def _check_column(path: Path, column: pa.Field, first: pa.DataType, may_be_text:
 
     Its type is unsuitable, or it holds numbers in one file and texts in another.
     """
-    kind, name = column.type, column.name
+    kind = column.type
+    name = column.name
     drop = f"leave it out with --drop {name}"
     refuse_first(
         (is_there, f"{path}: column {name!r} {message}")
@@ -371,7 +376,8 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     (`flat_table`). A file without rows adds none. Raises `WrongInput` if a file is damaged or of
     neither kind, if files do not match, if none has rows, or if an option does not apply.
     """
-    schemas, n_bytes = {}, 0
+    schemas = {}
+    n_bytes = 0
     for path in paths:
         with opened(path) as file:
             if file.metadata.num_rows:
@@ -381,7 +387,8 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
         raise WrongInput(f"{paths[0]}: the file holds no rows")
     paths = list(schemas)
     prepared = is_prepared(schemas[paths[0]])
-    what, wrong = "a table, whose columns are its features", ["n_features"]
+    what = "a table, whose columns are its features"
+    wrong = ["n_features"]
     if prepared:
         what = "prepared rows, whose columns are label, indices and values"
         wrong = ["target", "drop", "one_hot", "missing"]

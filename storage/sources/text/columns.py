@@ -60,7 +60,9 @@ class ColumnText(TextSource[Parsed], ColumnSource):
 
     def fast(self, text: bytes) -> Parsed:
         """Parse lines of a table with pyarrow's CSV reader."""
-        choice, plain, delimiter = self.choice, with_unix_ends(text), " "
+        choice = self.choice
+        plain = with_unix_ends(text)
+        delimiter = " "
         plain.decode("utf-8")
         if self.format == "csv":
             delimiter = choice.separator
@@ -77,7 +79,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
             str(k): pa.string() if k in of_texts else pa.float64()
             for k in (*choice.features, choice.target)
         }
-        names, nulls = map(str, range(choice.width)), NULLS if self.missing else []
+        names = map(str, range(choice.width))
+        nulls = NULLS if self.missing else []
         table = read_csv(plain, delimiter, names, types, nulls, len(plain) + 1)
         columns = [table.column(name).combine_chunks() for name in types]
         trimmed = [pc.utf8_trim_whitespace(one) if is_text(one.type) else one for one in columns]
@@ -85,8 +88,10 @@ class ColumnText(TextSource[Parsed], ColumnSource):
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
         """Parse lines of a table one by one. Raises `Malformed` with every kind of fault."""
-        choice, problems = self.choice, Problems()
-        labels, values = array("d"), array("d")
+        choice = self.choice
+        problems = Problems()
+        labels = array("d")
+        values = array("d")
         texts: dict[int, dict[str, int]] = {k: {} for k in choice.texts}
         remedy = (
             "correct it"
@@ -156,7 +161,8 @@ def without_quotes(text: bytes, separator: str) -> bytes:
         return text
     codes = np.frombuffer(b"\n" + text, np.uint8)
     quotes = np.flatnonzero(codes == QUOTE)
-    opening, closing = quotes[0::2], quotes[1::2]
+    opening = quotes[0::2]
+    closing = quotes[1::2]
     breaks = (codes == ord(separator)) | (codes == NEWLINE)
     if opening.size != closing.size or not (breaks[opening - 1] & breaks[closing + 1]).all():
         raise Unusual

@@ -128,7 +128,9 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
 
     Raises `WrongInput` for a line that is too long.
     """
-    line, told, more = file.line, 0, True
+    line = file.line
+    told = 0
+    more = True
     with opened(file.path) as (raw, text):
         start = sum(len(text.readline()) for _ in range(1, line))
         while more:
@@ -140,13 +142,16 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
                 refuse_damage(file.path, f"line {line - 1}", error)
             if not more or lines.strip(b" \r\n"):
                 now = raw.tell() if more else file.n_bytes
-                unpacked, begin = file.path, start
+                unpacked = file.path
+                begin = start
                 if file.path.suffix in OPENERS:
-                    unpacked, begin = Path(f"{prefix}-{line:015d}.txt"), 0
+                    unpacked = Path(f"{prefix}-{line:015d}.txt")
+                    begin = 0
                     unpacked.write_bytes(lines)
                 yield Block(file.path, unpacked, begin, begin + len(lines), line, now - told)
                 told = now
-            line, start = line + lines.count(b"\n"), start + len(lines)
+            line = line + lines.count(b"\n")
+            start = start + len(lines)
 
 
 def refuse_long(
@@ -224,7 +229,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
 
     Raises `WrongInput` for a truncated or damaged file, or a malformed line (`checked_lines`).
     """
-    number, most = 0, MOST_LINE + 1
+    number = 0
+    most = MOST_LINE + 1
     with opened(path) as (_, text):
         try:
             for number, line in checked_lines(path, iter(partial(text.readline, most), b""), 1):
@@ -243,7 +249,8 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
         refuse_long(path, number, line, "line", MOST_LINE)
         text = line.rstrip(b"\r\n")
         if b"\0" in text or b"\r" in text:
-            nul, cr = text.find(b"\0") + 1, text.find(b"\r") + 1
+            nul = text.find(b"\0") + 1
+            cr = text.find(b"\r") + 1
             refuse_first(
                 [
                     (

@@ -97,7 +97,10 @@ class SparseText(TextSource[Piece]):
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Piece:
         """Parse LIBSVM or VW lines one by one. Raises `Malformed` with every kind of fault."""
-        labels, indptr, indices, values = array("d"), array("q", [0]), array("i"), array("d")
+        labels = array("d")
+        indptr = array("q", [0])
+        indices = array("i")
+        values = array("d")
         problems = Problems()
         for number, line in problems.until_fault(lines):
             text = line.strip()
@@ -157,7 +160,8 @@ class SparseText(TextSource[Piece]):
     def index(self, name: bytes, where: str) -> int:
         """Number from 0 of the feature with this number in the file, if there can be one."""
         digits = name.lstrip(b"0") or b"0"
-        number, most = int(digits[:11]), LARGEST_INDEX + self.first
+        number = int(digits[:11])
+        most = LARGEST_INDEX + self.first
         if not self.first <= number <= min(most, self.first + self.bound - 1):
             refuse_first(
                 [
@@ -183,7 +187,8 @@ class SparseText(TextSource[Piece]):
     def vw_tokens(self, text: bytes, path: Path, number: int) -> Iterator[Token]:
         """The label of a VW line and its features, if it has nothing else."""
         head, bar, body = text.partition(b"|")
-        begin, fields = len(head) + 1, list(_tokens(head))
+        begin = len(head) + 1
+        fields = list(_tokens(head))
         tagged = len(fields) == 2 and fields[1][0].startswith(b"'")
         refuse_first(
             [

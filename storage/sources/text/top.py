@@ -63,7 +63,8 @@ def format_of(path: Path, line: bytes) -> str | None:
 
     What separates columns decides before numbers do, so that an empty field between tabs is one.
     """
-    named, text = NAMED.get(_suffix(path)), line.strip()
+    named = NAMED.get(_suffix(path))
+    text = line.strip()
     if not named and not text:
         raise WrongInput(f"{path}: the file holds no rows")
     words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
@@ -159,7 +160,10 @@ def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
 
 
 # lines, rows, values, and characters of each, that are looked at
-MOST_LINES, MOST_ROWS, MOST_VALUES, MOST_SHOWN = 100_000, 1000, 1_000_000, 60
+MOST_LINES = 100_000
+MOST_ROWS = 1000
+MOST_VALUES = 1_000_000
+MOST_SHOWN = 60
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 
 Rows = list[list[str]]
@@ -300,7 +304,8 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
     unnamed = fields[0] == ""
     named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
     numbers = [field for field in fields if is_number(field)]
-    n, none_missing = len(numbers), not any(is_missing(fields[k]) for k in named)
+    n = len(numbers)
+    none_missing = not any(is_missing(fields[k]) for k in named)
     if not seen or numbers != _numbers(0, n) or not n or not none_missing:
         return bool(seen) and n == len(fields) >= SURE and numbers == _numbers(1, n)
     columns = [list(filter(is_number, _column(seen, k))) for k in range(len(fields))]
