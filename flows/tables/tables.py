@@ -18,13 +18,6 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     return groups
 
 
-def dataset_text(name: str, positive_class: float | None, multiclass: str | None) -> str:
-    """A dataset's name with what is learnt of its classes: `20news:3`, `20news:all`, `year`."""
-    if multiclass is not None:
-        return f"{name}:all"
-    return name if positive_class is None else f"{name}:{positive_class:g}"
-
-
 def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
     """Yield the columns `names` of a table as lists."""
     return (table.column(name).to_pylist() for name in names)
