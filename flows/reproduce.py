@@ -64,14 +64,14 @@ class Reproduction:
     page: str
 
     @property
-    def claims(self) -> list[tuple[str, Claim]]:
-        """The claims of all figures, each with the name of its sweep."""
-        return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
+    def claims(self) -> list[Claim]:
+        """The claims of all figures."""
+        return [claim for _, figure in self.figures for claim in figure.claims]
 
     @property
     def summary(self) -> str:
         """How many claims are reproduced."""
-        judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
+        judged = [claim.holds for claim in self.claims if claim.holds is not None]
         found = f"{sum(judged)} of {len(judged)} claims reproduced"
         return found if judged else "no claim could be tested"
 
@@ -82,7 +82,7 @@ class Reproduction:
         told = [
             f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
             f" | came out: {one.came_out}"
-            for _, one in self.claims
+            for one in self.claims
         ]
         told += [
             f"not tested: {figure.title} ({sweep})"

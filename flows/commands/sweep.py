@@ -134,7 +134,7 @@ def reproduce(
 
     done = reproduce_target(target, store, data, workers, cluster)
     if as_json:
-        claims = [claim._asdict() for _, claim in done.claims]
+        claims = [claim._asdict() for claim in done.claims]
         told = {"target": target, "claims": claims, "datasets": done.sets, "report": done.page}
         click.echo(json_text(told))
     else:
