@@ -1,7 +1,7 @@
 """Rows of tables: grouped, and as dictionaries."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,12 +18,7 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     return groups
 
 
-def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield the columns `names` of a table as lists."""
-    return (table.column(name).to_pylist() for name in names)
-
-
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield a table's rows as dicts, much faster than `to_pylist` for many rows."""
-    for values in zip(*lists_of(table, table.column_names), strict=True):
+    for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
         yield dict(zip(table.column_names, values, strict=True))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
-from flows.tables.tables import grouped, lists_of, rows_of
+from flows.tables.tables import grouped, rows_of
 from flows.tables.text import laid_out
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from koco_stream.errors import WrongInput, nearest
@@ -254,7 +254,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    pairs = {*zip(*lists_of(table, ["dataset", "dataset_hash"]), strict=True)}
+    pairs = {tuple(row.values()) for row in rows_of(table.select(["dataset", "dataset_hash"]))}
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []
