@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.comparing.blocks import Blocks
+from flows.charts import Row
+from flows.comparing.blocks import FIRST_HALF, Blocks, blocks_of, views_to_compare
 from flows.pages import Claim, Figure, Page, write_page
 from flows.prepare.preparation import prepare_named
-from flows.report.papers.benchmark import blocks_of_part, part_figures, table_of
+from flows.report.papers.benchmark import part_figures, table_of
 from flows.report.papers.experiment import EXPERIMENTS, Experiment
 from flows.runtime.console import say
 from flows.sweeping.file import Sweep, read_sweep, sweep_of
@@ -34,7 +35,6 @@ HALVES = (
     "Configurations are chosen by the first half of each stream and judged on the second; the"
     " sweeps' own reports choose by the rounds on which they judge."
 )
-SETS = ("dataset", "rows in the paper", "rows here", "state")
 # Datasets made from a catalogue entry's files with other options: the entry and these options.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "parkinsons-motor": ("parkinsons", {"target": "motor_UPDRS", "drop": ("total_UPDRS",)}),
@@ -51,27 +51,27 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 class Reproduction:
     """Outcome of repeating an experiment.
 
-    `sets` are rows on its datasets, with the columns of `SETS`: how many rows they have here, if
-    any, and a state in words: whole, a part, not available (with the reason) or not compared.
+    `sets` are rows on its datasets: how many rows they have in the paper and here, if any, and a
+    state in words: whole, a part, not available (with the reason) or not compared.
     `figures` are those of its sweeps, each with the name of the sweep. `failed` is the number of
     failed runs, `page` the path of the page.
     """
 
     experiment: Experiment
-    sets: list[list[Any]]
+    sets: list[Row]
     figures: list[tuple[str, Figure]]
     failed: int
     page: str
 
     @property
-    def claims(self) -> list[tuple[str, Claim]]:
-        """The claims of all figures, each with the name of its sweep."""
-        return [(sweep, claim) for sweep, figure in self.figures for claim in figure.claims]
+    def claims(self) -> list[Claim]:
+        """The claims of all figures."""
+        return [claim for _, figure in self.figures for claim in figure.claims]
 
     @property
     def summary(self) -> str:
         """How many claims are reproduced."""
-        judged = [claim.holds for _, claim in self.claims if claim.holds is not None]
+        judged = [claim.holds for claim in self.claims if claim.holds is not None]
         found = f"{sum(judged)} of {len(judged)} claims reproduced"
         return found if judged else "no claim could be tested"
 
@@ -82,7 +82,7 @@ class Reproduction:
         told = [
             f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
             f" | came out: {one.came_out}"
-            for _, one in self.claims
+            for one in self.claims
         ]
         told += [
             f"not tested: {figure.title} ({sweep})"
@@ -111,11 +111,12 @@ def reproduce(
         )
     one = EXPERIMENTS[name]
     sets = datasets_of(one, store, data, workers)
+    at_hand = [row["dataset"] for row in sets if row["rows here"]]
     figures = list[tuple[str, Figure]]()
     parts = dict[str, Blocks]()
     failed = 0
     for sweep in one.sweeps:
-        given = sweep_for(one, sweep, [name for name, _, n_rows, _ in sets if n_rows])
+        given = sweep_for(one, sweep, at_hand)
         if given is None:
             say(f"koco: not run: {sweep}: none of its datasets is available")
             continue
@@ -125,7 +126,7 @@ def reproduce(
             drawn = [one.drawn(Views(store, [given.name]))]
         else:
             say("  the learners are being compared")
-            parts[sweep] = blocks_of_part(store, given.name)
+            parts[sweep] = blocks_of(views_to_compare(store, [given.name], FIRST_HALF))
             drawn = part_figures(sweep, parts[sweep])
         figures += [(given.name, figure) for figure in drawn]
     reports = store_path(store) / "reports"
@@ -142,21 +143,23 @@ def page_of(done: Reproduction) -> Page:
     drawn = [figure for _, figure in done.figures]
     findings = [figure.finding for figure in drawn if figure.finding]
     charts = [chart for figure in drawn for chart in figure.charts]
-    sets = Figure("Datasets", rows=[dict(zip(SETS, row, strict=True)) for row in done.sets])
     return Page(
         f"Reproducing {done.experiment.name}",
         charts[:1],
         facts=[done.experiment.about],
         finding="; ".join([done.summary, *findings[:1]]) + ".",
-        flags=warnings_of(done.sets, done.failed),
+        flags=[
+            *(f"{row['dataset']}: {row['state']}" for row in done.sets if row["state"] != "whole"),
+            *[f"{done.failed:,} runs failed"] * (done.failed > 0),
+        ],
         note=FIXED if done.experiment.chart_name else f"{FIXED}\n{HALVES}",
-        figures=[*drawn, *[sets] * bool(done.sets)],
+        figures=[*drawn, *[Figure("Datasets", rows=done.sets)] * bool(done.sets)],
         links=[*dict.fromkeys(sweep for sweep, _ in done.figures)],
     )
 
 
-def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[list[Any]]:
-    """Prepare an experiment's datasets as far as possible; returns rows with the columns `SETS`.
+def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[Row]:
+    """Prepare an experiment's datasets as far as possible; returns a row on each.
 
     These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
     The paper's other datasets follow as not compared.
@@ -181,8 +184,9 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
     return rows
 
 
-def _row(name: str, state: str, n_rows: int | None = None) -> list[Any]:
-    return [name, entry_of(name).editions[0].n_rows, n_rows, state]
+def _row(name: str, state: str, n_rows: int | None = None) -> Row:
+    of_paper = entry_of(name).editions[0].n_rows
+    return {"dataset": name, "rows in the paper": of_paper, "rows here": n_rows, "state": state}
 
 
 def prepared_datasets(sweep: str) -> list[str]:
@@ -239,20 +243,3 @@ def state_of(name: str, n_rows: int) -> str:
         return "whole"
     named = [one.subset for one in editions if one.subset and one.n_rows == n_rows]
     return f"a part: {[*named, 'fewer rows than the whole'][0]}"
-
-
-def warnings_of(sets: list[list[Any]], failed: int) -> list[str]:
-    """What a reader of the page must see first."""
-    states = [(name, *state.partition(": ")[::2]) for name, _, _, state in sets]
-    absent = [name for name, state, _ in states if state == "not available"]
-    # a dataset that is read in two ways is named once
-    partial = dict.fromkeys(
-        f"{entry_of(name).name} ({why})" for name, state, why in states if state == "a part"
-    )
-    warnings = [
-        f"Not available, and so not in the comparison: {', '.join(absent)}" if absent else "",
-        f"Only in part: {'; '.join(partial)}" if partial else "",
-        *(f"Not compared: {name}; {why}" for name, state, why in states if state == "not compared"),
-        f"{failed:,} runs failed" if failed else "",
-    ]
-    return [*filter(None, warnings)]

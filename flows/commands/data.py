@@ -240,10 +240,10 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
     Example:
       koco store verify 20news
     """
-    from flows.prepare.preparation import VERIFIED, verified
+    from flows.prepare.preparation import verified
 
-    rows = list(verified(store, names))
-    show(rows, as_json, VERIFIED)
+    rows = verified(store, names)
+    show(rows, as_json)
     sys.exit(any(row["state"] != "ok" for row in rows))
 
 

@@ -130,16 +130,13 @@ def reproduce(
     if listed or target is None:
         show([{"target": one.name, "about": one.about} for one in EXPERIMENTS.values()], as_json)
         return
-    from flows.reproduce import SETS
     from flows.reproduce import reproduce as reproduce_target
 
     done = reproduce_target(target, store, data, workers, cluster)
     if as_json:
-        claims = [claim._asdict() for _, claim in done.claims]
-        sets = [dict(zip(SETS, row, strict=True)) for row in done.sets]
-        click.echo(
-            json_text({"target": target, "claims": claims, "datasets": sets, "report": done.page})
-        )
+        claims = [claim._asdict() for claim in done.claims]
+        told = {"target": target, "claims": claims, "datasets": done.sets, "report": done.page}
+        click.echo(json_text(told))
     else:
         click.echo("\n".join(wrapped(line, sys.stdout) for line in done.lines))
     sys.exit(done.failed > 0)

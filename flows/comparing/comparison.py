@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from flows.charts import Chart, drawn
 from flows.comparing.blocks import (
     ALL,
+    CONSTANT,
     LEVEL,
     LOSS,
     Blocks,
@@ -27,7 +27,6 @@ from flows.comparing.blocks import (
 from flows.comparing.words import MIN_BLOCKS, concluded, how_compared, meaning_of, weaknesses
 from flows.pages import rendered
 from flows.scores import statistics
-from flows.scores.constant import CONSTANT
 from flows.scores.means import exact_means, rounded
 from flows.views.views import Views, table_of
 from koco_stream.io.files import json_text
@@ -247,15 +246,11 @@ class Comparison:
             band=("from", "to") if half else (),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as numbers, texts, lists and dicts."""
-        tables = {name: getattr(self, name).to_pylist() for name in ("summary", "pairs", "blocks")}
-        friedman = None if self.friedman is None else self.friedman._asdict()
-        return {**vars(self), **tables, "friedman": friedman, "repeats": list(self.repeats)}
-
     def to_json(self) -> str:
         """All of it as JSON, with null for what is not finite."""
-        return json_text(self.to_dict())
+        tables = {name: getattr(self, name).to_pylist() for name in ("summary", "pairs", "blocks")}
+        friedman = None if self.friedman is None else self.friedman._asdict()
+        return json_text({**vars(self), **tables, "friedman": friedman})
 
     def __repr__(self) -> str:
         ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())

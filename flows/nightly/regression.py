@@ -16,6 +16,7 @@ SAME = "same numbers"
 CHANGED = "changed numbers"
 SLOWER = "slower"
 FASTER = "faster"
+RESULTS = {"first": FIRST, "changed": CHANGED, "slower": SLOWER, "faster": FASTER}
 FAILING = (CHANGED, SLOWER)  # results that give exit status 1 and a failed state
 BAND = 1.25  # a median of ratios within this factor is the same speed
 SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
@@ -104,7 +105,5 @@ def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
 
 def result_of(rows: Sequence[Row]) -> str:
     """Overall result of a nightly run with these rows."""
-    verdicts = {f"{row['numbers']} numbers" for row in rows} | {row["speed"] for row in rows}
-    found = ("first numbers", CHANGED, SLOWER, FASTER, SAME)
-    result = next((one for one in found if one in verdicts), SAME)
-    return FIRST if result == "first numbers" else result
+    verdicts = {verdict for row in rows for verdict in (row["numbers"], row["speed"])}
+    return next((RESULTS[one] for one in RESULTS if one in verdicts), SAME)

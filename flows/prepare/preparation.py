@@ -45,7 +45,6 @@ from storage.store import check_store, existing_store
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
 PACKED = 4  # typical ratio of the text's size to that of a compressed file
 PLAIN_EVERY = 10.0  # seconds between lines in a log
-VERIFIED = ("what", "state")
 
 
 def launch_preparation(
@@ -347,8 +346,8 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
 def verified(store: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """Check datasets and results: a row for each problem, and one for each dataset without any.
 
-    The columns are those of `VERIFIED`; without `names` everything in the store is checked. Raises
-    `WrongInput` if the store or a dataset does not exist.
+    Without `names` everything in the store is checked. Raises `WrongInput` if the store or a
+    dataset does not exist.
     """
     from storage.verify import dataset_problems, result_problems  # slow: results import SciPy
 

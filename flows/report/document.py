@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.charts import Row, drawn
-from flows.comparing.comparison import Comparison, compared
+from flows.comparing.comparison import compared
 from flows.pages import Figure, Page, rendered, write_page
 from flows.report.overview import (
     facts_of,
@@ -100,6 +100,8 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
         return Page(sweep, finding=sentence, facts=facts)
     charts = [*(chart for figure in papers[:1] for chart in figure.charts), first_chart(sections)]
     found = compared(views)
+    # what it concludes stands on the first screen
+    notes = "\n".join([found.meaning, *found.notes]) if found else ""
     several = any(sections.varied.values())
     # in small print what the tests say, and how configurations were chosen
     other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
@@ -121,17 +123,11 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
             *papers,
             *sections.figures(),
             *regret(sections),
-            *([comparison(found)] if found else []),
+            *([Figure("Comparison", [found.diagram], (), found.shown, notes)] if found else []),
             *details(sections),
         ],
         file=note["file"],
     )
-
-
-def comparison(found: Comparison) -> Figure:
-    """The section of a comparison. What it concludes stands on the first screen."""
-    note = "\n".join([found.meaning, *found.notes])
-    return Figure("Comparison", [found.diagram], rows=found.shown, note=note)
 
 
 def details(sections: Sections) -> Iterator[Figure]:

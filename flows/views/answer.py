@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.scores.constant import not_better_words
 from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
-from flows.tables.tables import grouped, lists_of, rows_of
+from flows.tables.tables import grouped, rows_of
 from flows.tables.text import laid_out
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from koco_stream.errors import WrongInput, nearest
@@ -150,6 +149,32 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     return table.append_column("difference", differences_of(one, other))
 
 
+def _not_better(
+    learner: str,
+    stream: str,
+    mean_loss: float | None,
+    error_rate: float | None,
+    constant_mean_loss: float | None,
+    constant_error_rate: float | None,
+) -> str:
+    """A sentence on a learner's best result that does not beat `Constant`.
+
+    It has those numbers of `Constant` that the learner does not beat.
+    """
+    unbeaten = [
+        words.format(scale * constant)
+        for words, scale, mine, constant in (
+            ("error {:.3g} %", 100.0, error_rate, constant_error_rate),
+            ("mean loss {:.4g}", 1.0, mean_loss, constant_mean_loss),
+        )
+        if mine is not None and constant is not None and mine >= constant
+    ]
+    return (
+        f"{learner}'s best on {stream} is not better than always predicting a constant"
+        f" ({', '.join(unbeaten)})"
+    )
+
+
 def _remarks(views: Views, best: bool) -> list[str]:
     """Sentences on what a table of averages does not show."""
     return [
@@ -175,7 +200,7 @@ def _remarks(views: Views, best: bool) -> list[str]:
             if row["diverged"] + row["failed"]
         ),
         *(
-            not_better_words(*row.values())
+            _not_better(*row.values())
             for row in views.rows(
                 "SELECT learner, stream, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,"
                 " constant_error_rate_mean FROM best WHERE NOT beats_constant"
@@ -229,7 +254,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    pairs = {*zip(*lists_of(table, ["dataset", "dataset_hash"]), strict=True)}
+    pairs = {tuple(row.values()) for row in rows_of(table.select(["dataset", "dataset_hash"]))}
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []

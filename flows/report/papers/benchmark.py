@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.charts import Row
-from flows.comparing.blocks import FIRST_HALF, Blocks, blocks_of, views_to_compare
+from flows.comparing.blocks import FIRST_HALF, Blocks
 from flows.comparing.comparison import Comparison
 from flows.pages import Claim, Figure
 from flows.tables.tables import grouped
-from koco_stream.io.paths import AnyPath
 
 KEPT = Path(__file__).with_name("benchmark.parquet")
 SCHEMA = pa.schema(
@@ -48,11 +47,6 @@ PARTS = {
         "Linear learners on the classification datasets of the second part, without any scaling.",
     ),
 }
-
-
-def blocks_of_part(store: AnyPath, sweep: str) -> Blocks:
-    """What each learner of a sweep comes to on each dataset, chosen by the first half."""
-    return blocks_of(views_to_compare(store, [sweep], FIRST_HALF))
 
 
 def table_of(parts: Mapping[str, Blocks]) -> pa.Table:

@@ -121,7 +121,7 @@ def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
 
 def test_several_sweeps__are_taken_together_and_runs_count_once(store):
     one, twice = compare(store, ["small"]), compare(store, ["small", "small"])
-    assert one.to_dict() == twice.to_dict()
+    assert one.to_json() == twice.to_json()
     both = compare(store, ["small", "more"])
     assert {row["block"] for row in both.blocks.to_pylist()} == {
         "signs, shuffled",
