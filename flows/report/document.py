@@ -1,7 +1,6 @@
 """The report of a sweep: a self-contained HTML file, and its text and tables as Markdown."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ TABLES = (
     ("Runs that are not ok", "not_ok", "At most 50 are here. Diverged is not failed."),
     ("What was run: code", "circumstances", ""),
 )
-AGAIN = 60.0  # seconds
 MOST_PLOTS = 4  # of streams, in a notebook
 
 
@@ -159,16 +157,6 @@ def came_from(source: dict[str, Any]) -> str:
         str(file.get("file") or file.get("folder") or file.get("generator") or "–")
         for file in source.get("files") or [source]
     )
-
-
-def page_again(store: AnyPath, sweep: str, written: float) -> float:
-    """Write the report of a sweep again if it was `written`, by the monotonic clock, a minute ago;
-    returns when it was. It is for whoever hears of results while the sweep runs.
-    """
-    if time.monotonic() - written < AGAIN:
-        return written
-    write_report(store, sweep)
-    return time.monotonic()
 
 
 def best_rows(sections: Sections) -> list[Row]:

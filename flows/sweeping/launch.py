@@ -31,7 +31,7 @@ from flows.sweeping.status import (
     say_progress,
     write_status,
 )
-from flows.tables.decisions import write_decisions
+from flows.tables.decisions import read_decisions, write_decisions
 from flows.tables.sweep_runs import sweep_note
 from flows.views.answer import results_of
 from flows.views.views import runs_of
@@ -48,6 +48,7 @@ from storage.results import finished_runs, table_files
 from storage.store import open_store
 
 SHOWN = 20  # failed runs in a summary
+AGAIN = 60.0  # least seconds between two pages of a sweep that runs
 MANY_RUNS = 20_000  # a report of more runs is written by a process of its own
 
 
@@ -119,6 +120,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     claim(store, tally.status)
     engine = None
     computed = 0
+    shown_at = time.monotonic()
     runs: list[Run] = []
     decisions: list[dict[str, object]] = []
     with tally, ExitStack() as stack:
@@ -136,6 +138,9 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
                 step("run", run_cohorts, checked, cohorts, engine, tally)
                 computed += len(missing)
             step("collect", collect_results, store, passed)
+            if time.monotonic() - shown_at > AGAIN:
+                write_report(store, name)
+                shown_at = time.monotonic()
     write_decisions(store, name, decisions)
     report = step("report", write_report, store, name)
     if computed:
@@ -194,7 +199,7 @@ def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
 def write_report(store: StorePath, name: str) -> str:
     """Write the HTML report of a sweep, unless it is up to date; returns its path.
 
-    It is, if the sweep's runs, the result tables and the code have not changed since. A report of
+    It is, if the sweep's runs, decisions and tables and the code have not changed since. A report of
     many runs takes most of a gigabyte, so a process of its own writes it: this one may hold Dask's
     scheduler. Raises `RuntimeError` with the output of that process if it fails.
     """
@@ -202,7 +207,9 @@ def write_report(store: StorePath, name: str) -> str:
     files = [file.name for file in table_files(store, "runs")]
     page = store / "reports" / f"{name}.html"
     mark = store / "reports" / f"{name}.made.json"
-    made = json_text(content_hash([koco_stream.__version__, source_hash(), note, files])) + "\n"
+    decisions = read_decisions(store, name).num_rows
+    shown = [koco_stream.__version__, source_hash(), note, files, decisions]
+    made = json_text(content_hash(shown)) + "\n"
     if page.is_file() and mark.is_file() and mark.read_text() == made:
         return str(page)
     say("  the report is being written")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.pages import markdown_of
-from flows.report.document import page_again, page_of, write_report
+from flows.report.document import page_of, write_report
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_curves
 from tests.helpers.examples import FORMULAS
@@ -113,15 +113,6 @@ def test_report__markdown_has_tables_of_equal_rows_and_nothing_that_looks_like_h
     pairs = [pair for pair in pairwise(lines) if all(line.startswith("|") for line in pair)]
     assert all(one.count("|") == other.count("|") for one, other in pairs)
     assert markdown_of("a|b <i>*c*</i>\nd") == "a\\|b &lt;i>\\*c\\*&lt;/i> d"
-
-
-def test_page__is_written_again_once_a_minute(reported):
-    now, page = time.monotonic(), reported / "reports" / "tiny.html"
-    page.unlink(missing_ok=True)
-    assert page_again(reported, "tiny", now) == now
-    assert not page.is_file()
-    assert page_again(reported, "tiny", now - 61.0) > now
-    assert page.is_file()
 
 
 @pytest.mark.soak

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.sweeping.halving import Halving, stages
+from flows.sweeping.launch import write_report
 from flows.tables.decisions import read_decisions
 from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.io.files import canonical_json
@@ -116,13 +117,22 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
 
 
 def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
-    koco, small_store, tmp_path
+    koco, small_store, tmp_path, monkeypatch
 ):
+    pages = []
+
+    def written(store, name):
+        pages.append(write_report(store, name))
+        return pages[-1]
+
+    monkeypatch.setattr("flows.sweeping.launch.write_report", written)
+    monkeypatch.setattr("flows.sweeping.launch.AGAIN", 0.0)  # a minute between pages
     plain = shutil.copytree(small_store, tmp_path / "plain")
     spec, other = tmp_path / "try.toml", tmp_path / "plain.toml"
     spec.write_text(SWEEP)
     other.write_text("\n".join(line for line in SWEEP.splitlines() if "halving" not in line))
     done = koco("sweep", spec, "--store", small_store, "--json", status=0)
+    assert len(pages) == 5  # after each of four stages, and at the end
     koco("sweep", other, "--store", plain, status=0)
     (halved, halved_points), (whole, whole_points) = tables(small_store), tables(plain)
     last = {row["run_id"] for row in halved} & {row["run_id"] for row in whole}
