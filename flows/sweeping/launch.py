@@ -199,9 +199,9 @@ def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
 def write_report(store: StorePath, name: str) -> str:
     """Write the HTML report of a sweep, unless it is up to date; returns its path.
 
-    It is, if the sweep's runs, decisions and tables and the code have not changed since. A report of
-    many runs takes most of a gigabyte, so a process of its own writes it: this one may hold Dask's
-    scheduler. Raises `RuntimeError` with the output of that process if it fails.
+    It is, if the sweep's runs, decisions and tables and the code have not changed since. A report
+    of many runs takes most of a gigabyte, so a process of its own writes it: this one may hold
+    Dask's scheduler. Raises `RuntimeError` with the output of that process if it fails.
     """
     note = sweep_note(store, name)
     files = [file.name for file in table_files(store, "runs")]
