@@ -428,7 +428,7 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(sto
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["results", "datasets", "sweep"])
+@pytest.mark.parametrize("command", ["results", "list", "sweep"])
 def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
     s3_store, tmp_path, monkeypatch, variables, store, said, command
 ):
