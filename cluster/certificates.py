@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from distributed import Security
 
-from cluster.settings import LOOPBACK_PAGE, PRELOADS, settings_of, variables_of
+from cluster.site import LOOPBACK_PAGE, PRELOADS, settings_of, variables_of
 from koco_stream.errors import WrongInput
 
 AUTHORITY = "authority.pem"
@@ -45,8 +45,9 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
             f"{folder} exists already; name a new folder, or remove it first: certificates are"
             " not replaced one by one"
         )
-    everybody = dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()])
-    names = x509.SubjectAlternativeName(map(_general_name, everybody))
+    names = x509.SubjectAlternativeName(
+        map(_general_name, dict.fromkeys([*hosts, "localhost", "127.0.0.1", socket.gethostname()]))
+    )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     begin = datetime.now(UTC) - EARLIER
@@ -100,11 +101,13 @@ def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
 
     Raises `WrongInput` with the remedy if the folder cannot be used.
     """
-    files: dict[str, str] = {}
     for role in roles:
         check_folder(folder, role)
-        files[f"tls_{role}_cert"] = str(folder / f"{role}.pem")
-        files[f"tls_{role}_key"] = str(folder / f"{role}-key.pem")
+    files = {
+        f"tls_{role}_{what}": str(folder / f"{role}{ending}.pem")
+        for role in roles
+        for what, ending in (("cert", ""), ("key", "-key"))
+    }
     return Security(require_encryption=True, tls_ca_file=str(folder / AUTHORITY), **files)
 
 
@@ -193,12 +196,10 @@ def _write(path: Path, content: bytes) -> None:
 
 
 PORT = 8786
-# a connection may fail for so long without loss; then the worker's cohorts are run by others
-CUT_SECONDS = 60
-
 LINKS: dict[str, object] = {
     "distributed.comm.require-encryption": True,
-    "distributed.comm.timeouts.tcp": f"{CUT_SECONDS}s",
+    # a connection may fail for so long without loss; then the worker's cohorts are run by others
+    "distributed.comm.timeouts.tcp": "60s",
 }
 SCHEDULER_SETTINGS: dict[str, object] = {
     **LINKS,
@@ -235,9 +236,8 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
 
 def tls_words(folder: Path, role: str) -> list[str]:
     """Options that give `dask scheduler` or `dask worker` its certificates."""
-    names = {"ca-file": AUTHORITY, "cert": f"{role}.pem", "key": f"{role}-key.pem"}
-    files = {name: folder / file for name, file in names.items()}
-    return [word for name, file in files.items() for word in (f"--tls-{name}", str(file))]
+    files = {"ca-file": AUTHORITY, "cert": f"{role}.pem", "key": f"{role}-key.pem"}
+    return [word for name, file in files.items() for word in (f"--tls-{name}", str(folder / file))]
 
 
 def shown(settings: dict[str, object], words: list[str]) -> str:

@@ -17,8 +17,17 @@ from distributed import Client, LocalCluster, Security
 from cluster.jobs import job_cluster, job_script
 from cluster.kubernetes import manifest, pod_cluster
 from cluster.machine import worker_bytes
-from cluster.settings import ONE_THREAD, QUIET, REPORTING, SETTINGS
-from cluster.site import ADDRESS, LOCAL, JobSite, KubernetesSite, check_where, read_site
+from cluster.site import (
+    ADDRESS,
+    LOCAL,
+    ONE_THREAD,
+    QUIET,
+    SETTINGS,
+    JobSite,
+    KubernetesSite,
+    check_where,
+    read_site,
+)
 from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
@@ -50,26 +59,30 @@ def cluster_named(
     found = ADDRESS.fullmatch(name)
     if not found:
         # a site needs all certificates, because its scheduler runs in this process
-        site, security = read_site(name), security_of(folder, ROLES) if folder else None
+        site = read_site(name)
+        security = security_of(folder, ROLES) if folder else None
         if isinstance(site, JobSite):
             return job_cluster(site, mapped_bytes, security, insecure)
         return pod_cluster(site, mapped_bytes, insecure)
-    if int(found[3]) > 65535:
-        raise WrongInput(f"{name}: a port is at most 65535")
-    if found[1] == "tls":
-        if not folder:
-            raise WrongInput(
-                f"{name} needs certificates: name their folder with --certificates or"
-                " KOCO_CERTIFICATES"
-            )
-        return partial(connected, name, security_of(folder))
-    if not on_loopback(found[2]) and not insecure:
-        raise WrongInput(
+    tls = found[1] == "tls"
+    refused = [
+        (int(found[3]) > 65535, f"{name}: a port is at most 65535"),
+        (
+            tls and not folder,
+            f"{name} needs certificates: name their folder with --certificates or"
+            " KOCO_CERTIFICATES",
+        ),
+        (
+            not (tls or insecure or on_loopback(found[2])),
             f"{name} is not on the loopback interface: workers execute whatever is sent to their"
             " scheduler, and tcp:// does not check who sends it; use tls:// (koco cluster"
-            " certificates creates the certificates), or --insecure if nobody else can connect"
-        )
-    return partial(connected, name)
+            " certificates creates the certificates), or --insecure if nobody else can connect",
+        ),
+    ]
+    for is_there, message in refused:
+        if is_there:
+            raise WrongInput(message)
+    return partial(connected, name, security_of(folder) if tls and folder else None)
 
 
 def submission(site: JobSite | KubernetesSite) -> str:
@@ -145,7 +158,6 @@ def capacity(client: Client) -> tuple[int, int]:
     )
 
 
-STARTS = 3
 AGAIN_WITHIN = 10.0  # seconds until a worker that has died is there again
 
 
@@ -162,10 +174,9 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
         although all workers share them and the system can drop them. They are therefore allowed
         on top of a worker's memory limit.
     """
-    settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
     with (
         environment_kept(),
-        dask.config.set(settings),
+        dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}),
         started(workers, worker_bytes(workers) + mapped_bytes) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
@@ -193,7 +204,7 @@ def environment_kept() -> Iterator[None]:
         os.environ.update(before)
 
 
-def started(workers: int, limit: int, starts: int = STARTS) -> LocalCluster:
+def started(workers: int, limit: int, starts: int = 3) -> LocalCluster:
     """Start a cluster with `workers` workers, each with a memory limit of `limit` bytes.
 
     A worker that dies while it starts makes the start fail; it is tried up to `starts` times.
@@ -207,7 +218,7 @@ def started(workers: int, limit: int, starts: int = STARTS) -> LocalCluster:
             dashboard_address="127.0.0.1:0",
             memory_limit=limit,
             silence_logs=40,
-            preload=[REPORTING],
+            preload=["cluster.reporting"],
         )
     except RuntimeError:
         if starts == 1:

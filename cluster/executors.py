@@ -1,6 +1,7 @@
 """Executors run cohorts and return their receipts.
 
-`run_serially` is the reference: `run_on_dask` must leave the same result tables.
+`run_serially` is the reference: `run_on_dask` must leave the same result tables. What a cohort came
+to is handled by `Outcomes`, wherever it ran.
 """
 
 import itertools
@@ -10,11 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from distributed import CancelledError, Client, Future
+from distributed import CancelledError, Client, Future, KilledWorker
 from distributed.comm import CommClosedError
-from distributed.scheduler import KilledWorker
 
 from cluster.workers import (
     WITHOUT_WORKERS,
@@ -33,10 +33,7 @@ from koco_stream.runs.run import Cohort
 
 OnReceipt = Callable[[Receipt], None]
 Ended = Receipt | BaseException
-Work = tuple[str, Cohort]  # with the prefix of its key
 POLL_SECONDS = 1.0  # interval between checks of the scheduler and its workers
-# Prefixes of keys: a cohort whose worker died is tried again alone, and then each of its runs is.
-FIRST, ALONE, SINGLE = "cohort-", "alone-", "single-"
 LOST = (
     "its worker died each time, the last times without other runs; it may need more memory than a"
     " worker has"
@@ -44,17 +41,31 @@ LOST = (
 SEE_LOG = "its log says why; a worker needs koco_stream, of the same version as here"
 
 
-class Refused(dict[str, WrongInput]):
-    """Errors, by dataset hash, of datasets found missing, damaged or changed during a sweep.
+@dataclass
+class Outcomes:
+    """What cohorts came to.
 
-    Their cohorts are skipped, and those on other datasets run.
+    `on_receipt` is called with each receipt. `refused` has the errors, by dataset hash, of datasets
+    found missing, damaged or changed: their cohorts are skipped, and those on other datasets run.
     """
 
+    on_receipt: OnReceipt
+    refused: dict[str, WrongInput] = field(default_factory=dict)
+
+    def add(self, cohort: Cohort, ended: Ended) -> None:
+        """Handle how a cohort ended. Raises an error that is not of its dataset."""
+        if isinstance(ended, Receipt):
+            self.on_receipt(ended)
+        elif isinstance(ended, WrongInput) and not isinstance(ended, LearnerChanged):
+            self.refused.setdefault(cohort.stream.dataset_hash, ended)
+        else:
+            raise ended
+
     def tell(self) -> None:
-        """Raise `WrongInput` with all collected errors, if there are any."""
-        if self:
+        """Raise `WrongInput` with the errors of all refused datasets, if there are any."""
+        if self.refused:
             raise WrongInput(
-                "; ".join(map(str, self.values()))
+                "; ".join(map(str, self.refused.values()))
                 + "; the runs on other datasets are done and kept"
             )
 
@@ -72,19 +83,15 @@ def run_serially(
     as the engine chooses. Raises `WrongInput` at the end, if datasets were missing, damaged or
     changed, and `OSError` at once, if the disk fails or is full.
     """
-    refused = Refused()
+    outcomes = Outcomes(on_receipt)
     for cohort in cohorts:
-        if cohort.stream.dataset_hash in refused:
-            continue
-        try:
-            receipt = run_cohort(store, sweep, cohort, block_rows)
-        except LearnerChanged:
-            raise
-        except WrongInput as error:
-            refused[cohort.stream.dataset_hash] = error
-        else:
-            on_receipt(receipt)
-    refused.tell()
+        if cohort.stream.dataset_hash not in outcomes.refused:
+            try:
+                ended: Ended = run_cohort(store, sweep, cohort, block_rows)
+            except WrongInput as error:
+                ended = error
+            outcomes.add(cohort, ended)
+    outcomes.tell()
 
 
 def run_on_dask(
@@ -100,13 +107,13 @@ def run_on_dask(
 
     A preempted worker saves the state of its cohort, and another resumes it
     (`koco_stream.engine.preemption`). A cohort whose worker died, twice if the scheduler tries it
-    again itself (`cluster.settings`), is tried again alone, when no other cohort is running: once
-    as a whole, and once run by run. A run that its worker does not survive then has failed.
+    again itself (`cluster.site`), is tried again alone, when no other cohort is running. If
+    that fails too, each of its runs is tried so; a run that its worker does not survive has failed.
 
     Raises `LostCluster` if the scheduler is gone, or there was no worker for `patience` seconds,
     and else as `run_serially` does.
     """
-    DaskExecutor(client, store, sweep, on_receipt, block_rows, patience).run(cohorts)
+    DaskExecutor(client, store, sweep, Outcomes(on_receipt), block_rows, patience).run(cohorts)
 
 
 @dataclass
@@ -119,26 +126,24 @@ class DaskExecutor:
     client: Client
     store: str
     sweep: str
-    on_receipt: OnReceipt
+    outcomes: Outcomes
     block_rows: int | None = None
     patience: float = WITHOUT_WORKERS
 
     def __post_init__(self) -> None:
-        self.waiting, self.alone = deque[Work](), deque[Work]()
-        self.under_way: dict[str, tuple[Cohort, Future]] = {}
+        self.waiting, self.alone = deque[Cohort](), deque[Cohort]()
+        self.under_way: dict[str, tuple[Cohort, bool, Future]] = {}  # and whether it is alone
         self.ended: queue.SimpleQueue[tuple[str, Ended]] = queue.SimpleQueue()
-        self.refused = Refused()
         self.submissions = itertools.count(1)
-        self.checked: set[str] = set()  # addresses of workers that have answered
-        self.gone: set[str] = set()  # and of those that were gone before they could answer
+        self.known: set[str] = set()  # addresses of workers that have answered, or are gone
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
         self.threads, self.polled, self.last_seen = 1, 0.0, time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
         """Run all cohorts; raises as `run_on_dask` does."""
-        self.waiting += [(FIRST, cohort) for cohort in cohorts]
+        self.waiting += cohorts
         with asking_scheduler():
-            self.gone = ever_joined(self.client) - set(self.client.nthreads())
+            self.known = ever_joined(self.client) - set(self.client.nthreads())
         try:
             while self.waiting or self.under_way or self.alone:
                 self._poll()
@@ -146,9 +151,9 @@ class DaskExecutor:
                 with suppress(queue.Empty):
                     self._receive(*self.ended.get(timeout=POLL_SECONDS))
         finally:
-            for _, future in self.under_way.values():
+            for _, _, future in self.under_way.values():
                 future.cancel()
-        self.refused.tell()
+        self.outcomes.tell()
 
     def _poll(self) -> None:
         """Update the number of worker threads, at most once a second.
@@ -178,37 +183,34 @@ class DaskExecutor:
         A worker without koco_stream breaks its connection when a cohort arrives, so it may be gone
         before it is asked. Then the message can only say that.
         """
-        joined = ever_joined(self.client) - self.checked - self.gone
-        if not joined:
-            return
+        joined = ever_joined(self.client) - self.known
         if present := joined & workers:
             found = inspect(self.client, self.store, sorted(present))
-            self.checked |= found.answered
+            self.known |= found.answered
             if found.refused:
                 _say("cannot be used, and are rejected", found.refused)
                 retired = [worker.partition(" ")[0] for worker in found.refused]
                 self.client.retire_workers(retired, close_workers=True)
-        gone = joined - self.checked - set(self.client.nthreads())
-        self.gone |= gone
-        if gone:
+        if gone := joined - self.known - set(self.client.nthreads()):
+            self.known |= gone
             reasons = {address: [SEE_LOG] for address in sorted(gone)}
             _say("are gone before they could be checked", reasons)
 
     def _submit(self) -> None:
         """Keep two cohorts per thread submitted; what is tried alone follows, one at a time."""
         while self.waiting and len(self.under_way) < 2 * max(self.threads, 1):
-            self._send(*self.waiting.popleft())
+            self._send(self.waiting.popleft())
         if self.alone and not self.under_way:
-            self._send(*self.alone.popleft())
+            self._send(self.alone.popleft(), alone=True)
 
-    def _send(self, kind: str, cohort: Cohort) -> None:
+    def _send(self, cohort: Cohort, alone: bool = False) -> None:
         """Submit a cohort, each time under a new key because Dask keeps the old key's result."""
-        if cohort.stream.dataset_hash in self.refused:
+        if cohort.stream.dataset_hash in self.outcomes.refused:
             return
-        key = f"{kind}{cohort.cohort_id}.{next(self.submissions)}"
+        key = f"{'alone' if alone else 'cohort'}-{cohort.cohort_id}.{next(self.submissions)}"
         work = (self.store, self.sweep, cohort, self.block_rows, versions())
         future = self.client.submit(run_cohort, *work, key=key, pure=False)
-        self.under_way[key] = cohort, future
+        self.under_way[key] = cohort, alone, future
         future.add_done_callback(self._note)
 
     def _note(self, done: Future) -> None:
@@ -223,39 +225,32 @@ class DaskExecutor:
             self.ended.put((done.key, error))
 
     def _receive(self, key: str, ended: Ended) -> None:
-        """Handle a future's result: a receipt, a lost worker, or a dataset that cannot be read.
-
-        Raises any other error, which ends the sweep.
-        """
-        cohort, future = self.under_way.pop(key)
+        """Handle how a cohort ended, or try it again. Raises `LostCluster` too."""
+        cohort, alone, future = self.under_way.pop(key)
         future.release()
-        kind = f"{key.partition('-')[0]}-"
         match ended:
-            case Receipt():
-                self.on_receipt(ended)
             # the worker was preempted, or is about to be retired
             case Preempted() | VersionMismatch() | ImportError():
-                self._send(kind, cohort)
-            case KilledWorker() if kind == FIRST:
-                self.alone.append((ALONE, cohort))
-            case KilledWorker() if kind == ALONE:
-                self.alone += [(SINGLE, one) for one in cohort.singles]
+                self._send(cohort, alone)
+            case KilledWorker() if not alone:
+                self.alone.append(cohort)
+            case KilledWorker() if len(cohort.runs) > 1:
+                self.alone += cohort.singles
             case KilledWorker():
                 work = (self.store, self.sweep, cohort, LOST)
-                self.on_receipt(self.client.submit(fail_cohort, *work, pure=False).result())
+                receipt = self.client.submit(fail_cohort, *work, pure=False).result()
+                self.outcomes.add(cohort, receipt)
             case LearnerChanged():
                 raise ended
             case WrongInput() if cohort.cohort_id not in self.tried_again:
                 # a new worker may see another store; it is retired before the second try
                 self.tried_again.add(cohort.cohort_id)
                 self.polled = 0.0
-                self.waiting.appendleft((kind, cohort))
-            case WrongInput():
-                self.refused.setdefault(cohort.stream.dataset_hash, ended)
+                (self.alone if alone else self.waiting).appendleft(cohort)
             case CancelledError() | CommClosedError():
                 raise LostCluster("the scheduler is gone") from ended
             case _:
-                raise ended
+                self.outcomes.add(cohort, ended)
 
 
 @contextmanager

@@ -25,8 +25,15 @@ import psutil
 from distributed import Client, Status
 from distributed.utils import get_ip_interface
 
-from cluster.settings import LOOPBACK_PAGE, PRELOADS, SETTINGS, cache_of, environment
-from cluster.site import JobSite, clock_seconds
+from cluster.site import (
+    LOOPBACK_PAGE,
+    PRELOADS,
+    SETTINGS,
+    JobSite,
+    cache_of,
+    clock_seconds,
+    environment,
+)
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import cache_folder, private_folder
 
@@ -62,12 +69,11 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
     `mapped_bytes` are allowed on top of a worker's share of the job's memory.
     """
-    least, most = LEAVE_BEFORE
     walltime = clock_seconds(site.walltime)
     extra = {
         # repeated here, where it takes precedence
         "--memory-limit": str(site.worker_bytes + mapped_bytes),
-        "--lifetime": f"{walltime - min(max(walltime // 10, least), most)}s",
+        "--lifetime": f"{walltime - sorted([walltime // 10, *LEAVE_BEFORE])[1]}s",
         "--worker-port": site.worker_ports,
         "--nanny-port": site.nanny_ports,
     }
@@ -109,7 +115,8 @@ def job_cluster(
     Must be called in the main thread. Raises `WrongInput` if the scheduler would listen beyond the
     loopback interface without the certificates `security`, unless `insecure` is set.
     """
-    kind, address = _cluster_class(site), interface_address(site.interface)
+    kind = _cluster_class(site)
+    address = interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
         raise WrongInput(
             f"interface {site.interface} ({address}) is not the loopback interface: workers"
@@ -134,9 +141,8 @@ def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
 
     All jobs are cancelled at the end. Raises `RuntimeError` if the queue refuses them.
     """
-    settings = {**SETTINGS, "temporary-directory": str(private_folder("dask"))}
     with (
-        dask.config.set(settings),
+        dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}),
         start() as cluster,
         KeptJobs(cluster, site, private_folder("jobs")),
         Client(cluster, set_as_default=False) as client,
@@ -163,11 +169,6 @@ def _cluster_class(site: JobSite) -> Any:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         import dask_jobqueue
-    except ImportError:
-        raise WrongInput(
-            f"a site of the kind {site.kind} needs dask-jobqueue: pip install"
-            " 'koco-stream[jobqueue]'"
-        ) from None
     finally:
         if threading.current_thread() is threading.main_thread():
             for number, handler in handlers.items():
@@ -198,8 +199,7 @@ class KeptJobs:
     def __init__(self, cluster: Any, site: JobSite, logs: Path) -> None:
         self.cluster, self.site, self.logs = cluster, site, logs
         self.numbers = itertools.count(1)  # a job's name is never used again
-        user = pwd.getpwuid(os.getuid()).pw_name
-        self.listing = shlex.split(LISTINGS[site.kind].format(user=user))
+        self.listing = LISTINGS[site.kind].format(user=pwd.getpwuid(os.getuid()).pw_name)
         self.useless = 0  # jobs in a row that ended without a worker
         self.fruitful: set[str] = set()  # jobs that have had a worker
         cluster.lost = cluster.left = None
@@ -259,7 +259,7 @@ class KeptJobs:
 
     async def _listed(self) -> str:
         """List the user's jobs in the queue; raises if the queue does not answer."""
-        question = self.cluster.job_cls._call(self.listing)
+        question = self.cluster.job_cls._call(self.listing.split())
         try:
             return str(await asyncio.wait_for(question, ANSWER_SECONDS))
         except RuntimeError as error:

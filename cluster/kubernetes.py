@@ -7,8 +7,7 @@ from typing import Any
 
 from distributed import Client
 
-from cluster.settings import OF_SCHEDULERS, OF_WORKERS, PRELOADS, environment
-from cluster.site import KubernetesSite
+from cluster.site import OF_SCHEDULERS, OF_WORKERS, PRELOADS, KubernetesSite, environment
 from koco_stream.errors import WrongInput
 
 NAME = "koco"
@@ -22,13 +21,16 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
     It has no secrets: pods take keys from the Kubernetes secret that the site names.
     """
+    from dask_kubernetes import operator  # slow, and an extra
+
     cache = site.cache or CACHE
     limits = ["--memory-limit", str(site.worker_bytes + mapped_bytes)]
     command = ["dask-worker", "--nthreads", "1", *limits, "--local-directory", f"{cache}/dask"]
-    made: dict[str, Any] = _operator().make_cluster_spec(
+    made: dict[str, Any] = operator.make_cluster_spec(
         NAME, image=site.image, n_workers=site.workers.max, worker_command=[*command, *PRELOADS]
     )
-    worker, scheduler = made["spec"]["worker"]["spec"], made["spec"]["scheduler"]["spec"]
+    worker = made["spec"]["worker"]["spec"]
+    scheduler = made["spec"]["scheduler"]["spec"]
     args = worker["containers"][0]["args"]
     args[args.index("--dashboard-address") + 1] = "127.0.0.1:8788"
     worker["containers"][0].pop("ports")
@@ -93,28 +95,16 @@ def pod_cluster(
             " connect can run code; start one with certificates from cluster/deploy/kubernetes"
             " and give its tls:// address"
         )
-    return partial(
-        running_pods, _operator().KubeCluster, manifest(site, mapped_bytes), site.namespace
-    )
+    return partial(running_pods, manifest(site, mapped_bytes), site.namespace)
 
 
 @contextmanager
-def running_pods(kind: Any, made: dict[str, Any], namespace: str) -> Iterator[Client]:
+def running_pods(made: dict[str, Any], namespace: str) -> Iterator[Client]:
     """A client of the cluster of a manifest, which is deleted at the end."""
+    from dask_kubernetes.operator import KubeCluster
+
     with (
-        kind(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster,
+        KubeCluster(custom_cluster_spec=made, namespace=namespace, quiet=True) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
-
-
-def _operator() -> Any:
-    """dask-kubernetes' operator module, or `WrongInput` if it is not installed."""
-    try:
-        from dask_kubernetes import operator
-    except ImportError:
-        raise WrongInput(
-            "a site of the kind kubernetes needs dask-kubernetes: pip install"
-            " 'koco-stream[kubernetes]'"
-        ) from None
-    return operator

@@ -31,7 +31,8 @@ def dask_setup(server: Any) -> None:
     if isinstance(server, Worker):
         reporting.dask_setup(server)
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():
-        loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        loop = asyncio.get_running_loop()
+        tasks = list[asyncio.Task[None]]()
         before = signal.getsignal(signal.SIGTERM)
 
         def on_sigterm(number: int, frame: FrameType | None) -> None:

@@ -30,14 +30,12 @@ def reports_to(client: Client | None, listener: Callable[[Report], None]) -> Ite
     """
     if client is None:
         reporting.listeners.append(listener)
-        try:
-            yield
-        finally:
-            reporting.listeners.remove(listener)
-        return
-    client.subscribe_topic(TOPIC, lambda event: listener(Report(*event[1])))
+    else:
+        client.subscribe_topic(TOPIC, lambda event: listener(Report(*event[1])))
     try:
         yield
     finally:
-        if client.status == "running":
+        if client is None:
+            reporting.listeners.remove(listener)
+        elif client.status == "running":
             client.unsubscribe_topic(TOPIC)

@@ -1,8 +1,10 @@
-"""Site files (YAML): the workers that a sweep requests from a batch queue or from Kubernetes.
+"""Site files (YAML): the workers that a sweep requests from a batch queue or from Kubernetes. And
+Dask's settings and environment variables of workers, on this machine and on others.
 
-Some come with the package (`cluster/sites`); a user's own file is given by its path.
+Some site files come with the package (`cluster/sites`); a user's own is given by its path.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +14,8 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.io.cache import cache_folder
+from koco_stream.io.files import json_text
 
 HERE = Path(__file__).parent / "sites"
 LOCAL = "local"
@@ -43,12 +47,17 @@ def _port_range(text: str) -> str:
 
 
 PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
-TIME = 'a time is written "HH:MM:SS", in quotation marks'
-MEMORY = 'memory is written with its unit, for example "8 GiB"'
-Clock = Annotated[str, _written(r"\d+:[0-5]\d:[0-5]\d", TIME)]
+Clock = Annotated[
+    str, _written(r"\d+:[0-5]\d:[0-5]\d", 'a time is written "HH:MM:SS", in quotation marks')
+]
 # queues have no shorter walltime
 Walltime = Annotated[Clock, _written(r"(?!0+:00:).*", "a job has at least a minute")]
-Memory = Annotated[str, _written(r"(?i)[1-9]\d*(\.\d+)?\s*[MGTP]i?B?", MEMORY)]
+Memory = Annotated[
+    str,
+    _written(
+        r"(?i)[1-9]\d*(\.\d+)?\s*[MGTP]i?B?", 'memory is written with its unit, for example "8 GiB"'
+    ),
+]
 PortRange = Annotated[str, _written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
 Line = Annotated[str, _written(r".*\S.*", "one line of text, not empty")]
 Word = Annotated[str, Field(pattern=r"^[\w.@:/+-]+$")]
@@ -203,9 +212,9 @@ def read_site(name: str) -> AnySite:
         )
     kind = str(content.get("kind"))
     if kind not in KINDS:
-        found = f"{kind!r} is not a kind of site{nearest(kind, list(KINDS))}"
-        if "kind" not in content:
-            found = f"this key is missing; give one of {', '.join(KINDS)}"
+        unknown = f"{kind!r} is not a kind of site{nearest(kind, list(KINDS))}"
+        missing = f"this key is missing; give one of {', '.join(KINDS)}"
+        found = unknown if "kind" in content else missing
         raise WrongInput(f"{_location(path, text, ['kind'])}: {found}")
     try:
         return KINDS[kind].model_validate(content)
@@ -228,7 +237,9 @@ def first_error(
     `tables` has the models of its tables, and `examples` says where examples are.
     """
     first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    keys, found, message = first["loc"], first["input"], first["msg"].removeprefix("Value error, ")
+    keys = first["loc"]
+    found = first["input"]
+    message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     if first["type"] == "missing":
         message = f"this key is missing; {examples}"
@@ -247,3 +258,71 @@ def _location(path: Path, text: str, keys: list[str]) -> str:
     written = re.compile(rf"[\s{{]*{re.escape(keys[-1])}\s*:")
     lines = [f", line {n}" for n, line in enumerate(text.splitlines(), 1) if written.match(line)]
     return f"{path}{''.join(lines[:1])}, {'.'.join(keys)}"
+
+
+# Settings and environment of workers
+
+ONE_THREAD = {
+    name: "1"
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+}
+# Dask's log would repeat the errors of tasks, which the client raises
+QUIET = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}
+
+SETTINGS = {
+    "distributed.nanny.pre-spawn-environ": {**ONE_THREAD, **QUIET},
+    "distributed.worker.use-file-locking": False,
+    "distributed.logging.distributed": "error",
+    # a task that has lost two workers fails
+    "distributed.scheduler.allowed-failures": 1,
+    # no tasks queue on a worker, so that its death is blamed on the one cohort that ran
+    "distributed.scheduler.worker-saturation": 1.0,
+    # By default Dask samples its tasks 100 times a second, checks its event loop 50 times and
+    # queries psutil twice. On the cores that scan this costs several per cent of their time.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.worker.memory.target": False,  # Dask has nothing to spill: it holds no states
+    "distributed.worker.memory.spill": False,
+    # a paused worker would wait forever for memory that its own cohort holds
+    "distributed.worker.memory.pause": False,
+    # After this time Dask gives up a lost worker for good, even while it is being restarted.
+    "distributed.deploy.lost-worker-timeout": "87600h",
+}
+OF_SCHEDULERS = ("distributed.scheduler.", "distributed.admin.", "distributed.logging.")
+OF_WORKERS = ("distributed.nanny.", "distributed.worker.", *OF_SCHEDULERS[1:])
+PASSED_ON = ("PYTHONPATH", "KOCO_CACHE_BYTES")  # variables copied from this process, if set
+# of workers on other machines; those on this one preload only `cluster.reporting`
+PRELOADS = ("--preload", "cluster.preemption", "--preload-nanny", "cluster.preemption")
+LOOPBACK_PAGE = ("--dashboard-address", "127.0.0.1:0")  # at any port
+
+
+def cache_of(site: Site) -> str:
+    """Path of the cache folder on a site's machines; by default the same as here."""
+    return site.cache or str(cache_folder())
+
+
+def settings_of(prefixes: tuple[str, ...]) -> dict[str, object]:
+    """The Dask settings whose names start with one of these prefixes."""
+    return {name: value for name, value in SETTINGS.items() if name.startswith(prefixes)}
+
+
+def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
+    """Dask settings as environment variables."""
+    return {
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json_text(value)
+        if isinstance(value, dict)
+        else str(value)
+        for name, value in settings.items()
+    }
+
+
+def environment(site: Site, prefixes: tuple[str, ...] = OF_WORKERS) -> dict[str, str]:
+    """Environment variables for a worker or scheduler that a site starts on another machine.
+
+    `prefixes` select the Dask settings. No secrets are included, because others can read job
+    scripts.
+    """
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    settings = variables_of(settings_of(prefixes))
+    return {"KOCO_CACHE": cache_of(site), **passed_on, **settings, **site.environment}

@@ -25,11 +25,6 @@ CLOCK_SECONDS = 5.0
 LITTLE_DISK = 1 << 30
 # Dask returns these errors themselves, or an Exception with their text
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
-CALLED = {"koco_stream": "koco_stream code"}  # names of versions in messages, where they differ
-REMEDY = (
-    "install the same versions everywhere (pip install -c constraints.txt), and give a --store"
-    " that all machines can reach"
-)
 
 
 class LostCluster(RuntimeError):
@@ -74,7 +69,8 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
 
     Prints a message if that takes long. Raises `LostCluster` if no workers can be expected.
     """
-    begun, announced = time.monotonic(), False
+    begun = time.monotonic()
+    announced = False
     while (there := len(workers_of(client))) < workers:
         check_hope(client)
         waited = time.monotonic() - begun
@@ -109,8 +105,11 @@ def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
     wait_for_worker(client)
     found = inspect(client, store, None, disk)
     if found.refused:
-        cannot = f"{len(found.refused)} worker(s) cannot run this sweep:"
-        raise WrongInput(f"{cannot}\n{table(found.refused)}\n{REMEDY}")
+        raise WrongInput(
+            f"{len(found.refused)} worker(s) cannot run this sweep:\n{table(found.refused)}\n"
+            "install the same versions everywhere (pip install -c constraints.txt), and give a"
+            " --store that all machines can reach"
+        )
     return found.warnings
 
 
@@ -165,8 +164,11 @@ def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0
         for address, answer in replies.items()
         if isinstance(answer, dict)
     }
-    refused = {worker: against for worker, against in reasons.items() if against}
-    return Inspection(refused, worth_saying(answers, during, disk), set(replies))
+    return Inspection(
+        refused={worker: against for worker, against in reasons.items() if against},
+        warnings=worth_saying(answers, during, disk),
+        answered=set(replies),
+    )
 
 
 def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
@@ -179,18 +181,24 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
     if not isinstance(answer, dict):
         return [f"its check failed: {type(answer).__name__}: {answer}"]
     there = answer["versions"]
+    problem = answer["store_problem"]
+    seen = answer["answer"]
     reasons = [
-        f"{CALLED.get(name, name)} {there.get(name)}; here {here}"
-        for name, here in versions().items()
-        if there.get(name) != here
+        *(
+            (
+                there.get(name) != here,
+                f"{name}{' code' * (name == 'koco_stream')} {there.get(name)}; here {here}",
+            )
+            for name, here in versions().items()
+        ),
+        (problem, f"the store cannot be used there: {problem}"),
+        (not problem and seen is None, f"{store} is not the same store there"),
+        (
+            not problem and seen not in (None, *answered),
+            f"what it writes to {store} is not seen here",
+        ),
     ]
-    if answer["store_problem"]:
-        reasons.append(f"the store cannot be used there: {answer['store_problem']}")
-    elif answer["answer"] is None:
-        reasons.append(f"{store} is not the same store there")
-    elif answer["answer"] not in answered:
-        reasons.append(f"what it writes to {store} is not seen here")
-    return reasons
+    return [reason for is_there, reason in reasons if is_there]
 
 
 def worth_saying(

@@ -5,16 +5,9 @@ import tomllib
 from properdocs.structure.files import File
 
 from flows.charts import drawn
-from flows.comparing.shown import HEADINGS, summary_rows
-from flows.report.pages import markdown_of
-from flows.report.papers.benchmark import (
-    PARTS,
-    comparison_of_part,
-    kept_table,
-    parts_of,
-    scores_table,
-)
-from flows.reproduce.targets import SWEEPS
+from flows.pages import markdown_of
+from flows.report.papers.benchmark import PARTS, comparison_of_part, kept_table, parts_of, scores_of
+from flows.reproduce import SWEEPS
 from flows.sweeping.search import is_drawn
 from flows.tables.text import number_text
 
@@ -36,7 +29,7 @@ HOW = """\
 ## How it was made
 
 - **Parts.** Each part is a packaged sweep. Datasets that are larger elsewhere are here in the
-  part that this project has a copy of; `koco datasets` says which. w1a is a part of w8a, and
+  part that this project has a copy of; `koco list datasets` says which. w1a is a part of w8a, and
   a9a and adult describe the same people in two ways, so that not all blocks are independent.
 - **Budget.** Each learner has 16 configurations on each dataset, drawn by a scrambled Sobol
   sequence from the ranges below ([Search](search.md)). Halving keeps a quarter of them at each
@@ -71,30 +64,28 @@ def benchmark_page():
 
 def _section(part, one):
     """A part: its diagram, the table of learners, and the scores on each dataset."""
-    names, rows = summary_rows(one.summary)
-    columns, scores = scores_table(one)
     return "\n\n".join(
         [
             f"## {PARTS[part][0]}",
             f"{PARTS[part][1]} `koco sweep {part}` computes it.",
             *(f'<div class="diagram">{drawn(spec)}</div>' for _, spec in one.diagram.files()),
-            _table([HEADINGS[name] for name in names], rows),
+            _table(one.shown),
             markdown_of(f"{one.how} {one.meaning}"),
             "Error rate, or mean loss where labels are real numbers; the best in bold:",
-            _table(columns, scores, best=True),
+            _table(scores_of(one), best=True),
         ]
     )
 
 
-def _table(columns, rows, best=False):
+def _table(rows, best=False):
     """A table in Markdown; with `best`, the least number of each row is bold."""
-    lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    lines = [f"| {' | '.join(rows[0])} |", "| --- " * len(rows[0]) + "|"]
     for row in rows:
-        numbers = [value for value in row if isinstance(value, float)]
+        numbers = [value for value in row.values() if isinstance(value, float)]
         least = min(numbers) if best and numbers else None
         cells = [
             f"**{_cell(value)}**" if value is not None and value == least else _cell(value)
-            for value in row
+            for value in row.values()
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -116,8 +107,11 @@ def _ranges():
         for table in content["learner"]:
             key = table["name"], _parameters(table)
             rows.setdefault(key, []).append(PARTS[part][0].lower())
-    body = [[name, text, "; ".join(where)] for (name, text), where in sorted(rows.items())]
-    return "Parameters:\n\n" + _table(["learner", "parameters", "parts"], body)
+    body = [
+        {"learner": name, "parameters": text, "parts": "; ".join(where)}
+        for (name, text), where in sorted(rows.items())
+    ]
+    return "Parameters:\n\n" + _table(body)
 
 
 def _parameters(table):

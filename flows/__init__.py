@@ -16,17 +16,14 @@ from koco_stream.extras import remedy
 
 if TYPE_CHECKING:
     from flows.from_python import SweepResult, results, sweep
-    from flows.nightly.flow import nightly_flow
-    from flows.prepare.flow import prepare_flow
-    from flows.report.flow import report_flow
-    from flows.sweeping.flow import sweep_flow
+    from flows.prefect_flows import nightly_flow, prepare_flow, report_flow, sweep_flow
 
 # modules of the names: functions to call, and Prefect's flows
-MODULES = dict.fromkeys(("SweepResult", "results", "sweep"), "flows.from_python") | {
-    "nightly_flow": "flows.nightly.flow",
-    "prepare_flow": "flows.prepare.flow",
-    "report_flow": "flows.report.flow",
-    "sweep_flow": "flows.sweeping.flow",
+MODULES = {
+    **dict.fromkeys(("SweepResult", "results", "sweep"), "flows.from_python"),
+    **dict.fromkeys(
+        ("nightly_flow", "prepare_flow", "report_flow", "sweep_flow"), "flows.prefect_flows"
+    ),
 }
 __all__ = [
     "SweepResult",

@@ -6,37 +6,29 @@ from pathlib import Path
 
 from koco_stream.extras import remedy
 
-BESIDE = ("cluster", "storage")  # packages beside this one
+NOT_LINUX = "koco-stream runs on Linux, for which a container or a WSL 2 will do, and not on"
 
 
 def main() -> None:
     """Run the koco command; exit status 2, with the remedy, if the installation lacks a part."""
-    if message := _other_platform() or _shadowed():
-        sys.exit(_refused(message))
+    message = _shadowed() if sys.platform == "linux" else f"{NOT_LINUX} {sys.platform}"
     try:
-        from flows import cli
+        if not message:
+            from flows import cli
     except ModuleNotFoundError as error:
-        if message := remedy(error):
-            sys.exit(_refused(message))
-        raise
+        message = remedy(error)
+        if not message:
+            raise
+    if message:
+        print(f"koco: {message}", file=sys.stderr)
+        sys.exit(2)
     cli.main()
-
-
-def _refused(message: str) -> int:
-    print(f"koco: {message}", file=sys.stderr)
-    return 2
-
-
-def _other_platform() -> str | None:
-    if sys.platform == "linux":
-        return None
-    return f"koco-stream runs on Linux, not on {sys.platform}; a container or a WSL 2 will do"
 
 
 def _shadowed() -> str | None:
     """A message if Python finds another package under the name of one of ours."""
     ours = Path(__file__).parent.parent
-    for name in BESIDE:
+    for name in ("cluster", "storage"):
         spec = importlib.util.find_spec(name)
         found = spec and (spec.origin or next(iter(spec.submodule_search_locations or ()), None))
         if found and ours / name not in (Path(found), Path(found).parent):

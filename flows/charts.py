@@ -24,13 +24,10 @@ COLOURS = [
     )
 ]
 Spec = dict[str, Any]
-Rows = Sequence[Sequence[Any]]
-SHAPES = ("circle", "triangle-up", "square", "triangle-down", "diamond", "cross")
-DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+Row = dict[str, Any]
 INK = "currentColor"
 HEIGHT, WIDTH, STEP = 280, 640, 24  # pixels; of a file the width, of a row of a chart of names
 CHARACTER, HANDLE = 7, 46  # widths of a character and of the mark beside a name in a legend
-WIDE = 20.0  # values that differ by this factor are drawn on a logarithmic axis
 MOST_FILES = 24  # of a chart, for as many values of what a reader chooses
 CONFIG: Spec = {
     "background": None,
@@ -49,17 +46,22 @@ CONFIG: Spec = {
 # what tells the series apart, by their numbers
 SCALES: dict[str, Callable[[int], Any]] = {
     "color": lambda k: COLOURS[k % 7],
-    "shape": lambda k: SHAPES[(k + k // 7) % 6],
-    "strokeDash": lambda k: DASHES[k // 7 % 4],
+    "shape": lambda k: (
+        *("circle", "triangle-up", "square"),
+        *("triangle-down", "diamond", "cross"),
+    )[(k + k // 7) % 6],
+    "strokeDash": lambda k: ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])[k // 7 % 4],
 }
-AREA: Spec = {"type": "area", "opacity": 0.16}
-RULE: Spec = {"type": "rule", "strokeWidth": 2}
-LINE: Spec = {"type": "line", "clip": True, "strokeWidth": 2}
-POINT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 1, "aria": False}
-# what the pointer meets: larger than the point, and unseen
-HIT: Spec = {"type": "point", "filled": True, "clip": True, "opacity": 0, "size": 300}
-MARK: Spec = {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5}
-DIAGONAL: Spec = {"type": "line", "color": INK, "opacity": 0.4, "strokeWidth": 1}
+MARKS: dict[str, Spec] = {
+    "band": {"type": "area", "opacity": 0.16},
+    "range": {"type": "rule", "strokeWidth": 2},
+    "line": {"type": "line", "clip": True, "strokeWidth": 2},
+    "point": {"type": "point", "filled": True, "clip": True, "opacity": 1, "aria": False},
+    # what the pointer meets: larger than the point, and unseen
+    "hit": {"type": "point", "filled": True, "clip": True, "opacity": 0, "size": 300},
+    "change": {"type": "rule", "strokeDash": [2, 3], "color": INK, "opacity": 0.5},
+    "diagonal": {"type": "line", "color": INK, "opacity": 0.4, "strokeWidth": 1},
+}
 NEAR: Spec = {
     "name": "near",
     "select": {"type": "point", "on": "pointerover", "clear": "pointerout"},
@@ -81,13 +83,13 @@ class Chart:
     ----------
     title, alt : str
         Its title, and what it shows in words, with the numbers at the ends.
-    columns, rows : sequence
-        The data, all of which the pointer shows.
+    rows : sequence of dict
+        The data by their columns, all of which the pointer shows.
     x, y, series : str
         The columns of the axes, and of what has a colour and is hidden and shown.
     mark : str
         "line", or "point" for points that are not joined.
-    band : tuple of str
+    band : sequence of str
         Two columns, of the ends of a range around each point.
     log : str
         The axes that are logarithmic: "x", "y", "xy" or neither.
@@ -97,32 +99,30 @@ class Chart:
         The series that have colours in turn, in all charts of a page the same.
     joined : sequence of str
         Of points, the series that are joined all the same.
-    marks : tuple
-        Columns and rows of vertical lines, at their values of `x`.
+    marks : sequence of dict
+        Where vertical lines are: a value of `x`, and the values of `picks` that they are for.
     diagonal : bool
-        Whether both axes are alike, and where they are equal is a line.
+        Whether a line is where both axes are equal.
     """
 
     title: str
     alt: str
-    columns: Sequence[str]
-    rows: Rows
+    rows: Sequence[Row]
     x: str
     y: str
     series: str = "learner"
     mark: str = "line"
-    band: tuple[str, ...] = ()
+    band: Sequence[str] = ()
     log: str = ""
     picks: Sequence[str] = ()
     names: Sequence[str] = ()
     joined: Sequence[str] = ()
-    marks: tuple[Sequence[str], Rows] = ((), ())
+    marks: Sequence[Row] = ()
     diagonal: bool = False
 
     def values(self, column: str) -> list[Any]:
         """The values of a column that are there, each once, in their order."""
-        place = list(self.columns).index(column)
-        return [one for one in dict.fromkeys(row[place] for row in self.rows) if one is not None]
+        return [one for one in dict.fromkeys(row[column] for row in self.rows) if one is not None]
 
     def spec(self, chosen: Mapping[str, Any] | None = None) -> Spec:
         """The chart in Vega-Lite's words; with values `chosen` for its picks, none can be chosen.
@@ -130,53 +130,20 @@ class Chart:
         Its data are named `rows`, and are not in it.
         """
         present = self.values(self.series)
-        names, picked = (
-            list(self.names) or present,
-            {name: self.values(name) for name in self.picks},
-        )
+        picked = {name: self.values(name) for name in self.picks}
         filters = {name: f"datum.{self.field(name)} == pick{k}" for k, name in enumerate(picked)}
         own = f"only == 'all' || datum.{self.field(self.series)} == only"
         params = [
-            _param(f"pick{k}", name, values, (chosen or {}).get(name), chosen is None)
+            _param(f"pick{k}", name, values, (chosen or {name: values[0]})[name], chosen is None)
             for k, (name, values) in enumerate(picked.items())
         ]
         params.append(_param("only", self.series, ["all", *present], "all", chosen is None))
         axes = {"x": self._axis("x", self.x), "y": self._axis("y", self.y)}
-        legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
-        scaled = {
-            kind: {
-                **{"field": self.field(self.series), "type": "nominal", "legend": legend},
-                "title": self.series,
-                "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
-            }
-            for kind, value in SCALES.items()
-        }
-        is_line, named = self.mark == "line", self._is_named(self.y)
-        drawn = {**axes, "color": scaled["color"]}
-        layers: list[Spec] = []
-        if self.band:
-            ends = (("x", "x2") if named else ("y", "y2"), self.band)
-            pairs = zip(*ends, strict=True)
-            where = {end: {**axes.get(end, {}), "field": self.field(one)} for end, one in pairs}
-            layers.append({"mark": RULE if named else AREA, "encoding": where})
-        if is_line or self.joined:
-            dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
-            of = {"filter": {"field": self.field(self.series), "oneOf": self.joined}}
-            line = {"strokeDash": dash, "order": {"field": self.field(self.x)}}
-            layers.append({"mark": LINE, "encoding": line, "transform": [] if is_line else [of]})
-        zoomed = [] if named else [{"name": "zoom", "select": ZOOM, "bind": "scales"}]
-        tooltip = [self._told(name) for name in self.columns if name not in self.picks]
-        pointed = {"param": "near", "value": 140, "empty": False}
-        size = {"condition": pointed, "value": 14 if is_line else 60}
-        points = {"shape": scaled["shape"], "size": size}
-        layers.append({"mark": POINT, "encoding": points})
-        hit = {"mark": HIT, "encoding": {"tooltip": tooltip}, "params": [NEAR, *zoomed]}
-        layers.append(hit)
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "description": self.alt,
             "width": "container",
-            "height": max(120, STEP * len(self.values(self.y))) if named else HEIGHT,
+            "height": max(120, STEP * len(self.values(self.y))) if self.is_named else HEIGHT,
             "autosize": {"type": "fit-x", "contains": "padding"},
             "config": CONFIG,
             # how wide the names of a legend are, for the number of its columns
@@ -187,95 +154,136 @@ class Chart:
                 *self._beside(axes, filters),
                 {
                     "transform": [{"filter": one} for one in (*filters.values(), own)],
-                    "encoding": drawn,
-                    "layer": layers,
+                    "layer": list(self._layers(axes, present)),
                 },
             ],
         }
 
+    def _layers(self, axes: Spec, present: Sequence[str]) -> Iterator[Spec]:
+        """Yield the layers of the series: their bands, lines and points."""
+        names = list(self.names) or present
+        legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
+        scaled = {
+            kind: {
+                **{"field": self.field(self.series), "type": "nominal", "legend": legend},
+                "title": self.series,
+                "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
+            }
+            for kind, value in SCALES.items()
+        }
+        shared = {**axes, "color": scaled["color"]}
+        is_line = self.mark == "line"
+        if self.band:
+            way = "x" if self.is_named else "y"
+            ends = dict(zip((way, f"{way}2"), map(self.field, self.band), strict=True))
+            where = {end: {**axes.get(end, {}), "field": field} for end, field in ends.items()}
+            yield {
+                "mark": MARKS["range" if self.is_named else "band"],
+                "encoding": {**shared, **where},
+            }
+        if is_line or self.joined:
+            dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
+            of = {"field": self.field(self.series), "oneOf": list(self.joined or present)}
+            order = {"field": self.field(self.x)}
+            yield {
+                "mark": MARKS["line"],
+                "encoding": {**shared, "strokeDash": dash, "order": order},
+                "transform": [{"filter": of}],
+            }
+        pointed = {"param": "near", "value": 140, "empty": False}
+        size = {"condition": pointed, "value": 14 if is_line else 60}
+        yield {
+            "mark": MARKS["point"],
+            "encoding": {**shared, "shape": scaled["shape"], "size": size},
+        }
+        tooltip = [self._told(name) for name in self.rows[0] if name not in self.picks]
+        zoom = {"name": "zoom", "select": ZOOM, "bind": "scales"}
+        yield {
+            "mark": MARKS["hit"],
+            "encoding": {**shared, "tooltip": tooltip},
+            "params": [NEAR] if self.is_named else [NEAR, zoom],
+        }
+
     def _beside(self, axes: Spec, filters: Mapping[str, str]) -> Iterator[Spec]:
         """Yield what stands behind the series: vertical lines, and the diagonal."""
-        columns, rows = self.marks
-        if rows:
-            mine = [{"filter": one} for name, one in filters.items() if name in columns]
-            at = {"x": {**axes["x"], "title": None}}
+        if self.marks:
             yield {
-                "mark": MARK,
-                "data": self._data(columns, rows),
-                "transform": mine,
-                "encoding": at,
+                "mark": MARKS["change"],
+                "data": self._data(self.marks),
+                "transform": [
+                    {"filter": filters[name]} for name in filters if name in self.marks[0]
+                ],
+                "encoding": {"x": {**axes["x"], "title": None}},
             }
         if self.diagonal:
-            ends = [[end, end] for end in self._ends()]
-            yield {"mark": DIAGONAL, "data": self._data((self.x, self.y), ends), "encoding": axes}
-
-    def _ends(self) -> tuple[float, float]:
-        """The least and the largest positive number of both axes."""
-        both = [one for name in (self.x, self.y) for one in self.values(name) if one > 0]
-        return min(both, default=0.1), max(both, default=1.0)
+            both = [one for name in (self.x, self.y) for one in self.values(name) if one > 0]
+            ends = [
+                {self.x: end, self.y: end} for end in (min(both, default=1), max(both, default=1))
+            ]
+            yield {"mark": MARKS["diagonal"], "data": self._data(ends), "encoding": axes}
 
     def files(self, most: int = MOST_FILES) -> Iterator[tuple[str, Spec]]:
         """Yield what a file of it shows in words, and its declaration, for each of its picks."""
         every = product(*(self.values(name) for name in self.picks))
         for values in islice(every, most):
             spec = self.spec(dict(zip(self.picks, values, strict=True)))
-            yield ", ".join(map(str, values)), {**spec, "data": self._data(self.columns, self.rows)}
+            yield ", ".join(map(str, values)), {**spec, "data": self._data(self.rows)}
 
     def on_page(self) -> str:
         """JSON of its declaration, its columns and its rows, with six digits of a float."""
-        short = [[float(f"{v:.6g}") if isinstance(v, float) else v for v in r] for r in self.rows]
-        return json_text([self.spec(), self.columns, short]).replace("<", "\\u003c")
+        short = [
+            [float(f"{one:.6g}") if isinstance(one, float) else one for one in row.values()]
+            for row in self.rows
+        ]
+        return json_text([self.spec(), list(self.rows[0]), short]).replace("<", "\\u003c")
 
-    def _is_named(self, column: str) -> bool:
-        """Whether a column has texts."""
-        return any(isinstance(one, str) for one in self.values(column))
+    @property
+    def is_named(self) -> bool:
+        """Whether its rows stand at names."""
+        return any(isinstance(one, str) for one in self.values(self.y))
 
     def _axis(self, which: str, column: str) -> Spec:
         """The encoding of an axis."""
-        if self._is_named(column):
-            return {"field": self.field(column), "type": "nominal", "sort": None, "title": None}
+        field = {"field": self.field(column)}
+        if which == "y" and self.is_named:
+            return {**field, "type": "nominal", "sort": None, "title": None}
         log = which in self.log and min(self.values(column), default=0) > 0
-        scale: Spec = {"type": "log", "nice": False} if log else {"zero": False}
-        if self.mark == "point":  # a point at an end is whole
-            scale["padding"] = 8
-        if self.diagonal:
-            low, high = self._ends()
-            scale["domain"] = [low / 1.2, 1.2 * high]
+        scale = {"type": "log", "nice": False} if log else {"zero": False}
         return {
-            **{"field": self.field(column), "type": "quantitative", "title": column},
-            "scale": scale,
+            **field,
+            **{"type": "quantitative", "title": column},
+            "scale": {**scale, "padding": 8},  # so that a point at an end is whole
             "axis": {"tickCount": 6, "format": ",.6~g"},
         }
 
-    def _told(self, name: str) -> Spec:
+    def _told(self, column: str) -> Spec:
         """The encoding of a column under the pointer."""
-        if self._is_named(name):
-            return {"field": self.field(name), "title": name, "type": "nominal"}
-        whole = all(isinstance(one, int) for one in self.values(name))
-        number = {"type": "quantitative", "format": "," if whole else ",.4~r"}
-        return {"field": self.field(name), "title": name, **number}
+        field = {"field": self.field(column), "title": column}
+        values = self.values(column)
+        if any(isinstance(one, str) for one in values):
+            return {**field, "type": "nominal"}
+        whole = all(isinstance(one, int) for one in values)
+        return {**field, "type": "quantitative", "format": "," if whole else ",.4~r"}
 
     def field(self, column: str) -> str:
         """The name of a column in the data, where that of people would have to be escaped."""
-        return f"c{list(self.columns).index(column)}"
+        return f"c{list(self.rows[0]).index(column)}"
 
-    def _data(self, columns: Sequence[str], rows: Rows) -> Spec:
+    def _data(self, rows: Sequence[Row]) -> Spec:
         """Rows as Vega-Lite reads them."""
-        names = [self.field(name) for name in columns]
-        return {"values": [dict(zip(names, row, strict=True)) for row in rows]}
+        return {"values": [{self.field(name): row[name] for name in row} for row in rows]}
 
 
 def _param(name: str, column: str, values: Sequence[Any], value: Any, free: bool) -> Spec:
     """A value that a reader chooses of a column, if it is `free` and there are several."""
-    first = values[0] if values and value is None else value
     bind = {"input": "select", "options": values, "name": f"{column} "}
     several = free and len({*values} - {"all"}) > 1
-    return {"name": name, "value": first, **({"bind": bind} if several else {})}
+    return {"name": name, "value": value, **({"bind": bind} if several else {})}
 
 
-def is_wide(values: Sequence[float]) -> bool:
-    """Whether values are positive, and of different sizes."""
-    return bool(values) and 0 < WIDE * min(values) < max(values)
+def is_wide(values: Sequence[float], factor: float) -> bool:
+    """Whether values are positive, and the largest is more than so many times the least."""
+    return bool(values) and 0 < factor * min(values) < max(values)
 
 
 def drawn(spec: Spec, kind: str = "svg") -> Any:

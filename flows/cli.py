@@ -1,54 +1,115 @@
 """The koco command, with all its subcommands."""
 
+import errno
+import shlex
 import signal
 import subprocess
 import sys
 import warnings
-from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import click
 
 import koco_stream
 from flows.commands.cluster import cluster
-from flows.commands.compare import compare
-from flows.commands.data import datasets, prepare, verify
-from flows.commands.housekeeping import compact, list_sweeps, remove
-from flows.commands.learners import learners
-from flows.commands.nightly import accept, nightly, serve
-from flows.commands.reproduce import reproduce
-from flows.commands.results import report, results
-from flows.commands.shared import Usage
-from flows.commands.sweep import status, sweep
+from flows.commands.data import learners, prepare, store_group
+from flows.commands.listing import list_all
+from flows.commands.results import compare, report, results
+from flows.commands.sweep import accept, nightly, reproduce, serve, sweep
+from flows.runtime.console import say
 from flows.runtime.processes import interrupt
+from koco_stream.errors import WrongInput
+from koco_stream.extras import remedy
+
+COMMANDS: dict[str, tuple[click.Command, ...]] = {
+    "Run a sweep": (prepare, sweep, list_all, results, compare, report),
+    "Reproduce papers": (reproduce,),
+    "Repeat sweeps": (nightly, accept, serve),
+    "Use clusters, and learners of your own": (cluster, learners),
+    "Maintain a store": (store_group,),
+}
+# exit status and remedy, by the number of an error of the system
+REMEDIES = {
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        (1, "change its permissions, or choose another --store"),
+    ),
+    errno.ENAMETOOLONG: (2, "a file's name has at most 255 bytes; choose a shorter one"),
+}
+
+
+class Usage(click.Group):
+    """Command group that turns errors into one message and an exit status.
+
+    The status is 2 for wrong input, and 1 for a failure of the work. Its help has the commands
+    under titles. A command's name may have two words.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words, of which the first two are one if a command is called so."""
+        two = " ".join(args[:2])
+        return super().parse_args(ctx, [two, *args[2:]] if two in self.commands else args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their titles, with the first sentence of their help."""
+        width = max(map(len, self.commands))
+        for title, commands in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{one.name:{width}}", one.get_short_help_str(200)) for one in commands]
+                )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand, and end the process with a message if it raises a known error."""
+        again = f"; finished work is kept. To continue: {' '.join(['koco', *sys.argv[1:]])}"
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            status = 1
+            said = f"stopped{again}"
+        except WrongInput as error:
+            status = 2
+            said = str(error)
+        except ModuleNotFoundError as error:
+            if not (missing := remedy(error)):
+                raise
+            status = 2
+            said = missing
+        except (OSError, MemoryError, RuntimeError) as error:
+            status, said = outcome_of(error)
+            if status == 1 and ctx.invoked_subcommand in ("sweep", "nightly"):
+                said += again
+        say(f"koco: {said}")
+        ctx.exit(status)
+
+
+def outcome_of(error: Exception) -> tuple[int, str]:
+    """Exit status and message of a failure, with the remedy if there is one."""
+    if isinstance(error, OSError) and error.errno in REMEDIES:
+        status, words = REMEDIES[error.errno]
+        named = f"{error.filename}: " if error.filename else ""
+        return status, f"{named}{error.strerror}; {words}"
+    return 1, f"{type(error).__name__}: {error}"
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the version, and end."""
+    """Print the version, with the commit in a checkout ("-dirty" after changes), and end."""
     if wanted:
-        commit = _commit()
-        click.echo(f"koco {koco_stream.__version__}" + (f", commit {commit}" if commit else ""))
+        root = Path(__file__).parent.parent
+        git = ("git", f"--git-dir={root}/.git", f"--work-tree={root}", "describe", "--always")
+        failed, commit = subprocess.getstatusoutput(shlex.join((*git, "--dirty", "--exclude=*")))
+        click.echo(f"koco {koco_stream.__version__}" + ("" if failed else f", commit {commit}"))
         context.exit()
 
 
-def _commit() -> str | None:
-    """The commit of the checkout that this file is in, with "-dirty" after changes; else None."""
-    root = Path(__file__).parent.parent
-    if not (root / ".git").exists():
-        return None
-    with suppress(FileNotFoundError):  # no git
-        found = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return found.stdout.strip() or None
-    return None
-
-
 @click.group(
-    cls=Usage, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=Usage,
+    commands=[one for commands in COMMANDS.values() for one in commands],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(
     "--version",
@@ -74,31 +135,16 @@ def koco() -> None:
     """
     import pyarrow
 
-    sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+    without: Any = SimpleNamespace(find_spec=_no_pandas)
+    sys.meta_path.insert(0, without)
     pyarrow.scalar(0)  # Arrow looks for pandas once
-    sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
+    sys.meta_path.remove(without)
 
 
-class _NoPandas:
-    """Keeps Arrow from importing pandas, which takes half a second: no command has a frame."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        """Refuse to find pandas."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-COMMANDS = {
-    "Run a sweep": (prepare, sweep, status, results, compare, report),
-    "List": (datasets, learners, list_sweeps),
-    "Reproduce papers": (reproduce,),
-    "Repeat sweeps": (nightly, accept, serve),
-    "Use clusters": (cluster,),
-    "Maintain a store": (verify, compact, remove),
-}
-for title, commands in COMMANDS.items():
-    koco.add_under(title, commands)
+def _no_pandas(name: str, *_: object) -> None:
+    """Keep Arrow from importing pandas, which takes half a second: no command has a frame."""
+    if name == "pandas":
+        raise ModuleNotFoundError(name)
 
 
 def main() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import linecache
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from inspect import stack
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,8 +16,7 @@ import pyarrow as pa
 from cluster.machine import cores
 from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
-from flows.sweeping.packaged import sweep_file
-from flows.sweeping.request import SweepRequest
+from flows.sweeping.request import SweepRequest, sweep_file
 from flows.tables.sweep_runs import sweep_note
 from flows.views.answer import best_of
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
@@ -88,25 +88,17 @@ def sweep(
     workers = cores() if workers is None else workers
     if workers and cluster == "local":
         _check_main()
-    if isinstance(spec, Mapping):
-        given = sweep_of(spec)
-    else:
-        given = read_sweep(sweep_file(spec))
-    request = SweepRequest(
-        str(given.path), str(store), workers, cluster, retry_failed, certificates, insecure
+    given = sweep_of(spec) if isinstance(spec, Mapping) else read_sweep(sweep_file(spec))
+    summary = launch(
+        SweepRequest(
+            str(given.path), str(store), workers, cluster, retry_failed, certificates, insecure
+        ),
+        prefect,
+        given,
     )
-    summary = launch(request, prefect, given)
     if failed := summary["statuses"].get("failed", 0):
         say(f"{failed:,} of {summary['runs']:,} runs have failed; the result's `runs` say why")
     return SweepResult(store, given.name)
-
-
-def results(store: AnyPath, sweep: str) -> SweepResult:
-    """Open the results of a sweep that has run.
-
-    Raises `WrongInput` if there is no such store, or no sweep of that name has run on it.
-    """
-    return SweepResult(store, sweep)
 
 
 class SweepResult:
@@ -231,14 +223,16 @@ class SweepResult:
         return self.runs.to_pandas()
 
     def __repr__(self) -> str:
-        from flows.report.notebook import best_table, sections_of
-        from flows.tables.text import text_table
+        from flows.report.document import best_rows
+        from flows.report.sections import Sections
+        from flows.tables.text import laid_out
 
-        table = text_table(*best_table(sections_of(self.store, self.sweep)))
+        rows = best_rows(Sections(self.store, self.sweep))
+        table = laid_out([*rows[0]], [[*row.values()] for row in rows])[0] if rows else ""
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:
-        from flows.report.notebook import notebook_html
+        from flows.report.document import notebook_html
 
         return notebook_html(self.store, self.sweep, self._summary)
 
@@ -247,35 +241,24 @@ class SweepResult:
         return f"{self.runs.num_rows:,} of {self._planned:,} runs in {self.store}"
 
 
+results = SweepResult  # of a sweep that has run
+
+
 def _check_main() -> None:
     """Raise `WrongInput` if workers could not import the script that calls this, or would start the
-    sweep once more: Python imports it again in each of their processes.
+    sweep once more: Python imports it again in each of their processes, unless it is a package's.
     """
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    origin = spec.origin if spec else getattr(main, "__file__", None)
-    if origin is None or (spec and spec.name.endswith("__main__")):
-        return  # typed in, a notebook, or a package that is run: it is not imported again
-    path, line = Path(origin), 0
-    if not path.is_file():
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    calls = [
+        frame.lineno
+        for frame in stack(0)
+        if frame.filename == script and not script.endswith("__main__.py")
+    ]
+    if calls and not any(
+        re.match(r"if\b.*__name__", line) for line in linecache.getlines(str(script))[: calls[-1]]
+    ):
         raise WrongInput(
-            f"workers import this script again, and {origin} is not a file: put the script in a"
-            " file, or give workers=0 to run in this process"
+            f"{script}, line {calls[-1]}: workers import this script again, so put it in a file,"
+            ' and its calls under `if __name__ == "__main__":`, or give workers=0 to run in this'
+            " process"
         )
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_name == "<module>" and Path(frame.f_code.co_filename) == path:
-            line = frame.f_lineno
-        frame = frame.f_back
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
-        return  # not the text of what runs
-    for part in tree.body:
-        if part.lineno <= line <= (part.end_lineno or line):
-            if isinstance(part, ast.If) and "__name__" in ast.unparse(part.test):
-                return
-            raise WrongInput(
-                f"{path}, line {line}: workers import this script again, so put its calls"
-                ' under `if __name__ == "__main__":`, or give workers=0 to run in this process'
-            )

@@ -88,17 +88,18 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
         solved = here.gradient @ here.gradient <= 4.0 * alpha * here.value * (
             0.1 * GAP if loss == "hinge" else TOLERANCE
         )
-        direction = np.zeros_like(w) if solved else _newton_step(here.hessian, here.gradient, alpha)
-        values = here.along(direction)
-        best = int(values.argmin())
-        if not solved and values[best] < here.value * (1.0 - 1e-15):
-            w = w + STEPS[best] * direction
-        elif loss != "hinge":  # solved, or limited by rounding
+        if not solved:
+            direction = _newton_step(here.hessian, here.gradient, alpha)
+            values = here.along(direction)
+            best = int(values.argmin())
+            if values[best] < here.value * (1.0 - 1e-15):
+                w = w + STEPS[best] * direction
+                continue
+        if loss != "hinge":  # solved, or limited by rounding
             return w
-        elif width < 1e-12:
+        if width < 1e-12:
             break
-        else:
-            width /= 10.0
+        width /= 10.0
     raise ArithmeticError(
         f"Newton's method did not solve the {loss} loss with alpha = {alpha:g}; try a larger alpha"
     )
@@ -138,8 +139,6 @@ class _Point:
         rows.
         """
         values = np.zeros(STEPS.size)
-        if not direction.any():
-            return values + self.value
         for features, y in self.blocks():
             scores, change = features @ self.w, features @ direction
             for k, s in enumerate(STEPS):

@@ -8,17 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput
+from koco_stream.io.array_file import write_arrays
+from koco_stream.io.paths import store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
-from koco_stream.learners.saved import (
-    arrays_of,
-    description,
-    read_model,
-    readable,
-    revived,
-    write_model,
-)
+from koco_stream.learners.saved import arrays_of, description, read_model, readable, revived
 from koco_stream.learners.shared_kernel_scan import advance_states
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.inputs import as_rows, label_vector
@@ -215,7 +210,7 @@ class Classifier(Estimator):
             header["learners"] = [description(one) for one in self.learners_]
             for k, one in enumerate(self.learners_):
                 arrays |= {f"{k} {name}": array for name, array in arrays_of(one).items()}
-        write_model(Path(path), header, arrays)
+        write_arrays(store_path(path), header, arrays)
 
     @classmethod
     def load(cls, path: str | Path, learner: type[Learner] | None = None) -> Self:

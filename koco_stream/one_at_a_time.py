@@ -10,15 +10,6 @@ from typing import Any, ClassVar
 
 LEARNING = "progressive", "partial_fit", "fit", "record", "learn_one"
 APART = "get_params", "set_params"  # read nothing that is learnt; who prints need not wait
-_forks = 0  # that have led to this process
-
-
-def _forked() -> None:
-    global _forks
-    _forks += 1
-
-
-os.register_at_fork(after_in_child=_forked)
 
 
 class OneAtATime:
@@ -51,7 +42,7 @@ class OneAtATime:
         # `setdefault` takes what is set first if threads come at once.
         own = vars(self)
         locks = own.get("_locks") or own.setdefault("_locks", _Locks())
-        return locks.get(_forks) or locks.setdefault(_forks, RLock())
+        return locks.get(os.getpid()) or locks.setdefault(os.getpid(), RLock())
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
@@ -63,7 +54,7 @@ class OneAtATime:
 
 
 class _Locks(dict[int, Any]):
-    """An object's locks by `_forks`; without any where a subclass pickles or copies it."""
+    """An object's locks by process; without any where a subclass pickles or copies it."""
 
     def __reduce__(self) -> tuple[type["_Locks"], tuple[()]]:
         return _Locks, ()

@@ -41,13 +41,15 @@ LEFT_SECONDS = 3600.0  # age from which an unfinished file counts as abandoned
 ORDER = ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")  # sort keys
 
 
-def collect(store: AnyPath) -> int:
+def collect(store: AnyPath, everything: bool = False) -> int:
     """Move all result files into one new file of each table; merge small files if there are many.
 
     Parameters
     ----------
     store : AnyPath
         The store.
+    everything : bool
+        Whether all files that are not full are merged.
 
     Returns
     -------
@@ -72,9 +74,12 @@ def collect(store: AnyPath) -> int:
     runs, curves = (
         [file.name for file in table_files(store, table)] for table in ("runs", "curves")
     )
-    if not result_files(store) and len(runs) < 2 and runs == curves:
+    nothing_new = not result_files(store) and len(runs) < 2 and runs == curves
+    if nothing_new and not everything:
         return 0
-    return _collect_locked(store, everything=False)
+    with (store_path(store) / LOCK).locked():
+        # without a lock (object store), another process may delete a file meanwhile
+        return repeated(partial(_collect, store, everything))
 
 
 def compact(store: AnyPath) -> tuple[int, int]:
@@ -88,7 +93,7 @@ def compact(store: AnyPath) -> tuple[int, int]:
         Number of runs files before (with result files) and after.
     """
     before = len(table_files(store, "runs")) + len(result_files(store))
-    _collect_locked(store, everything=True)
+    collect(store, everything=True)
     return before, len(table_files(store, "runs"))
 
 
@@ -97,9 +102,8 @@ def remove_damaged(store: AnyPath) -> list[StorePath]:
     removed = []
     for file in result_files(store):
         try:
-            read_result(file)
-        except FileNotFoundError:  # another process has collected it
-            pass
+            with suppress(FileNotFoundError):  # another process has collected it
+                read_result(file)
         except Damaged:
             file.remove()
             removed.append(file)
@@ -116,15 +120,6 @@ def remove_left(store: AnyPath) -> None:
     for folder in (result_files_folder(root), checkpoints_folder(root), *tables):
         if folder.is_local:
             remove_unfinished(folder.path, LEFT_SECONDS)
-
-
-def _collect_locked(store: AnyPath, everything: bool) -> int:
-    """Run `_collect` under the store's lock.
-
-    Without a lock (object store), it is repeated if another process deleted a file meanwhile.
-    """
-    with (store_path(store) / LOCK).locked():
-        return repeated(partial(_collect, store, everything))
 
 
 def _collect(store: AnyPath, everything: bool) -> int:
@@ -165,12 +160,12 @@ def _replace(
     store: AnyPath,
     fresh: list[tuple[StorePath, pa.Table]],
     absorbed: list[StorePath],
-    done: set[str],
+    done: Set[str],
 ) -> None:
     """Merge runs into one new file of each table, then delete the files they came from.
 
     The runs are the `fresh` ones of result files, and those of the `absorbed` files that are not in
-    `done`.
+    `done`. If there are none, no file is written.
     """
     results = store_path(store) / "results"
     kept = [(file, without(rows_in(file, RUNS), done)) for file in absorbed]
@@ -180,8 +175,9 @@ def _replace(
     runs = first_of_each(pa.concat_tables(tables))
     runs = runs.sort_by([(name, "ascending") for name in ORDER])
     name = file_name(runs)
-    write_tables(curves_once(curves), results / "curves" / name)
-    write_tables([runs], results / "runs" / name)
+    if runs.num_rows:
+        write_tables(curves_once(curves), results / "curves" / name)
+        write_tables([runs], results / "runs" / name)
     for table in ("runs", "curves"):
         for file in absorbed:
             if file.name != name:
@@ -215,7 +211,8 @@ def _curves_in(file: StorePath) -> pa.Table:
 
 def remove_dataset(store: AnyPath, name: str) -> None:
     """Remove a prepared dataset. Raises `WrongInput` if the store has it from another store."""
-    root, folder = store_path(store), dataset_path(store, name)
+    root = store_path(store)
+    folder = dataset_path(store, name)
     if datasets_path(root) != root / "datasets":
         raise WrongInput(f"{root} uses the datasets of {datasets_path(root)}; remove {name} there")
     with (root / LOCK).locked():
@@ -240,9 +237,9 @@ def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
         for table in OF_COHORTS:
             for file in table_files(store, table):
                 _remove_from_cohort(file, run_ids)
-    for one in checkpoints(store):
-        if run_ids >= set(one.runs):
-            one.path.remove()
+    for path, header in checkpoints(store).items():
+        if run_ids >= set(header["runs"]):
+            path.remove()
 
 
 def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:
@@ -271,24 +268,17 @@ def _shared(n_bytes: int, run_ids: Set[str]) -> dict[str, float]:
 
 def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
     """Remove runs from the tables `runs` and `curves`. The caller holds the store's lock."""
-    results = store_path(store) / "results"
+    known = set(run_ids)
     for file in table_files(store, "runs"):
-        whole = rows_in(file, RUNS)
-        if run_ids.isdisjoint(ids_of(whole)):
-            continue
-        runs, curves = with_curves(store, file, whole)
-        if runs.num_rows < whole.num_rows:
-            raise WrongInput(f"{file}: the curves of its runs are missing; see koco verify")
-        kept = without(runs, run_ids)
-        if kept.num_rows:
-            name = file_name(kept)
-            write_tables([without(curves(), run_ids)], results / "curves" / name)
-            write_tables([kept], results / "runs" / name)
-        file.remove()
-        (results / "curves" / file.name).remove()
-    files = table_files(store, "runs")
-    known = set().union(*(ids_of(rows_in(file, KEYS[:1])) for file in files))
-    _remove_left_curves(store, known | run_ids)
+        ids = ids_of(rows_in(file, KEYS[:1]))
+        known |= ids
+        if not run_ids.isdisjoint(ids):
+            if not (store_path(store) / "results" / "curves" / file.name).is_file():
+                raise WrongInput(
+                    f"{file}: the curves of its runs are missing; see koco store verify"
+                )
+            _replace(store, [], [file], run_ids)
+    _remove_left_curves(store, known)
 
 
 def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:

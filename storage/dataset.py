@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from storage.sources.source import Piece, dense_piece
+from storage.preparing.chunks import rows_of_batch
+from storage.sources.source import Piece
 
 
 class Dataset:
@@ -29,10 +29,11 @@ class Dataset:
         import sparse
         from dask import delayed
 
-        d, layout = self.manifest.n_features, self.manifest.layout
-        folder, meta = dataset_path(self.store, self.manifest.name), np.zeros((0, 0))
-        if layout == "sparse":
-            meta = sparse.GCXS(meta, compressed_axes=[0])
+        d = self.manifest.n_features
+        layout = self.manifest.layout
+        folder = dataset_path(self.store, self.manifest.name)
+        none = np.zeros((0, 0))
+        meta = sparse.GCXS(none, compressed_axes=[0]) if layout == "sparse" else none
         read = delayed(shard_chunk, pure=True)
         chunks = [
             dask.array.from_delayed(
@@ -47,21 +48,13 @@ def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
     """Rows of one shard as a `sparse.GCXS` or NumPy array, (rows, d)."""
     import sparse
 
-    rows = prepared_rows(path.read_table(), layout)
+    rows = shard_rows(path)
     shape = rows.n_rows, n_features
     if layout == "dense":
         return rows.values.reshape(shape)
     return sparse.GCXS((rows.values, rows.indices, rows.indptr), shape=shape, compressed_axes=[0])
 
 
-def prepared_rows(table: pa.Table, layout: str) -> Piece:
-    """Convert an Arrow table of prepared rows to arrays."""
-    table = table.combine_chunks()
-    labels = table.column("label").to_numpy()
-    values = table.column("values").combine_chunks()
-    flat = values.flatten().to_numpy()
-    if layout == "dense":
-        return dense_piece(labels, flat.reshape(labels.size, values.type.list_size))
-    indices = table.column("indices").combine_chunks()
-    offsets = values.offsets.to_numpy().astype(np.int64)
-    return Piece(labels, offsets - offsets[0], indices.flatten().to_numpy(), flat)
+def shard_rows(path: StorePath) -> Piece:
+    """The rows of a shard's file. Raises `LookupError` if it has no rows, or lacks a column."""
+    return rows_of_batch(path.read_table().combine_chunks().to_batches()[0])

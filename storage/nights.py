@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from koco_stream.io.files import content_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
@@ -30,7 +31,6 @@ IDENTITY = (
     "params",
     "learner_seed",
 )
-MORE = ("dataset_hash", "seconds", "host")
 OUTCOME = (
     "status",
     "error",
@@ -43,7 +43,11 @@ OUTCOME = (
 )
 
 NUMBERS: Columns = (
-    *(column for column in RUNS if column.name in (*IDENTITY, *MORE, *OUTCOME)),
+    *(
+        column
+        for column in RUNS
+        if column.name in (*IDENTITY, "dataset_hash", "seconds", "host", *OUTCOME)
+    ),
     Column(
         "digest",
         str,
@@ -104,10 +108,16 @@ def read_nights(store: AnyPath, sweep: str) -> pa.Table:
 
     Raises `WrongInput` if the table is damaged.
     """
-    file = _file(store, "history", sweep)
-    if not file.is_file():
-        return schema(HISTORY).empty_table()
-    return rows_in(file, HISTORY)
+    return _rows(store, "history", sweep, HISTORY)
+
+
+def read_accepted(store: AnyPath, sweep: str) -> pa.Table:
+    """The accepted numbers of a sweep's runs, which its nightly runs must reproduce bit for bit.
+
+    The table has the columns `NUMBERS`. It is empty if no nightly run of the sweep has been
+    accepted. Raises `WrongInput` if the table is damaged.
+    """
+    return _rows(store, "accepted", sweep, NUMBERS)
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
@@ -126,30 +136,17 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
     write_tables([numbers], _file(store, "accepted", sweep))
     rows = read_nights(store, sweep).to_pylist()
     for row in rows:
-        row["accepted"] = row["accepted"] or row["night"] == night
+        row["accepted"] |= row["night"] == night
     _write_nights(store, sweep, rows)
-
-
-def read_accepted(store: AnyPath, sweep: str) -> pa.Table | None:
-    """The accepted numbers of a sweep's runs, which its nightly runs must reproduce bit for bit.
-
-    The table has the columns `NUMBERS`. None if no nightly run of the sweep has been accepted.
-    Raises `WrongInput` if the table is damaged.
-    """
-    file = _file(store, "accepted", sweep)
-    if not file.is_file():
-        return None
-    return rows_in(file, NUMBERS)
 
 
 def numbers_of(store: AnyPath) -> pa.Table:
     """Outcomes of all runs in a store, with a digest of each run, sorted by the runs' identity."""
     runs = read_runs(store)
     curves = curve_hashes(read_curves(store))
-    outcomes = zip(*(runs.column(name).to_pylist() for name in OUTCOME), strict=True)
-    digests = [
-        content_hash([*map(exact, outcome), curves.get(run_id, "")])
-        for run_id, outcome in zip(runs.column("run_id").to_pylist(), outcomes, strict=True)
+    outcomes = zip(*(runs.column(name).to_pylist() for name in ("run_id", *OUTCOME)), strict=True)
+    digests = [  # a float's text has all of its bits
+        content_hash([*map(repr, outcome), curves.get(run_id, "")]) for run_id, *outcome in outcomes
     ]
     table = runs.append_column("digest", pa.array(digests, pa.string()))
     return conformed(NUMBERS, table.sort_by([(name, "ascending") for name in IDENTITY]))
@@ -157,25 +154,25 @@ def numbers_of(store: AnyPath) -> pa.Table:
 
 def curve_hashes(curves: pa.Table) -> dict[str, str]:
     """Hash of each run's curve, by run_id."""
-    curves = curves.sort_by([("run_id", "ascending"), ("t", "ascending")]).combine_chunks()
-    ids = curves.column("run_id").to_numpy(zero_copy_only=False)
-    names = [name for name in curves.column_names if name != "run_id"]
-    values = [curves.column(name).fill_null(-1).to_numpy() for name in names]
-    firsts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if ids.size else np.zeros(0, np.int64)
-    found = {}
-    for first, last in zip(firsts, [*firsts[1:], ids.size], strict=True):
-        content = b"".join(column[first:last].tobytes() for column in values)
-        found[str(ids[first])] = hashlib.sha256(content).hexdigest()[:32]
-    return found
-
-
-def exact(value: Any) -> str:
-    """Text that represents a value exactly; floats are written in hexadecimal."""
-    return value.hex() if isinstance(value, float) else repr(value)
+    curves = curves.sort_by([("run_id", "ascending"), ("t", "ascending")])
+    runs = pc.run_end_encode(curves.column("run_id").combine_chunks())
+    columns = [
+        np.split(column.fill_null(-1).to_numpy(), runs.run_ends.to_numpy()[:-1])
+        for column in curves.drop_columns("run_id").columns
+    ]
+    return {
+        run_id: hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:32]
+        for run_id, *parts in zip(runs.values.to_pylist(), *columns, strict=False)
+    }
 
 
 def _file(store: AnyPath, table: str, sweep: str) -> StorePath:
     return store_path(store) / table / f"{sweep}.parquet"
+
+
+def _rows(store: AnyPath, table: str, sweep: str, columns: Columns) -> pa.Table:
+    file = _file(store, table, sweep)
+    return rows_in(file, columns) if file.is_file() else schema(columns).empty_table()
 
 
 def _write_nights(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:

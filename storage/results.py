@@ -60,8 +60,9 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     `names` are the columns to read, `run_id` and `status` among them; None reads all.
     """
     columns = tuple(column for column in RUNS if names is None or column.name in names)
-    read = [column.name for column in columns]
-    tables = _read_each(store, lambda _, table: conformed(columns, table), read)
+    tables = _read_each(
+        store, lambda _, table: conformed(columns, table), [column.name for column in columns]
+    )
     # empty_table would make arrays, which imports pandas and costs a third of a second
     none = pa.Table.from_batches([], schema(columns))
     return first_of_each(pa.concat_tables([none, *tables]))
@@ -112,7 +113,8 @@ def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.T
     should have rows, and has none.
     """
     columns = OF_COHORTS[table]
-    left, found = set(run_ids), [pa.Table.from_batches([], schema(columns))]
+    left = set(run_ids)
+    found = [pa.Table.from_batches([], schema(columns))]
     for file in table_files(store, table):
         found.append(rows_in(file, columns, left))
         left -= ids_of(found[-1])
@@ -138,15 +140,14 @@ def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
     if missing:
         raise WrongInput(
             f"{store_path(store)}/results/{table} lacks the rows of {len(missing):,} run(s),"
-            f" such as {min(missing)}; koco verify says what to do"
+            f" such as {min(missing)}; koco store verify says what to do"
         )
 
 
 def file_name(runs: pa.Table) -> str:
     """File name for a set of runs: a hash of their run_ids and of which of them failed."""
-    ids = runs.column("run_id").to_pylist()
-    failed = only_failed(runs).column("run_id").to_pylist()
-    return f"{hashlib.sha256(''.join([*ids, *failed]).encode()).hexdigest()[:32]}.parquet"
+    ids = pa.concat_tables([runs, only_failed(runs)]).column("run_id").to_pylist()
+    return f"{hashlib.sha256(''.join(ids).encode()).hexdigest()[:32]}.parquet"
 
 
 def _read_each(
@@ -196,7 +197,8 @@ def conformed(columns: Columns, table: pa.Table) -> pa.Table:
     Raises `pa.ArrowException` with the column if one is of another kind, or if a row lacks
     something (see `koco_stream.runs.row_checks`).
     """
-    table, made = table.select([column.name for column in columns]), []
+    table = table.select([column.name for column in columns])
+    made = []
     check_rows(table)
     for column in columns:
         try:
@@ -236,10 +238,10 @@ def first_of_each(table: pa.Table) -> pa.Table:
     """One row per run: its first row that did not fail, or else its first row."""
     if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
-    ids, statuses = table.column("run_id").to_pylist(), table.column("status").to_pylist()
-    chosen: dict[str, int] = {}
-    for row in sorted(range(len(ids)), key=lambda row: (statuses[row] == FAILED, row)):
-        chosen.setdefault(ids[row], row)
+    ids = table.column("run_id").to_pylist()
+    statuses = table.column("status").to_pylist()
+    rows = sorted(range(len(ids)), key=lambda row: (statuses[row] != FAILED, -row))
+    chosen = {ids[row]: row for row in rows}  # the last one is the one that stays
     return table.take(sorted(chosen.values()))
 
 
@@ -288,7 +290,6 @@ def curves_of(results: pa.Table) -> pa.Table:
     nested = results.column("curve").combine_chunks()
     which = pc.list_parent_indices(nested)
     points = pc.list_flatten(nested)
-    fields = pa.chunked_array([points]) if isinstance(points, pa.Array) else points
-    flat = pa.Table.from_struct_array(fields)
+    flat = pa.Table.from_struct_array(points)
     flat = flat.add_column(0, "run_id", results.column("run_id").combine_chunks().take(which))
     return conformed(CURVES, flat)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from psutil import pid_exists
 
@@ -56,7 +57,8 @@ def check_store(where: AnyPath) -> bool:
     if mark.is_file():
         try:
             said = json.loads(mark.read_text())
-            found, wrote = int(said["format"]), said.get("created_by")
+            found = int(said["format"])
+            wrote = said.get("created_by")
         except (ValueError, KeyError, TypeError):
             raise WrongInput(
                 f'{mark} is damaged; a store of this version has the line {{"format": {FORMAT}}}'
@@ -90,7 +92,8 @@ def staging_folder(store: Path) -> Iterator[Path]:
     Folders of terminated processes of this machine are deleted, too. Its name has the host name,
     the process id and a unique suffix, because stores may be shared and process ids recur.
     """
-    root, host = store / ".staging", socket.gethostname()
+    root = store / ".staging"
+    host = socket.gethostname()
     created = [path for path in (root, *root.parents) if not path.exists()]
     with suppress(FileNotFoundError):
         for left in root.iterdir():
@@ -113,3 +116,18 @@ def staging_folder(store: Path) -> Iterator[Path]:
         with suppress(OSError):
             for path in dict.fromkeys((root, *created)):
                 path.rmdir()
+
+
+def read_note(file: StorePath) -> dict[str, Any]:
+    """What a store's entry of a sweep says. Raises `WrongInput` if it is damaged."""
+    try:
+        note: dict[str, Any] = json.loads(file.read_text())
+        names = [*note["datasets"], *note["datasets"].values()]
+        texts = [note["file"], *note["figures"], *note["run_ids"], *names]
+        lists = all(isinstance(note[name], list) for name in ("figures", "run_ids"))
+        fits = lists and all(isinstance(one, str) for one in texts)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        fits = False
+    if not fits:
+        raise WrongInput(f"{file} is damaged; start its sweep again, which writes it anew")
+    return note

@@ -10,7 +10,7 @@ from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.io.table_file import check
 from koco_stream.runs.schemas import CURVES, RUNS, Columns
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from storage.dataset import prepared_rows
+from storage.dataset import shard_rows
 from storage.preparing.shards import BLOCK, digests_of, identity_of
 from storage.results import (
     LACKING,
@@ -56,17 +56,15 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
 
     Raises `FileNotFoundError` for a shard that disappears while it is read.
     """
-    problems = []
     folder = dataset_path(store, name)
-    for shard in manifest.shards:
-        path = folder / shard.path
-        if not path.is_file():
-            problems.append(f"{path} is missing; prepare the dataset again")
-        elif path.sha256() != shard.sha256:
-            problems.append(
-                f"{path} is not the file that was prepared: it was altered or damaged; prepare the"
-                " dataset again"
-            )
+    files = [(folder / shard.path, shard.sha256) for shard in manifest.shards]
+    missing = "is missing"
+    altered = "is not the file that was prepared: it was altered or damaged"
+    problems = [
+        f"{path} {altered if path.is_file() else missing}; prepare the dataset again"
+        for path, sha256 in files
+        if not path.is_file() or path.sha256() != sha256
+    ]
     if problems:
         return problems
     try:
@@ -77,7 +75,7 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
             manifest.layout,
             manifest.value_type,
         )
-    except (pa.ArrowInvalid, KeyError) as error:
+    except (pa.ArrowInvalid, LookupError) as error:
         return [f"{folder}: its shards cannot be read ({error}); prepare the dataset again"]
     other = f"{folder}: the manifest is not that of these shards; prepare the dataset again"
     return [] if found == manifest.dataset_hash else [other]
@@ -85,20 +83,21 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
 
 def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
     """Hashes of a dataset's blocks of rows, computed from its shards in order."""
-    left: Piece | None = None
-    for number, shard in enumerate(manifest.shards):
+    left: list[Piece] = []
+    for shard in manifest.shards:
         path = dataset_path(store, manifest.name) / shard.path
-        rows = prepared_rows(path.read_table(), manifest.layout)
+        rows = shard_rows(path)
         if (rows.n_rows, rows.values.size) != (shard.n_rows, shard.n_values):
             raise pa.ArrowInvalid(
                 f"{path} has {rows.n_rows} rows and {rows.values.size} values, and the manifest"
                 " says otherwise"
             )
-        rows = concatenated([left, rows]) if left is not None else rows
-        last = number == len(manifest.shards) - 1
-        whole = rows.n_rows if last else rows.n_rows // BLOCK * BLOCK
-        left = rows.between(whole, rows.n_rows)
+        rows = concatenated([*left, rows])
+        whole = rows.n_rows // BLOCK * BLOCK
+        left = [rows.between(whole, rows.n_rows)]
         yield digests_of(rows.between(0, whole), manifest.layout)[0]
+    for rows in left:  # the last block
+        yield digests_of(rows, manifest.layout)[0]
 
 
 def result_problems(store: AnyPath) -> list[str]:
@@ -108,7 +107,8 @@ def result_problems(store: AnyPath) -> list[str]:
     Checks the hashes of all files, the columns and names of those of runs (hashes of their runs)
     and of curves, and that runs have their curves, windows and predictions.
     """
-    root, problems = store_path(store), []
+    root = store_path(store)
+    problems = []
     curves = {path.name for path in table_files(root, "curves")}
     tables = [file for name in TABLES for file in table_files(root, name)]
     others = [file for name in ("history", "accepted") for file in (root / name).files(".parquet")]

@@ -43,17 +43,29 @@ def names(requirements):
 
 def test_library__runs_with_its_own_dependencies_alone():
     code = """
+import warnings
 import numpy as np, koco_stream
 X = np.eye(3)
 for name in ("OGD", "NORMA"):
     model = getattr(koco_stream, name)()
     model.progressive(X, np.ones(3))
     model.record(X, np.ones(3))
-koco_stream.Classifier(koco_stream.OGD()).fit(X, ["a", "b", "a"]).predict(X)
-print("fine")
+model = koco_stream.Classifier(koco_stream.OGD(0.1))
+try:
+    model.predict(X)
+except AttributeError as error:
+    print(error)
+with warnings.catch_warnings(record=True) as seen:
+    koco_stream.OGD(0.1).fit(X, np.ones((3, 1)))
+print(seen[0].message)
+print(model.fit(X, ["a", "b", "a"]).score(X, ["a", "b", "a"]))
 """
     done = python(code, EXTRAS)
-    assert done.stdout == "fine\n", done.stderr
+    assert done.returncode == 0, done.stderr
+    not_fitted, column, score = done.stdout.splitlines()
+    assert "not fitted yet" in not_fitted
+    assert "column-vector" in column
+    assert score == "1.0"
     assert names(PROJECT["dependencies"]) == {"numba", "numpy", "pyarrow", "scipy"}
 
 

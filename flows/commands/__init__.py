@@ -1,4 +1,4 @@
-"""The subcommands of koco, several in a module.
+"""The commands of koco.
 
 Their implementations are imported when a command runs, so that `--help` answers at once.
 """

@@ -1,17 +1,17 @@
-"""The commands `koco prepare`, `koco datasets` and `koco verify`."""
+"""Commands on datasets, stores and learners: prepare, store, learners."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.filesize import decimal
 
-from cluster.machine import cores
-from flows.commands.shared import JSON, PREFECT, STORE, example, show
+from flows.commands.options import JSON, PREFECT, STORE, WORKERS, show
+from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
 
-# copies of those in storage.sources, whose import is slow
-FORMATS = ("libsvm", "vw", "csv", "space", "parquet", "documents")
 MOST_SAID = 400  # characters of a sentence on the columns
-MISSING = ("mean", "drop")
 
 
 @click.command()
@@ -44,11 +44,12 @@ MISSING = ("mean", "drop")
 @click.option(
     "--one-hot",
     is_flag=True,
+    default=None,
     help="Tables: turn each text column into features, one for each text.",
 )
 @click.option(
     "--missing",
-    type=click.Choice(MISSING),
+    type=click.Choice(["mean", "drop"]),
     help=(
         "Tables: replace missing numbers by the mean of their column, or leave out their rows"
         " (drop).  [default: refuse them]"
@@ -99,6 +100,7 @@ MISSING = ("mean", "drop")
 @click.option(
     "--strip",
     metavar="PARTS",
+    callback=lambda *given: tuple(part.strip() for part in given[2].split(",")) if given[2] else (),
     help="Documents: remove headers, footers, quotes (a list with commas).",
 )
 @click.option(
@@ -108,25 +110,18 @@ MISSING = ("mean", "drop")
 )
 @click.option(
     "--format",
-    "form",
-    type=click.Choice(FORMATS),
+    # copies of those in storage.sources, whose import is slow
+    type=click.Choice(["libsvm", "vw", "csv", "space", "parquet", "documents"]),
     help="Format of the source.  [default: recognised; a folder of documents needs it]",
 )
 @click.option("--replace", is_flag=True, help="Replace a dataset that is already in the store.")
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    default=cores,
-    help="Number of processes for large files; 0: only this process.  [default: one per core]",
-)
+@WORKERS
 @STORE
 @PREFECT
 @JSON
-@example("koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax")
 def prepare(
     name: str,
     sources: tuple[Path, ...],
-    form: str | None,
     store: str,
     workers: int,
     replace: bool,
@@ -136,33 +131,34 @@ def prepare(
 ) -> None:
     """Turn source files into the dataset NAME: Parquet shards and a manifest, all or nothing.
 
-    For a dataset of the catalogue (koco datasets), the options are known, so --from FOLDER is
+    For a dataset of the catalogue (koco list datasets), the options are known, so --from FOLDER is
     enough. Without --from, its files are downloaded into the cache folder; if that fails, the
     command says which files it needs and where they come from. Options given here override those of
     the catalogue.
 
     If --from names files, only the options given here are used, even if the catalogue has NAME.
-    """
-    from flows.prepare.launch import launch_preparation
 
-    options["one_hot"] = options["one_hot"] or None
-    options["strip"] = (
-        tuple(name.strip() for name in options["strip"].split(",")) if options["strip"] else ()
-    )
-    given = {
-        option: value
-        for option, value in {**options, "format": form}.items()
-        if value is not None and value != ()
-    }
+    \b
+    Example:
+      koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax
+    """
+    from flows.prepare.preparation import launch_preparation
+
     manifest = launch_preparation(
-        store, name, sources, prefect, given=given, workers=workers, replace=replace
+        store,
+        name,
+        sources,
+        prefect,
+        given={option: value for option, value in options.items() if value not in (None, ())},
+        workers=workers,
+        replace=replace,
     )
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
-    values = f"{manifest.n_values / manifest.n_rows:.2f} values a row"
     click.echo(
-        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features, {values}"
+        f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
+        f" {manifest.n_values / manifest.n_rows:.2f} values a row"
         f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest.classes)};"
         f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
@@ -170,42 +166,125 @@ def prepare(
         click.echo(f"  {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' …'}")
 
 
-@click.command()
-@STORE
-@JSON
-@example("koco datasets")
-def datasets(store: str, as_json: bool) -> None:
-    """List the datasets of the store and of the catalogue, and those that are generated on demand.
-
-    For a dataset that is not prepared, n_rows and n_features come from the catalogue. --json also
-    shows the files, their addresses and checksums, and the options they are prepared with.
-    """
-    from flows.prepare.preparation import DATASETS, DETAILS, dataset_rows
-
-    show(dataset_rows(store), DETAILS if as_json else DATASETS, as_json)
-
-
-@click.command()
-@click.argument("names", nargs=-1)
-@STORE
-@JSON
-@example("koco verify 20news")
-def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
-    """Check the hashes of the datasets NAMES, or of all datasets and result tables if none is
-    named.
-
-    Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
-    """
-    from flows.prepare.preparation import VERIFIED, verified
-
-    rows = list(verified(store, names))
-    show(rows, VERIFIED, as_json)
-    if any(row["state"] != "ok" for row in rows):
-        raise SystemExit(1)
-
-
 def labels_of(classes: list[float]) -> str:
     """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
     return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"
+
+
+@click.group()
+def learners() -> None:
+    """Check learners of your own; koco list learners shows those that there are.
+
+    A sweep file can name a class in a file (file.py:Class, relative to the sweep file), a River or
+    scikit-learn estimator (package.module:Class), or Vowpal Wabbit (vw).
+
+    \b
+    Example:
+      koco learners check nlms.py:NLMS
+    """
+
+
+@learners.command()
+@click.argument("name")
+@JSON
+def check(name: str, as_json: bool) -> None:
+    """Check whether a learner keeps the promises of every learner, and say which ones it breaks.
+
+    NAME is file.py:Class, package.module:Class, or the name of a learner in the list. The checks
+    take a minute, most of it for compiling. Exit status 1 if a promise is broken.
+
+    \b
+    Example:
+      koco learners check nlms.py:NLMS
+    """
+    from koco_stream.learners import Learner, learner_called, learner_named
+    from koco_stream.learners.contract import check_contract
+
+    learner = learner_named(learner_called(name, Path()))
+    if not issubclass(learner, Learner):
+        raise WrongInput(
+            f"{name} is not a koco_stream.Learner; other learners do not make the promises that"
+            " this command checks"
+        )
+    outcomes = check_contract(learner)
+    rows = [
+        {"": "NOT KEPT" if one.found else "kept", "promise": one.promise, "found": one.found}
+        for one in outcomes
+    ]
+    show(rows, as_json)
+    sys.exit(any(one.found for one in outcomes))
+
+
+@click.group("store")
+def store_group() -> None:
+    """Verify what a store has, and remove what is not needed any more.
+
+    \b
+    Example:
+      koco store verify
+    """
+
+
+@store_group.command()
+@click.argument("names", nargs=-1)
+@STORE
+@JSON
+def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Check the hashes of the datasets NAMES, or of the whole store.
+
+    Files that are missing, altered or damaged are named with what to do; the exit status is then 1.
+
+    \b
+    Example:
+      koco store verify 20news
+    """
+    from flows.prepare.preparation import verified
+
+    rows = verified(store, names)
+    show(rows, as_json)
+    sys.exit(any(row["state"] != "ok" for row in rows))
+
+
+@store_group.command()
+@click.argument("kind", type=click.Choice(["dataset", "sweep"]))
+@click.argument("name")
+@STORE
+@click.option(
+    "--force", is_flag=True, help="Remove a dataset even if sweeps use it; results are kept."
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@JSON
+def remove(kind: str, name: str, store: str, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Remove the dataset or the sweep NAME.
+
+    With a sweep go its entry, its report, and its runs, but for those that another sweep shares. If
+    this is interrupted, the same command completes it. The bytes that become free are an estimate.
+
+    With a dataset go its copies in the cache folder. One that a sweep uses is removed only with
+    --force. The results of the sweep are kept, and can be read and reported as before. To repeat
+    its runs, prepare the dataset again; from the same source it gets the same identity.
+
+    Nothing is removed while a sweep or a nightly run is under way on the store.
+
+    \b
+    Example:
+      koco store remove sweep ill-conditioned --dry-run
+    """
+    from flows.housekeeping import dataset_removal, sweep_removal
+
+    of_sweep = kind == "sweep"
+    freed, act = sweep_removal(store, name) if of_sweep else dataset_removal(store, name, force)
+    if not dry_run:
+        act()
+    if as_json:
+        told = {"kind": kind, "name": name, "runs": 0, "runs_kept": 0, **freed}
+        click.echo(json_text({**told, "removed": not dry_run}))
+        return
+    runs = f", {freed['runs']:,} runs" if of_sweep else ""
+    kept = f"; {freed['runs_kept']:,} runs of other sweeps stay" if freed.get("runs_kept") else ""
+    click.echo(
+        f"{kind} {name}: {'would free' if dry_run else 'freed'} {decimal(freed['bytes'])} in"
+        f" {freed['files']:,} file{'s' * (freed['files'] != 1)}{runs}{kept}"
+    )

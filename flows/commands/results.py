@@ -1,18 +1,24 @@
-"""The commands `koco results` and `koco report`."""
+"""Commands that show what sweeps came to: results, compare, report."""
 
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
 
-from flows.commands.shared import JSON, STORE, example, show
-from flows.tables.text import line_width
+from flows.commands.options import JSON, STORE, show
+from flows.runtime.console import say
+from flows.tables.text import laid_out, line_width, printable
+from koco_stream.errors import WrongInput
+
+# what a terminal acts on, or hides
+CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]"
 
 
 @click.command()
 @STORE
-@click.option("--sweep", "name", help="Only the runs of this sweep.")
+@click.option("--sweep", help="Only the runs of this sweep.")
 @click.option("--learner", "learners", multiple=True, help="Only this learner; may be repeated.")
 @click.option("--dataset", "datasets", multiple=True, help="Only this dataset; may be repeated.")
 @click.option(
@@ -37,9 +43,8 @@ from flows.tables.text import line_width
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
-@example("koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10")
 def results(
-    store: str, name: str | None, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any
+    store: str, limit: int | None, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
@@ -59,8 +64,13 @@ def results(
     well. --diff joins two sweeps by stream, learner and parameters; with --best, by stream and
     learner. Runs of a running sweep are shown as they finish. Nightly runs have results of their
     own (--store STORE/nights/SWEEP).
+
+    \b
+    Example:
+      koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10
     """
-    from flows.views.answer import Query, answer
+    from flows.tables.tables import rows_of
+    from flows.views.answer import answer, in_terminal
     from storage.nights import night_names, night_path
     from storage.store import existing_store
 
@@ -68,61 +78,121 @@ def results(
         raise click.UsageError(
             "--json, --csv and --arrow write the same result in three formats; choose one"
         )
-    query = Query(sweep=name, **asked)
     root = existing_store(store)
-    answered = answer(root, query)
-    if arrow:
-        _write_arrow(answered.table, arrow)
-    elif as_csv:
-        _write_csv(answered.table)
+    views, whole = answer(root, **asked)
+    table = whole.slice(0, limit)
+    if arrow or as_csv:
+        _export(table, arrow)
     elif as_json:
-        show(answered.table.to_pylist(), tuple(answered.table.column_names), True)
+        show([*rows_of(table)], True)
     else:
-        from flows.views.terminal import in_terminal
-
-        if answered.table.num_rows:
-            text, remarks = in_terminal(answered, query, line_width(sys.stdout))
+        remarks = [f"no run has finished in {root} yet"]
+        if table.num_rows:
+            text, remarks = in_terminal(views, table, len(whole) - len(table), line_width())
             click.echo(text)
-        else:
-            remarks = [f"no run has finished in {root} yet"]
-        if query.sweep is None and (nights := night_names(root)):
-            words = "; ".join(f"--store {night_path(root, name)}" for name in nights)
-            remarks.append(f"nightly runs have results of their own: {words}")
+        nights = [] if asked["sweep"] else [night_path(root, one) for one in night_names(root)]
+        if nights:
+            remarks += [
+                "nightly runs have results of their own:",
+                *map("--store {}".format, nights),
+            ]
         for words in remarks:
-            click.echo(words, err=True)
+            say(words)
 
 
-def _write_csv(table: Any) -> None:
-    """Print a table as CSV.
+def _export(table: Any, file: Path | None) -> None:
+    """Write a table as Arrow into a file, or as CSV to stdout.
 
-    Texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe before
-    them. Characters on which a terminal would act become spaces.
+    In CSV, texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe
+    before them. Characters on which a terminal would act become spaces. Raises `WrongInput` if the
+    file's folder does not exist.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv
 
-    for place, field in enumerate(table.schema):
-        if pa.types.is_string(field.type):
-            texts = table.column(place)
-            marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
-            plain = pc.replace_substring_regex(
-                marked, r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]", " "
-            )
-            table = table.set_column(place, field, plain)
-    pyarrow.csv.write_csv(table, sys.stdout.buffer)
-
-
-def _write_arrow(table: Any, file: Path) -> None:
-    """Write a table to an Arrow file. Raises `WrongInput` if its folder does not exist."""
-    import pyarrow as pa
-
-    from koco_stream.errors import WrongInput
-
-    if not file.parent.is_dir():
+    if file is None:
+        for place, field in enumerate(table.schema):
+            if pa.types.is_string(field.type):
+                texts = table.column(place)
+                marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
+                plain = pc.replace_substring_regex(marked, CONTROLS, " ")
+                table = table.set_column(place, field, plain)
+        pyarrow.csv.write_csv(table, sys.stdout.buffer)
+    elif file.parent.is_dir():
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    else:
         raise WrongInput(f"{file}: there is no folder {file.parent}; create it, or choose another")
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
+
+
+@click.command()
+@click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP...")
+@STORE
+@click.option(
+    "--select",
+    type=click.Choice(["all", "first-half"]),
+    default="all",
+    show_default=True,
+    help="How each learner's configuration is chosen: by all rounds, which are also compared; or"
+    " by the first half of each stream, of which the second half is then compared.",
+)
+@click.option(
+    "--metric",
+    metavar="METRIC",
+    help="error_rate, mean_loss or another metric.  [default: the error rate where there are"
+    " classes, else the mean loss]",
+)
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="The level of the tests."
+)
+@click.option("--learner", "learners", multiple=True, help="Only this learner; repeat it.")
+@JSON
+def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) -> None:
+    """Compare learners over datasets and orders: which is better, and how sure that is.
+
+    A block is a dataset in one kind of order; its orders and seeds are repeats. On each block every
+    learner has its best configuration. The table has mean ranks, and against the learner with the
+    least of them: wins, losses, ties, the mean difference with a bootstrap interval from low to
+    high, and p of Wilcoxon's test with Holm's correction. Below it stands what may be concluded, by
+    Friedman's test and Nemenyi's critical difference. Several sweeps are taken together. --json has
+    also all pairs of learners, and the configuration that was chosen on each block.
+
+    docs/compare.md says how it is computed, and when nothing can be concluded.
+
+    \b
+    Example:
+      koco compare poster-regression poster-classification --select first-half
+    """
+    from flows.comparing.comparison import compare as comparison_of
+    from storage.store import existing_store
+
+    found = comparison_of(existing_store(store), sweeps, **asked)
+    if as_json:
+        click.echo(found.to_json())
+        return
+    from flows.comparing.words import p_text
+
+    digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
+    rows = found.said
+    width = line_width()
+    text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], width, digits)
+    click.echo(text)
+    sentences = [found.conclusion]
+    if found.friedman is not None:
+        sentences.append(
+            f"Friedman's chi-square {found.friedman.chi_square:.3g}, F {found.friedman.f:.3g},"
+            f" {p_text(found.friedman.p)}; critical difference of mean ranks"
+            f" {found.critical_difference:.3g} at level {found.alpha:g}."
+        )
+    if found.groups:
+        groups = "; ".join(", ".join(group) for group in found.groups)
+        sentences.append(f"Not told apart by the critical difference: {groups}.")
+    sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
+    if left_out:
+        sentences.append(f"No room for {', '.join(left_out)}; --json has all.")
+    for words in map(printable, sentences):
+        click.echo(f"\n{fill(words, width, break_long_words=False, break_on_hyphens=False)}")
 
 
 @click.command()
@@ -135,11 +205,14 @@ def _write_arrow(table: Any, file: Path) -> None:
     help="Write its charts there too, as SVG and PNG.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
-@example("koco report ill-conditioned --open")
 def report(name: str | None, store: str, figures: Path | None, opens: bool) -> None:
     """Write the report of the sweep NAME again, and print its path.
 
     Without a name, write the store's index: a line a sweep, with what it found.
+
+    \b
+    Example:
+      koco report ill-conditioned --open
     """
     from flows.report.document import write_index, write_report
     from storage.store import existing_store

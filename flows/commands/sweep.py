@@ -1,23 +1,22 @@
-"""The commands `koco sweep` and `koco status`."""
+"""Commands that run sweeps: sweep, reproduce, nightly, serve."""
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import click
 
-from flows.commands.shared import JSON, PREFECT, STORE, example, in_words, of_a_sweep, show
-from flows.runtime.console import wrapped
+from flows.commands.options import CLUSTER, JSON, PREFECT, STORE, WORKERS, of_a_sweep, show
+from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
-from flows.sweeping.request import SweepRequest
+from flows.sweeping.request import SweepRequest, description, packaged, sweep_file
 from koco_stream.io.files import json_text
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     """List the packaged sweeps, and end."""
-    from flows.sweeping.packaged import description, packaged
-
     if wanted:
-        rows = [{"sweep": name, "what": description(file)} for name, file in packaged().items()]
-        show(rows, ("sweep", "what"), False)
+        show([{"sweep": name, "what": description(one)} for name, one in packaged().items()], False)
         context.exit()
 
 
@@ -39,88 +38,175 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
 @PREFECT
 @JSON
-@example("koco sweep ill-conditioned --store store")
-def sweep(request: SweepRequest, dry_run: bool, prefect: bool | None, as_json: bool) -> None:
+def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where: Any) -> None:
     """Run the sweep in SPEC: a TOML file, or the name of a packaged sweep.
 
     Runs that are in the store are not repeated, so the same command continues a sweep that was
     stopped or killed. If runs fail, the others are still completed, and the exit status is 1. A
     run that diverged does not count as failed; its row says in which round it diverged.
+
+    \b
+    Example:
+      koco sweep ill-conditioned --store store
     """
+    request = SweepRequest(str(sweep_file(spec)), **where)
     if dry_run:
         from flows.sweeping.planning import dry_run_of
 
         planned = dry_run_of(request)
-        click.echo(
-            json_text(planned)
-            if as_json
-            else "\n".join(
-                wrapped(f"{name}: {in_words(value)}", sys.stdout) for name, value in planned.items()
-            )
-        )
+        lines = (f"{name}: {in_words(value)}" for name, value in planned.items())
+        words = "\n".join(wrapped(line, sys.stdout) for line in lines)
+        click.echo(json_text(planned) if as_json else words)
         return
     from flows.sweeping.file import read_sweep
 
-    starting = seconds_since_start()
     given = read_sweep(request.sweep_file)  # a mistake in it is told before more is imported
     from flows.sweeping.launch import launch
 
     summary = launch(request, prefect, given)
-    from flows.sweeping.steps import failed_lines
-
-    seconds = summary["seconds"] = {"Python": round(starting, 2), **summary["seconds"]}
+    seconds = summary["seconds"]
     if not summary["computed"]:
-        click.echo("nothing to compute: all runs are in the store", err=True)
+        say("nothing to compute: all runs are in the store")
     phases = {name: took for name, took in seconds.items() if name != "scans"}
-    whole = seconds["total"] = round(sum(phases.values()), 2)
+    whole = seconds["total"] = round(seconds_since_start(), 2)
+    phases["start-up"] = seconds["start-up"] = round(whole - sum(phases.values()), 2)
     computing = phases.pop("computing", 0.0)
     rest = ", ".join(f"{name} {took:.1f}" for name, took in phases.items())
-    click.echo(
-        f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({rest})", err=True
-    )
+    say(f"computing {computing:.1f} s, the rest {whole - computing:.1f} s ({rest})")
     failed = summary["statuses"].get("failed", 0)
     if failed:
-        for line in failed_lines(summary):
-            click.echo(line, err=True)
-        command = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
-        click.echo(
-            f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {command}",
-            err=True,
-        )
+        for row in summary["failed"]:
+            say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
+        again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
+        say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
     click.echo(json_text(summary) if as_json else f"report: {summary['report']}")
-    if failed:
-        raise SystemExit(1)
+    sys.exit(failed > 0)
+
+
+def in_words(planned: Any) -> str:
+    """Format a value of a dry run as text: numbers with commas, lists and dicts on one line."""
+    if isinstance(planned, dict):
+        return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
+    if isinstance(planned, list):
+        return "; ".join(in_words(value) for value in planned)
+    return f"{planned:,}" if isinstance(planned, int | float) else str(planned)
 
 
 @click.command()
+@click.argument("target", required=False)
+@click.option("--list", "listed", is_flag=True, help="List what can be reproduced.")
 @STORE
+@click.option(
+    "--data",
+    envvar="KOCO_DATA",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with the datasets' files; KOCO_DATA sets it too.  [default: download them]",
+)
+@CLUSTER
+@WORKERS
 @JSON
-@example("koco status")
-def status(store: str, as_json: bool) -> None:
-    """Show the progress of the sweeps in a store, and how finished ones ended.
+def reproduce(
+    target: str | None,
+    listed: bool,
+    store: str,
+    data: Path | None,
+    cluster: str,
+    workers: int,
+    as_json: bool,
+) -> None:
+    """Reproduce TARGET: a published figure, table or claim, or the benchmark.
 
-    The state is running, done, stopped (by Ctrl-C), ended by an error, or killed. A sweep that was
-    stopped, ended by an error or killed continues with the same koco sweep command.
+    Prepares the data, runs the sweeps, writes a page, and prints a line for each of the paper's
+    claims: whether it is reproduced, the criterion, and the outcome. Datasets that are not
+    available are named. Exit status 1 if runs have failed, but not if a claim does not hold.
+
+    \b
+    Example:
+      koco reproduce son-figure-1 --store store
     """
-    from flows.sweeping.status import COLUMNS, statuses
-    from storage.store import existing_store
+    from flows.report.papers.experiment import EXPERIMENTS
 
-    short = (
-        "sweep",
-        "state",
-        "runs",
-        "done",
-        "diverged",
-        "failed",
-        "rounds_per_second",
-        "seconds_left",
-        "dashboard",
-        "updated",
-    )
-    rows = list(map(vars, statuses(existing_store(store))))
+    if listed or target is None:
+        show([{"target": one.name, "about": one.about} for one in EXPERIMENTS.values()], as_json)
+        return
+    from flows.reproduce import reproduce as reproduce_target
+
+    done = reproduce_target(target, store, data, workers, cluster)
     if as_json:
-        show(rows, COLUMNS, True)
-    else:  # the time in UTC, to the second, fits the line
-        when = (str(row["updated"])[:19].replace("T", " ") for row in rows)
-        shorter = [{**row, "updated": text} for row, text in zip(rows, when, strict=True)]
-        show(shorter, short, False)
+        claims = [claim._asdict() for claim in done.claims]
+        told = {"target": target, "claims": claims, "datasets": done.sets, "report": done.page}
+        click.echo(json_text(told))
+    else:
+        click.echo("\n".join(wrapped(line, sys.stdout) for line in done.lines))
+    sys.exit(done.failed > 0)
+
+
+@click.command()
+@of_a_sweep
+@PREFECT
+@JSON
+def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> None:
+    """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
+
+    Numbers must be equal bit for bit. A learner is slower if the median of its runs takes a quarter
+    more time. After an interruption, the same command continues. Exit status 1 if numbers have
+    changed or a learner has become slower; see docs/schedules.md.
+
+    The first nightly run is accepted. To accept a later one whose numbers or speeds have changed
+    for a known reason: koco nightly accept NAME. For its results: koco results --store
+    STORE/nights/NAME.
+
+    \b
+    Example:
+      koco nightly ill-conditioned --store store
+    """
+    request = SweepRequest(str(sweep_file(spec)), **where)
+    from flows.nightly.night import launch_nightly
+    from flows.nightly.regression import FAILING
+
+    summary = launch_nightly(request, prefect)
+    say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")
+    click.echo(
+        json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
+    )
+    sys.exit(summary["result"] in FAILING)
+
+
+@click.command("nightly accept")
+@click.argument("name")
+@STORE
+def accept(name: str, store: str) -> None:
+    """Accept the last nightly run of the sweep NAME.
+
+    Later nightly runs are compared with its numbers and speeds.
+
+    \b
+    Example:
+      koco nightly accept ill-conditioned
+    """
+    from flows.nightly.night import accept_last
+
+    click.echo(f"{name}: the nightly run of {accept_last(store, name)} is accepted")
+
+
+@click.command()
+@click.argument("schedules", metavar="[FILE]", required=False, type=click.Path(path_type=Path))
+@STORE
+def serve(schedules: Path | None, store: str) -> None:
+    """Run nightly sweeps at the times in the schedules file FILE, until stopped (Ctrl-C).
+
+    This starts a Prefect server that only this machine can reach, unless PREFECT_API_URL names one,
+    and prints the address of its pages. While it runs, koco prepare, sweep and nightly are flow
+    runs on it. Without FILE, it does nothing else.
+
+    If scheduled times have passed while it was not running, only the last is run late. --store is
+    for schedules that name no store. flows/schedules.toml is an example; see docs/schedules.md.
+
+    \b
+    Example:
+      koco serve schedules.toml --store store
+    """
+    from flows.schedules.service import serve_schedules
+
+    serve_schedules(schedules, store)

@@ -1,36 +1,64 @@
-"""The comparison of learners over blocks: figures, tables, and what may be concluded."""
+"""The comparison of learners over blocks: figures and tables."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
 from flows.charts import Chart, drawn
-from flows.comparing.blocks import Blocks, blocks_of, how_chosen
-from flows.comparing.conclusion import MIN_BLOCKS, concluded
-from flows.comparing.counted import ALL, LOSS, check_choices, unfinished, views_to_compare
-from flows.comparing.diagram import ranks_chart
-from flows.comparing.figures import blocks_table, pairs_table, summary_table
-from flows.comparing.shown import difference_words, html_of
+from flows.comparing.blocks import (
+    ALL,
+    CONSTANT,
+    LEVEL,
+    LOSS,
+    Blocks,
+    Row,
+    blocks_of,
+    check_choices,
+    refuse,
+    sign_of,
+    unfinished,
+    views_to_compare,
+)
+from flows.comparing.words import MIN_BLOCKS, concluded, how_compared, meaning_of, weaknesses
+from flows.pages import rendered
 from flows.scores import statistics
 from flows.scores.means import exact_means, rounded
-from flows.scores.statistics import Friedman
-from koco_stream.errors import WrongInput
+from flows.views.views import Views, table_of
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
+from koco_stream.types import Array
 
-LEVEL = 0.05
 # of these, a difference means another thing on every dataset
 WITH_UNITS = (LOSS, "log_loss", "mae", "rmse")
+# the columns of the summary that people see, and what they are called
+HEADINGS = {
+    **{"learner": "learner", "mean_rank": "mean rank", "first": "best on"},
+    **{"wins": "wins", "losses": "losses", "ties": "ties"},
+    **{"difference": "difference to the best", "low": "from", "high": "to", "p": "p"},
+    **{"failed": "failed on", "beats_constant": "beats Constant on", "microseconds": "µs a round"},
+}
 
 
-@dataclass(frozen=True)
 class Comparison:
     """Learners compared over blocks. A notebook shows its summary, diagram and conclusion.
+
+    Parameters
+    ----------
+    found : Blocks
+        The blocks: one at least, of two learners at least.
+    select : str
+        How configurations were chosen: "all" or "first-half".
+    alpha : float
+        Level of the tests, and 1 less that of the intervals.
+    halved : bool
+        Whether halving has stopped some configurations early.
+    notes : sequence of str
+        Further notes.
 
     Attributes
     ----------
@@ -42,10 +70,8 @@ class Comparison:
         Least and largest number of repeats in a block.
     metrics : list of str
         What is compared.
-    select : str
-        How configurations were chosen: "all" or "first-half".
-    alpha : float
-        Level of the tests, and 1 less that of the intervals.
+    select, alpha
+        As given.
     relative : bool
         Whether differences are relative: over the mean of the two.
     friedman : Friedman or None
@@ -75,58 +101,200 @@ class Comparison:
         What failed or was left out, and what weakens the conclusion.
     """
 
-    learners: list[str]
-    n_blocks: int
-    n_datasets: int
-    repeats: tuple[int, int]
-    metrics: list[str]
-    select: str
-    alpha: float
-    relative: bool
-    friedman: Friedman | None
-    critical_difference: float | None
-    groups: list[list[str]]
-    summary: pa.Table
-    pairs: pa.Table
-    blocks: pa.Table
-    conclusion: str
-    how: str
-    left_out: list[str]
-    notes: list[str]
+    def __init__(
+        self,
+        found: Blocks,
+        select: str = ALL,
+        alpha: float = LEVEL,
+        halved: bool = False,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.select, self.alpha = select, alpha
+        exact = np.array([exact_means([row["scores"] for row in block]) for block in found.blocks])
+        ranks = statistics.ranks_of(rounded(exact)).mean(axis=0)
+        order = sorted(range(len(ranks)), key=lambda one: (ranks[one], found.learners[one]))
+        exact = exact[:, order]
+        ranks = ranks[order]
+        blocks = [[block[one] for one in order] for block in found.blocks]
+        counts = [len(block[0]["scores"]) for block in blocks]
+        self.learners = [found.learners[one] for one in order]
+        self.n_blocks, self.repeats = len(blocks), (min(counts), max(counts))
+        self.n_datasets = len({block[0]["source"] for block in blocks})
+        self.metrics = sorted({block[0]["metric"] for block in blocks})
+        self.relative = len(self.metrics) > 1 or self.metrics[0] in WITH_UNITS
+        enough = self.n_blocks >= MIN_BLOCKS
+        of = (len(order), self.n_blocks, alpha)
+        self.friedman = statistics.friedman(rounded(exact)) if enough else None
+        self.critical_difference = statistics.critical_difference(*of) if enough else None
+        groups = statistics.groups_of_equals(ranks.tolist(), self.critical_difference or 0.0)
+        self.groups = [[self.learners[one] for one in group] for group in groups]
+        self.pairs = self._pairs(exact)
+        self.summary = self._summary(blocks, rounded(exact), ranks)
+        self.blocks = _of_blocks(blocks, rounded(exact))
+        self.conclusion = concluded(self)
+        choices = max(block[0]["choices"] for block in blocks)
+        self.how = how_compared(self, len(found.left_out), choices, halved)
+        lacking = [(block[0]["title"], block[0]["lacking"]) for block in blocks]
+        self.left_out = [*found.left_out, *(f"{title}: {why}" for title, why in lacking if why)]
+        self.notes = [*weaknesses(blocks), *self.left_out, *notes]
+
+    def _pairs(self, exact: Array) -> pa.Table:
+        """The table `pairs` of exact means; without p-values if there are not enough blocks."""
+        scores = rounded(exact)
+        pairs = list(combinations(range(len(self.learners)), 2))
+        differences = [
+            statistics.differences(exact[:, [one]], exact[:, other], self.relative)[:, 0]
+            for one, other in pairs
+        ]
+        enough = self.friedman is not None
+        alone = [statistics.wilcoxon(found) if enough else None for found in differences]
+        corrected = statistics.holm([p for p in alone if p is not None]) or alone
+        return table_of(
+            (
+                (
+                    *(self.learners[one], self.learners[other]),
+                    *statistics.wins_losses_ties(scores[:, one], scores[:, other]),
+                    *(statistics.mean_difference(difference), p_alone, p),
+                    int(np.isfinite(scores[:, one] + scores[:, other]).sum()),
+                )
+                for (one, other), difference, p_alone, p in zip(
+                    pairs, differences, alone, corrected, strict=True
+                )
+            ),
+            **{"learner": str, "other": str, "wins": int, "losses": int, "ties": int},
+            **{"difference": float, "p_alone": float, "p": float, "compared": int},
+        )
+
+    def _summary(self, blocks: Sequence[Sequence[Row]], scores: Array, ranks: Array) -> pa.Table:
+        """The table `summary`: of each learner, also what its pair with the best one has."""
+        repeats = [np.column_stack([row["scores"] for row in block]) for block in blocks]
+        differences = statistics.bootstrap(repeats, 0, self.relative, self.alpha)
+        first = (scores == scores.min(axis=1, keepdims=True)).sum(axis=0).tolist()
+        pairs = {row["other"]: row for row in self.against_best}
+        return table_of(
+            (
+                (
+                    *(self.learners[k], float(ranks[k]), first[k]),
+                    *(pair.get("losses"), pair.get("wins"), pair.get("ties")),
+                    *(differences[k] if pair else (None, None, None)),
+                    *(pair.get("p"), pair.get("compared")),
+                    sum(bool(row["failed"]) for row in mine),
+                    *(_beaten(mine), _time(mine)),
+                )
+                for k, mine in enumerate(zip(*blocks, strict=True))
+                for pair in [pairs.get(self.learners[k], {})]
+            ),
+            **{"learner": str, "mean_rank": float, "first": int, "wins": int, "losses": int},
+            **{"ties": int, "difference": float, "low": float, "high": float, "p": float},
+            **{"compared": int, "failed": int, "beats_constant": str, "microseconds": float},
+        )
+
+    @property
+    def against_best(self) -> list[Row]:
+        """The rows of `pairs` of the best learner with all others."""
+        return list(self.pairs.slice(0, len(self.learners) - 1).to_pylist())
 
     @property
     def ranks(self) -> dict[str, float]:
         """Mean ranks by learner, the best first."""
         return dict(zip(self.learners, self.summary.column("mean_rank").to_pylist(), strict=True))
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as numbers, texts, lists and dicts."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        tables = {name: found[name].to_pylist() for name in ("summary", "pairs", "blocks")}
-        friedman = None if self.friedman is None else self.friedman._asdict()
-        return {**found, **tables, "friedman": friedman, "repeats": list(self.repeats)}
+    @property
+    def meaning(self) -> str:
+        """What the columns of the summary mean, in words."""
+        return meaning_of(self.relative, self.alpha)
+
+    @property
+    def said(self) -> list[Row]:
+        """The rows of the summary without columns that say nothing."""
+        nothing = {"compared"} | {
+            name
+            for name, values in self.summary.to_pydict().items()
+            if set(values) <= {0 if name == "failed" else None}
+        }
+        return list(self.summary.drop_columns(list(nothing)).to_pylist())
+
+    @property
+    def shown(self) -> list[Row]:
+        """The same as people read it on a page."""
+        return [{HEADINGS[name]: value for name, value in row.items()} for row in self.said]
+
+    @property
+    def diagram(self) -> Chart:
+        """The critical-difference diagram: mean ranks, the best first, with half the critical
+        difference on both sides. Learners whose lines do not overlap differ significantly.
+        """
+        half = (self.critical_difference or 0.0) / 2
+        places = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
+        joined = "; ".join(", ".join(group) for group in self.groups)
+        apart = f"Not told apart by it: {joined}." if joined else "It tells all of them apart."
+        said = (
+            f"The critical difference is {self.critical_difference:.2f}. {apart}"
+            if self.critical_difference is not None
+            else "There are too few blocks for a critical difference."
+        )
+        return Chart(
+            f"Mean ranks over {self.n_blocks:,} blocks",
+            f"Mean ranks, the best first: {places}. {said}",
+            [
+                {"learner": name, "mean rank": rank, "from": rank - half, "to": rank + half}
+                for name, rank in self.ranks.items()
+            ],
+            "mean rank",
+            "learner",
+            mark="point",
+            band=("from", "to") if half else (),
+        )
 
     def to_json(self) -> str:
         """All of it as JSON, with null for what is not finite."""
-        return json_text(self.to_dict())
+        tables = {name: getattr(self, name).to_pylist() for name in ("summary", "pairs", "blocks")}
+        friedman = None if self.friedman is None else self.friedman._asdict()
+        return json_text({**vars(self), **tables, "friedman": friedman})
 
     def __repr__(self) -> str:
         ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
         return f"{self.conclusion}\nMean ranks: {ranks}.\n{self.how}"
 
-    @property
-    def meaning(self) -> str:
-        """What the columns of the summary mean, in words."""
-        return difference_words(self.relative, self.alpha)
-
-    @property
-    def diagram(self) -> Chart:
-        """The critical-difference diagram."""
-        return ranks_chart(self.ranks, self.n_blocks, self.critical_difference, self.groups)
-
     def _repr_html_(self) -> str:
-        words, [(_, spec)] = f"{self.how} {self.meaning}", self.diagram.files()
-        return html_of(self.summary, self.conclusion, drawn(spec), words, self.notes)
+        [(_, spec)] = self.diagram.files()
+        notes = [f"{self.how} {self.meaning}", *self.notes]
+        return rendered(
+            "notebook.html",
+            **{"title": "Comparison", "summary": self.conclusion, "rows": self.shown},
+            **{"plots": [("", drawn(spec))], "notes": notes},
+        )
+
+
+def _of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
+    """The table `blocks`."""
+    ranks = statistics.ranks_of(scores)
+    return table_of(
+        (
+            (
+                *(row["title"], row["metric"], row["learner"], row["params"]),
+                None if math.isinf(scores[b, k]) else sign_of(row["metric"]) * scores[b, k] + 0.0,
+                *(ranks[b, k], len(row["scores"]), row["failed"] or None),
+                row["seconds"] and 1e6 * row["seconds"],
+            )
+            for b, block in enumerate(blocks)
+            for k, row in enumerate(block)
+        ),
+        **{"block": str, "metric": str, "learner": str, "params": str, "score": float},
+        **{"rank": float, "repeats": int, "failed": str, "microseconds": float},
+    )
+
+
+def _time(rows: Sequence[Row]) -> float | None:
+    """Microseconds a round of a learner, the geometric mean over blocks; None if not known."""
+    logs = [math.log(row["seconds"]) for row in rows if 0.0 < (row["seconds"] or 0.0) < math.inf]
+    return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(rows) else None
+
+
+def _beaten(rows: Sequence[Row]) -> str | None:
+    """On how many of the blocks where it is known a learner beats `Constant`: `3 of 4`."""
+    known = [row["beats_constant"] for row in rows if row["beats_constant"] is not None]
+    return f"{sum(known)} of {len(known)}" if known and rows[0]["learner"] != CONSTANT else None
 
 
 def compare(
@@ -163,122 +331,27 @@ def compare(
         For an unknown sweep, learner or metric, if there is no block with runs of two learners, and
         for results without a point at half their rounds if `select` needs it.
     """
-    check_choices(select, metric)
-    check_level(alpha)
+    check_choices(select, metric, alpha)
     views = views_to_compare(store, list(dict.fromkeys(sweeps)), select, metric, learners)
     blocks = blocks_of(views, metric)
-    if len(blocks.learners) < 2:
-        there = ", ".join(blocks.learners) or "none"
-        raise WrongInput(
+    there = ", ".join(blocks.learners) or "none"
+    reasons = "\n".join(blocks.left_out)
+    refuse(
+        (
+            len(blocks.learners) < 2,
             f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are: {there};"
-            " name more sweeps, or wait until more runs have finished"
-        )
-    if not blocks.blocks:
-        reasons = "\n".join(blocks.left_out)
-        raise WrongInput(
+            " name more sweeps, or wait until more runs have finished",
+        ),
+        (
+            not blocks.blocks,
             f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
-            f" fewer of them (--learner NAME, several times)\n{reasons}"
-        )
-    return comparison_of(blocks, select, alpha, views.halved, unfinished(views))
-
-
-def check_level(alpha: float) -> None:
-    """Raise `WrongInput` if a level is not between 0 and a half."""
-    if not 0.0 < alpha < 0.5:
-        raise WrongInput(f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5")
-
-
-def compared_sweep(store: AnyPath, sweep: str) -> Comparison | None:
-    """Compare the learners of a sweep by what is usual; None if there are not two."""
-    views = views_to_compare(store, [sweep])
-    blocks = blocks_of(views)
-    if len(blocks.learners) < 2 or not blocks.blocks:
-        return None
-    return comparison_of(blocks, ALL, LEVEL, views.halved)
-
-
-def comparison_of(
-    found: Blocks,
-    select: str = ALL,
-    alpha: float = LEVEL,
-    halved: bool = False,
-    notes: Sequence[str] = (),
-) -> Comparison:
-    """Compute a comparison from blocks: one at least, of two learners at least.
-
-    `halved` says whether halving has stopped some configurations early; `notes` are further ones.
-    """
-    blocks, names = found.blocks, found.learners
-    exact = np.array([exact_means(block.scores.T) for block in blocks])
-    ranks = statistics.mean_ranks(rounded(exact))
-    order = sorted(range(len(names)), key=lambda one: (ranks[one], names[one]))
-    learners, exact, ranks = [names[one] for one in order], exact[:, order], ranks[order]
-    scores = rounded(exact)
-    metrics = sorted({block.metric for block in blocks})
-    relative = len(metrics) > 1 or metrics[0] in WITH_UNITS
-    enough = len(blocks) >= MIN_BLOCKS
-    pairs = pairs_table(learners, exact, relative, enough)
-    critical = statistics.critical_difference(len(learners), len(blocks), alpha) if enough else None
-    groups = statistics.groups_of_equals(ranks.tolist(), critical) if critical is not None else []
-    friedman = statistics.friedman(scores) if enough else None
-    summary = summary_table(blocks, order, learners, scores, ranks, pairs, relative, alpha)
-    counts = [len(block.scores) for block in blocks]
-    repeats = min(counts), max(counts)
-    sources = len({block.source for block in blocks})
-    left_out = [*found.left_out, *(f"{b.title}: {b.lacking}" for b in blocks if b.lacking)]
-    of_all = f"; {len(found.left_out):,} more are left out" if found.left_out else ""
-    return Comparison(
-        learners,
-        len(blocks),
-        sources,
-        repeats,
-        metrics,
-        select,
-        alpha,
-        relative,
-        friedman,
-        critical,
-        [[learners[one] for one in group] for group in groups],
-        summary,
-        pairs,
-        blocks_table(blocks, order, learners, scores),
-        concluded(learners, ranks, len(blocks), sources, friedman, critical, pairs, alpha),
-        f"{_counted(len(blocks), sources, repeats)}, by {' or '.join(metrics)}{of_all}."
-        f" {how_chosen(select, max(block.choices for block in blocks), halved)}",
-        left_out,
-        [*_weaknesses(found, order), *left_out, *notes],
+            f" fewer of them (--learner NAME, several times)\n{reasons}",
+        ),
     )
+    return Comparison(blocks, select, alpha, views.halved, unfinished(views))
 
 
-def _counted(n: int, sources: int, repeats: tuple[int, int]) -> str:
-    """How many blocks, datasets and repeats there are."""
-    least, most = repeats
-    often = f"{least}" if least == most else f"{least} to {most}"
-    return (
-        f"{n:,} block{'s' * (n != 1)} (a dataset in one kind of order) of {sources:,}"
-        f" dataset{'s' * (sources != 1)}, with {often} repeat{'s' * (most != 1)} (orders and seeds)"
-        " each"
-    )
-
-
-def _weaknesses(found: Blocks, order: Sequence[int]) -> list[str]:
-    """Sentences on learners that failed, and on losses that cannot be compared."""
-    failed = {
-        found.learners[one]: [
-            f"{block.title} ({block.failed[one]})" for block in found.blocks if block.failed[one]
-        ]
-        for one in order
-    }
-    sentences = [
-        f"{name} has no result on {len(where)} of {len(found.blocks)} blocks, and the worst rank"
-        f" there: {'; '.join(where)}"
-        for name, where in failed.items()
-        if where
-    ]
-    mixed = [one.title for one in found.blocks if one.metric == LOSS and len(one.losses) > 1]
-    if mixed:
-        sentences.append(
-            f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
-            " cannot be compared; give them one loss"
-        )
-    return sentences
+def compared(views: Views) -> Comparison | None:
+    """Compare the learners of some views by what is usual; None if there are not two."""
+    found = blocks_of(views)
+    return Comparison(found, halved=views.halved) if found.learners[1:] and found.blocks else None

@@ -1,4 +1,4 @@
-"""The store of a sweep's nightly run inside the main store, and the acceptance of a night.
+"""A nightly run: a sweep in a store of its own, compared with the accepted night.
 
 A sweep skips runs that its store already has, but a nightly run must recompute them all. It
 therefore keeps its results, checkpoints and report in `nights/SWEEP`, reads the datasets of the
@@ -6,22 +6,163 @@ main store, and resumes there after an interruption. The next nightly run of the
 an empty store in that folder.
 """
 
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
-from flows.nightly.times import read_json
+from pydantic import TypeAdapter
+
+from cluster.machine import cores
+from flows.nightly.regression import CHANGED, FAILING, FIRST, Row, compared, result_of
+from flows.prepare.preparation import prepare_named
+from flows.runtime.console import say
 from flows.runtime.processes import locked
-from flows.sweeping.file import Sweep
+from flows.runtime.recording import recorded, stage, table_artifact
+from flows.sweeping.file import Sweep, read_sweep
+from flows.sweeping.launch import launch
+from flows.sweeping.request import SweepRequest
+from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, json_text, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.streams.manifest import BORROWED
-from storage.nights import accept, night_path, numbers_of, read_nights
-from storage.store import existing_store, open_store
+from koco_stream.streams.manifest import BORROWED, prepared_names
+from storage.catalogue.entries import CATALOGUE
+from storage.generated.generators import prepare_synthetic
+from storage.nights import accept, add_night, night_path, numbers_of, read_accepted, read_nights
+from storage.store import check_store, existing_store, open_store
 
-# the note on a nightly run: its start, its code, and its sweep file's hash
+LOCK = "nightly"  # of a store, for its nightly runs: they would disturb each other's times
 NOTE = "night.json"
-TEXTS = ("night", "code", "file")  # texts in that note
+UNLIMITED = nullcontext()
+SHOWN = (
+    *("dataset", "learner", "runs", "mean_loss", "changed", "largest_change"),
+    *("numbers", "ratio", "speed"),
+)
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a nightly run's store says of it: its name, its code, and its sweep file's hash."""
+
+    night: str
+    code: str
+    file: str
+
+
+def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[str, Any]:
+    """Do a nightly run by hand, as a flow run where `recorded` makes one; returns its summary.
+
+    Wrong input is found before anything starts.
+    """
+    sweep = read_sweep(request.sweep_file)
+    check_store(request.store)
+    request.start_of_cluster(0)
+    request = replace(request, store=str(store_path(request.store)))
+    given = {name: value for name, value in vars(request).items() if name != "retry_failed"}
+    work = partial(run_night, request, sweep)
+    return recorded("nightly_flow", sweep.name, given, work, prefect, state_of)
+
+
+def run_night(
+    request: SweepRequest,
+    sweep: Sweep,
+    planned: datetime | None = None,
+    limit: AbstractContextManager[Any] = UNLIMITED,
+    **options: Any,
+) -> dict[str, Any]:
+    """Recompute a sweep and compare it with the accepted night; returns the summary.
+
+    The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
+    time, or by hand by when it begins. The summary is empty if that night is done. The sweep is
+    within `limit`. `options` are those of the night's own tasks.
+    """
+    begun = time.monotonic()
+    store = request.store
+    open_store(store)
+    with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
+        name = (planned or datetime.now(UTC)).isoformat()
+        if has_ended(store, sweep.name, name):
+            return {}
+        say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
+        stage("prepare", prepare_missing, store, sweep, **options)
+        path = opened_night(store, sweep, name)
+        with limit:
+            computed = launch(replace(request, store=str(path)), prefect=False)
+        rows, lines = stage("compare", compare, store, sweep.name, path, name, **options)
+    result = result_of(rows)
+    say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
+    shown = [{column: row[column] for column in SHOWN} for row in rows]
+    about = (f"**{result}**", *lines)
+    table_artifact(f"nightly-{sweep.name}", lambda: shown, about, computed["report"], store)
+    return {
+        "sweep": sweep.name,
+        "store": store,
+        "night": name,
+        "result": result,
+        "details": lines,
+        **{key: computed[key] for key in ("runs", "computed", "statuses", "report")},
+        "seconds": round(time.monotonic() - begun, 2),
+    }
+
+
+def state_of(summary: dict[str, Any]) -> Any:
+    """The last state in Prefect of a nightly run with this summary."""
+    from prefect.states import Completed, Failed
+
+    result = summary["result"]
+    details = summary["details"]
+    ended = Failed if result in FAILING else Completed
+    return ended(name=result.capitalize(), message="; ".join([result, *details]), data=summary)
+
+
+def prepare_missing(store: str, sweep: Sweep) -> None:
+    """Prepare the generated and catalogue datasets of a sweep that the store lacks.
+
+    Other missing datasets are reported by the sweep itself.
+    """
+    for use in sweep.datasets:
+        if use.given is not None:
+            prepare_synthetic(store, use.table.name, use.given)
+        elif use.name in CATALOGUE and use.name not in prepared_names(store):
+            prepare_named(store, use.name, (), {}, cores())
+
+
+def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
+    """Open the store of a sweep's nightly run; returns its path.
+
+    An interrupted night is resumed if it had the same code and sweep file. Otherwise the store is
+    emptied.
+    """
+    path = night_path(store, sweep.name)
+    note = note_in(path)
+    mine = Note(name, code(), text_hash(sweep.text))
+    if (
+        note is None
+        or replace(note, night=name) != mine
+        or has_ended(store, sweep.name, note.night)
+    ):
+        path.remove_tree()
+        open_store(path)
+        (path / BORROWED).write_text(f"{store_path(store)}\n")
+    (path / NOTE).write_text(json_text(asdict(mine)) + "\n")
+    return path
+
+
+def note_in(path: StorePath) -> Note | None:
+    """The note in a nightly run's store; None if there is none.
+
+    Raises `WrongInput` if it is damaged.
+    """
+    try:
+        return TypeAdapter(Note).validate_json((path / NOTE).read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise WrongInput(f"{path / NOTE} is damaged; remove it, and it is written anew") from None
 
 
 def code() -> str:
@@ -29,60 +170,64 @@ def code() -> str:
     return canonical_json(versions())
 
 
-def opened_night(
-    store: AnyPath, sweep: Sweep, planned: datetime | None = None
-) -> tuple[StorePath, str]:
-    """Open the store of a sweep's nightly run; returns its path, and the night's name.
-
-    That is the planned time, or when a night by hand began. An interrupted night is resumed if it
-    had the same code and sweep file. Otherwise the store is emptied.
-    """
-    night = night_path(store, sweep.name)
-    note = read_json(night / NOTE, TEXTS)
-    wanted = {"code": code(), "file": text_hash(sweep.text)}
-    if not wanted.items() <= note.items() or has_ended(store, sweep.name, note["night"]):
-        night.remove_tree()
-        open_store(night)
-        (night / BORROWED).write_text(f"{store_path(store)}\n")
-        note = {"night": datetime.now(UTC).isoformat(timespec="milliseconds")}
-    name = planned.isoformat() if planned else note["night"]
-    (night / NOTE).write_text(json_text({"night": name, **wanted}) + "\n")
-    return night, name
-
-
 def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
     """Whether the history has this night."""
     return night in read_nights(store, sweep).column("night").to_pylist()
 
 
-def ended_night(store: AnyPath, sweep: str) -> tuple[StorePath, str]:
-    """Path of a sweep's latest nightly run, and the time when it started.
+def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[list[Row], list[str]]:
+    """Compare a night with the accepted one, and add its rows to the history.
 
-    Raises `WrongInput` if there is none, or if it has not ended.
+    Returns the rows, and sentences on what has changed and what to do about it.
     """
-    night = night_path(store, sweep)
-    note = read_json(night / NOTE, TEXTS)
-    if not note:
-        raise WrongInput(
-            f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"
-            " nightly"
+    numbers = numbers_of(path)
+    history = read_nights(store, sweep).to_pylist()
+    rows = compared(read_accepted(store, sweep), numbers)
+    result = result_of(rows)
+    common = {
+        "night": name,
+        "ended": datetime.now(UTC),
+        "sweep": sweep,
+        "result": result,
+        "accepted": False,
+        "code": code(),
+        "host": machine(),
+    }
+    add_night(store, sweep, [{**common, **row} for row in rows])
+    if result == FIRST:
+        accept(store, sweep, name, numbers)
+    lines = [line for row in rows for line in row["what"]]
+    codes = [row["code"] for row in history if row["accepted"]]
+    if result == CHANGED and codes:
+        lines.append(
+            "code and versions are those of the accepted run: its numbers should be the same"
+            if codes[-1] == code()
+            else f"code or versions are not those of the accepted run: {codes[-1]} then, {code()}"
+            " now"
         )
-    if not has_ended(store, sweep, note["night"]):
-        raise WrongInput(
-            f"the nightly run of {sweep!r} that began at {note['night']} has not ended; wait"
-            " for it, or start it again"
-        )
-    return night, note["night"]
+    if result in FAILING:
+        lines.append(f"if this change is intended: koco nightly accept {sweep} --store {store}")
+    return rows, lines
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:
-    """Make a sweep's latest nightly run the accepted one; returns the time when it started.
+    """Make a sweep's latest nightly run the accepted one; returns the night's name.
 
-    Raises `WrongInput` if there is none, or if it has not ended.
+    Raises `WrongInput` if there is none, if it has not ended, or if one is under way.
     """
-    existing_store(store)
-    ended_night(store, sweep)
-    with locked(store, "nightly", f"a nightly run is under way on {store}; waiting for it"):
-        night, name = ended_night(store, sweep)
-        accept(store, sweep, name, numbers_of(night))
-    return name
+    busy = WrongInput(f"a nightly run is under way on {store}; wait until it has ended, or stop it")
+    with locked(existing_store(store), LOCK, busy):
+        path = night_path(store, sweep)
+        note = note_in(path)
+        if note is None:
+            raise WrongInput(
+                f"{store_path(store)} has no nightly run of a sweep {sweep!r}; start one with koco"
+                " nightly"
+            )
+        if not has_ended(store, sweep, note.night):
+            raise WrongInput(
+                f"the nightly run of {sweep!r} that began at {note.night} has not ended; start it"
+                " again"
+            )
+        accept(store, sweep, note.night, numbers_of(path))
+    return note.night

@@ -11,13 +11,12 @@ from flows.tables.tables import grouped
 from koco_stream.io.files import content_hash
 from storage.nights import IDENTITY
 
-FIRST, SAME, CHANGED, SLOWER, FASTER = (
-    "first",
-    "same numbers",
-    "changed numbers",
-    "slower",
-    "faster",
-)
+FIRST = "first"
+SAME = "same numbers"
+CHANGED = "changed numbers"
+SLOWER = "slower"
+FASTER = "faster"
+RESULTS = {"first": FIRST, "changed": CHANGED, "slower": SLOWER, "faster": FASTER}
 FAILING = (CHANGED, SLOWER)  # results that give exit status 1 and a failed state
 BAND = 1.25  # a median of ratios within this factor is the same speed
 SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
@@ -25,20 +24,21 @@ SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is nois
 Row = dict[str, Any]
 
 
-def compared(accepted: pa.Table | None, tonight: pa.Table) -> list[Row]:
+def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
     """Compare two tables of numbers: a row of the history for each dataset and learner.
 
     Both have the columns of `storage.nights.NUMBERS`. A row also has `what`, sentences on what has
-    changed. Without an accepted night everything is first.
+    changed. Without accepted numbers everything is first.
     """
+    is_first = not accepted.num_rows
     before, after = (
         {tuple(row[name] for name in IDENTITY): row for row in table.to_pylist()}
-        for table in (tonight if accepted is None else accepted, tonight)
+        for table in (tonight if is_first else accepted, tonight)
     )
     every = {**before, **after}
     pairs = grouped(every, lambda key: (every[key]["dataset"], every[key]["learner"]))
     return [
-        _row(*pair, [(before.get(key), after.get(key)) for key in keys], accepted is None)
+        _row(*pair, [(before.get(key), after.get(key)) for key in keys], is_first)
         for pair, keys in sorted(pairs.items())
     ]
 
@@ -49,7 +49,8 @@ def _row(
     """The row of a learner on a dataset; `runs` are each run in the accepted night and tonight."""
     both = [(a, b) for a, b in runs if a and b]
     mine = [b for _, b in runs if b]
-    gone, new = len(runs) - len(mine), len(mine) - len(both)
+    gone = len(runs) - len(mine)
+    new = len(mine) - len(both)
     data = sum(a["dataset_hash"] != b["dataset_hash"] for a, b in both)
     other = [
         (a["mean_loss"], b["mean_loss"])
@@ -104,7 +105,5 @@ def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
 
 def result_of(rows: Sequence[Row]) -> str:
     """Overall result of a nightly run with these rows."""
-    verdicts = {f"{row['numbers']} numbers" for row in rows} | {row["speed"] for row in rows}
-    found = ("first numbers", CHANGED, SLOWER, FASTER, SAME)
-    result = next((one for one in found if one in verdicts), SAME)
-    return FIRST if result == "first numbers" else result
+    verdicts = {verdict for row in rows for verdict in (row["numbers"], row["speed"])}
+    return next((RESULTS[one] for one in RESULTS if one in verdicts), SAME)

@@ -1,29 +1,73 @@
-"""Implementation of `koco prepare`, `koco verify` and `koco datasets`."""
+"""Implementation of `koco prepare`, `koco store verify` and `koco list datasets`."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from flows.prepare.downloads import fetch_edition, record_edition
-from flows.runtime.bytes_progress import BytesProgress
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
 from flows.runtime.console import say
+from flows.runtime.recording import recorded, stage, table_artifact
 from koco_stream.errors import WrongInput
+from koco_stream.io.cache import private_folder
+from koco_stream.io.files import file_hash
+from koco_stream.io.paths import store_path
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
-from storage.catalogue.entries import CATALOGUE, Edition, Entry, entry_named, find_edition, remarks
-from storage.catalogue.fetch import recorded
+from storage.catalogue import fetch
+from storage.catalogue.entries import (
+    CATALOGUE,
+    Address,
+    Edition,
+    Entry,
+    entry_named,
+    find_edition,
+    how_to_get,
+    remarks,
+)
 from storage.generated.generators import ABOUT, GENERATORS, parameters_of
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import check_name, prepare_file
+from storage.preparing.prepare import check_name, map_on_dask, prepare_file
 from storage.sources.compressed import OPENERS
 from storage.sources.reading import unfolded
 from storage.store import check_store, existing_store
 
-DATASETS = ("name", "task", "n_rows", "n_features", "prepared", "papers")
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
 PACKED = 4  # typical ratio of the text's size to that of a compressed file
-VERIFIED = ("what", "state")
-DETAILS = (*DATASETS, "source", "editions")
+PLAIN_EVERY = 10.0  # seconds between lines in a log
+
+
+def launch_preparation(
+    store: str, name: str, sources: Sequence[Path], prefect: bool | None = None, **more: Any
+) -> Manifest:
+    """Prepare a dataset, as a flow run where `recorded` makes one; see `prepare_named`."""
+    work = partial(prepare_stage, store, name, partial(prepare_named, store, name, sources, **more))
+    return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)
+
+
+def prepare_stage(
+    store: str, name: str, prepare: Callable[[], Manifest], **options: Any
+) -> Manifest:
+    """Prepare a dataset as a stage of a flow run, which gets a table of what it is."""
+    manifest = stage("prepare", prepare, **options)
+    facts = {
+        "rows": manifest.n_rows,
+        "features": manifest.n_features,
+        "layout": manifest.layout,
+        "identity": manifest.dataset_hash[:12],
+    }
+    table_artifact(f"prepared-{name}", lambda: [facts], (), store)
+    return manifest
 
 
 def prepare_named(
@@ -33,6 +77,7 @@ def prepare_named(
     given: dict[str, Any],
     workers: int = 0,
     replace: bool = False,
+    of: str | None = None,
 ) -> Manifest:
     """Prepare a dataset from files, from a folder, or from the catalogue's addresses.
 
@@ -53,6 +98,8 @@ def prepare_named(
         Number of processes for large files; below 2, this process does the work.
     replace : bool
         Whether an existing dataset of that name is replaced.
+    of : str, optional
+        The catalogue dataset whose files these are, by default that of the same name.
 
     Returns
     -------
@@ -66,6 +113,7 @@ def prepare_named(
         message says which files are needed and how to pass them.
     """
     check_name(name)
+    of = of or name
     if not replace and name in prepared_names(store):
         raise WrongInput(f"{store} already has a dataset {name!r}; to replace it, add --replace")
     if name.split(",")[0] in GENERATORS:
@@ -73,96 +121,100 @@ def prepare_named(
             f"{name!r} is a generated dataset, which a sweep file names directly; for your own"
             " data choose another name"
         )
-    if not sources:
-        entry = entry_named(name)
-        edition, paths, came = fetch_edition(store, entry)
-        manifest = _prepare_edition(store, entry, edition, paths, given, workers)
-        record_edition(store, came)
-        return manifest
-    if name not in CATALOGUE:
+    if of not in CATALOGUE:
         sources = unfolded(sources, given.get("format"))
-    if given.get("format") == "documents" or not any(path.is_dir() for path in sources):
+    is_folder = given.get("format") != "documents" and any(path.is_dir() for path in sources)
+    if sources and not is_folder:
         return _prepare(store, name, list(sources), given, workers)
-    if name not in CATALOGUE and len(sources) == 1:
+    if of not in CATALOGUE and len(sources) == 1:
         raise WrongInput(
             f"{sources[0]} is a folder without Parquet files, and the catalogue does not have"
-            f" {name!r}; give the files, or for a folder of documents add --format documents"
+            f" {of!r}; give the files, or for a folder of documents add --format documents"
         )
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give only the folder")
-    entry = entry_named(name)
-    return _prepare_edition(store, entry, *find_edition(entry, sources[0]), given, workers)
-
-
-def _prepare_edition(
-    store: str,
-    entry: Entry,
-    edition: Edition,
-    paths: list[Path],
-    given: dict[str, Any],
-    workers: int,
-) -> Manifest:
-    """Prepare an edition of a catalogue dataset, and warn on stderr of unexpected sizes."""
-    manifest = _prepare(store, entry.name, paths, {**edition.options, **given}, workers)
+    entry = entry_named(of)
+    with _edition(store, entry, *sources) as (edition, paths):
+        manifest = _prepare(store, name, paths, {**edition.options, **given}, workers)
     for remark in remarks(entry, edition, manifest.n_rows, manifest.n_features):
         say(f"koco: warning: {remark}")
     return manifest
 
 
-def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """Rows of `koco datasets`: one for each dataset of the store, the catalogue and the generators.
+@contextmanager
+def _edition(
+    store: str, entry: Entry, folder: Path | None = None
+) -> Iterator[tuple[Edition, list[Path]]]:
+    """Context with an edition of a catalogue dataset, and its files: in a folder, or downloaded.
 
-    The columns are those of `DETAILS`.
+    If nothing is wrong with what was downloaded, its checksums are recorded in the store.
+
+    Raises
+    ------
+    WrongInput
+        If there is no address, no network, or a file differs from the expected one. The message
+        names the files, their addresses, and how to pass them.
+    OSError
+        If the server keeps failing, or the cache cannot be written.
     """
-    check_store(store)
-    known = recorded(store)
-    stored = {name: load_manifest(store, name) for name in prepared_names(store)}
-    rows: list[tuple[Any, ...]] = []
-    shown: tuple[Any, ...]  # task, number of rows, number of features, whether prepared
-    for name in sorted({*stored, *CATALOGUE}):
-        manifest, entry = stored.get(name), CATALOGUE.get(name)
-        if manifest:
-            task = {0: "regression", 2: "binary"}.get(
-                len(manifest.classes), f"{len(manifest.classes)} classes"
+    if folder:
+        yield find_edition(entry, folder)
+        return
+    edition = entry.fetchable
+    if edition is None:
+        raise WrongInput(f"{entry.name} has no download address. {how_to_get(entry)}")
+    folder = private_folder("sources", entry.name)
+    known = fetch.recorded(store)
+    came: dict[str, Path] = {}
+    paths = []
+    for file, address in zip(edition.files, edition.addresses, strict=True):
+        if address.url not in came:
+            came[address.url] = _fetch(store, entry, file, address, known.get(address.url), folder)
+        path = came[address.url]
+        if address.path_inside:
+            path = fetch.unpack(
+                path,
+                address.path_inside,
+                folder / address.name_of(file),
+                address.sha256,
+                address.skip_lines,
             )
-            fewer = entry and manifest.n_rows < entry.editions[0].n_rows
-            shown = (task, manifest.n_rows, manifest.n_features, "a part" if fewer else "yes")
-        else:
-            whole = CATALOGUE[name].editions[0]
-            shown = (CATALOGUE[name].task, whole.n_rows, whole.n_features, "no")
-        papers = ", ".join(entry.papers) if entry else ""
-        editions = [_edition_row(edition, known) for edition in entry.editions] if entry else []
-        rows.append((name, *shown, papers, entry.source if entry else "", editions))
-    for name in GENERATORS:
-        values, (kind, paper) = parameters_of(name), ABOUT[name]
-        task = "binary" if kind == "classification" else kind
-        shown = (task, values["n_rows"], values["n_features"], "on demand")
-        rows.append((name, *shown, paper, f"synthetic: {name}", []))
-    return [dict(zip(DETAILS, row, strict=True)) for row in rows]
+        paths.append(path)
+    yield edition, paths
+    for url, path in came.items():
+        fetch.record(store, url, file_hash(path), path.stat().st_size)
 
 
-def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
-    """Describe an edition of a dataset for `koco datasets --json`.
-
-    `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
-    downloaded from the address into this store.
-    """
-    files: list[dict[str, Any]] = [{"file": name} for name in edition.files]
-    # an edition without addresses has none for any file
-    for row, address in zip(files, edition.addresses, strict=False):
-        row |= {
-            "address": address.url,
-            "path_inside": address.path_inside or None,
-            "sha256": address.sha256,
-            "recorded_sha256": recorded.get(address.url),
-        }
-    return {
-        "files": files,
-        "n_rows": edition.n_rows,
-        "n_features": edition.n_features,
-        "subset": edition.subset,
-        "options": dict(edition.options),
-    }
+def _fetch(
+    store: str, entry: Entry, file: str, address: Address, recorded_sha256: str | None, folder: Path
+) -> Path:
+    """Download the file at one address; errors are raised with their remedy."""
+    expected = recorded_sha256 if address.path_inside else address.sha256 or recorded_sha256
+    name = None if address.path_inside else address.name_of(file)
+    say(f"downloading {address.url}")
+    try:
+        with BytesProgress("downloading") as progress:
+            step = partial(progress.step, "downloading")
+            return fetch.fetch(address.url, expected, folder, step, name=name)
+    except fetch.Unreachable as error:
+        raise WrongInput(f"{error}. {how_to_get(entry)}") from None
+    except fetch.Gone as error:
+        raise WrongInput(
+            f"{error}; the address has moved. Find the file and pass it with --from."
+            f" {how_to_get(entry)}"
+        ) from None
+    except fetch.WrongChecksum as error:
+        published = (
+            "the checksum is that of the published file. Nothing was prepared; get the published"
+            " file and pass it with --from"
+        )
+        first = (
+            f"the checksum was recorded when {entry.name} was first downloaded into {store}."
+            " Nothing was prepared; if you trust the new file, delete the address in"
+            f" {store_path(store) / fetch.CHECKSUMS}; otherwise pass the old one with --from"
+        )
+        why = first if expected == recorded_sha256 else published
+        raise WrongInput(f"{error}: {why}") from None
 
 
 def _prepare(
@@ -174,39 +226,140 @@ def _prepare(
         n_bytes = path.stat().st_size if path.is_file() else 0
         text_bytes += n_bytes * (PACKED if path.suffix in OPENERS else 1)
         say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
-    with BytesProgress("reading") as progress:
-        if workers < 2 or text_bytes < LARGE:
-            return prepare_file(store, name, paths, progress=progress.step, **options)
-        from cluster.clusters import cluster_named
-        from cluster.site import LOCAL
-        from flows.runtime.engine import engine
+    with ExitStack() as stack:
+        if workers >= 2 and text_bytes >= LARGE:
+            from cluster.clusters import cluster_named
+            from cluster.site import LOCAL
+            from flows.runtime.engine import engine
 
-        with engine(cluster_named(LOCAL, workers, 0), []) as started:
-            return prepare_file(
-                store,
-                name,
-                paths,
-                parallel_map=partial(map_on_dask, started.client),
-                progress=progress.step,
-                **options,
+            client = stack.enter_context(engine(cluster_named(LOCAL, workers, 0), [])).client
+            options = {**options, "parallel_map": partial(map_on_dask, client)}
+        progress = stack.enter_context(BytesProgress("reading"))
+        return prepare_file(store, name, paths, progress=progress.step, **options)
+
+
+class BytesProgress(Progress):
+    """Context manager that shows progress on stderr: bytes and rows, speed, and time left."""
+
+    def __init__(self, what: str) -> None:
+        console = Console(stderr=True)
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TextColumn("{task.fields[rows]}"),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.what, self.task = what, self.add_task(what, total=None, rows="")
+        self.last = time.monotonic()
+
+    def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
+        """Update the progress of a step called `what`.
+
+        `done` of `total` bytes (None if unknown) and `rows` rows are processed.
+        """
+        if what != self.what:
+            self.what = what
+            self.reset(self.task, description=what)
+        row_text = f"{rows:,} rows" if rows else ""
+        self.update(self.task, completed=done, total=total, rows=row_text)
+        if self.disable and time.monotonic() - self.last > PLAIN_EVERY:
+            say(
+                f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
+                f" bytes{', ' + row_text if row_text else ''}"
             )
+            self.last = time.monotonic()
 
 
-def verified(store: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def dataset_rows(store: str) -> list[dict[str, Any]]:
+    """Rows of `koco list`: the datasets of the store, the catalogue and the generators."""
+    check_store(store)
+    known = fetch.recorded(store)
+    rows: dict[str, dict[str, Any]] = {
+        name: {
+            "task": entry.task,
+            "n_rows": entry.editions[0].n_rows,
+            "n_features": entry.editions[0].n_features,
+            "prepared": "no",
+            "papers": ", ".join(entry.papers),
+            "source": entry.source,
+            "editions": [_edition_row(edition, known) for edition in entry.editions],
+        }
+        for name, entry in CATALOGUE.items()
+    }
+    for name in prepared_names(store):
+        manifest = load_manifest(store, name)
+        n_classes = len(manifest.classes)
+        row = rows.get(name, {"n_rows": 0, "papers": "", "source": "", "editions": []})
+        rows[name] = row | {
+            "task": {0: "regression", 2: "binary"}.get(n_classes, f"{n_classes} classes"),
+            "n_rows": manifest.n_rows,
+            "n_features": manifest.n_features,
+            "prepared": "a part" if manifest.n_rows < row["n_rows"] else "yes",
+        }
+    generated = {
+        name: {
+            "task": "binary" if kind == "classification" else kind,
+            "n_rows": parameters_of(name)["n_rows"],
+            "n_features": parameters_of(name)["n_features"],
+            "prepared": "on demand",
+            "papers": paper,
+            "source": f"synthetic: {name}",
+            "editions": [],
+        }
+        for name, (kind, paper) in ABOUT.items()
+    }
+    every = [*sorted(rows.items()), *generated.items()]
+    return [{"name": name, **row} for name, row in every]
+
+
+def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
+    """Describe an edition of a dataset for `koco list datasets --json`.
+
+    `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
+    downloaded from the address into this store.
+    """
+    addressed = zip_longest(edition.files, edition.addresses)  # one for each file, or none
+    return {
+        "files": [
+            {"file": name}
+            | {
+                "address": address.url,
+                "path_inside": address.path_inside or None,
+                "sha256": address.sha256,
+                "recorded_sha256": recorded.get(address.url),
+            }
+            if address
+            else {"file": name}
+            for name, address in addressed
+        ],
+        "n_rows": edition.n_rows,
+        "n_features": edition.n_features,
+        "subset": edition.subset,
+        "options": dict(edition.options),
+    }
+
+
+def verified(store: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """Check datasets and results: a row for each problem, and one for each dataset without any.
 
-    The columns are those of `VERIFIED`; without `names` everything in the store is checked. Raises
-    `WrongInput` if the store or a dataset does not exist.
+    Without `names` everything in the store is checked. Raises `WrongInput` if the store or a
+    dataset does not exist.
     """
     from storage.verify import dataset_problems, result_problems  # slow: results import SciPy
 
-    existing_store(store)
+    there = prepared_names(existing_store(store))
     for name in names:
-        if name not in prepared_names(store):
+        if name not in there:
             load_manifest(store, name)  # raises `WrongInput` that names similar datasets
-    for name in names or prepared_names(store):
-        for problem in dataset_problems(store, name) or ["ok"]:
-            yield {"what": f"dataset {name}", "state": problem}
+    found = {f"dataset {name}": dataset_problems(store, name) for name in names or there}
     if not names:
-        for problem in result_problems(store) or ["ok"]:
-            yield {"what": "results", "state": problem}
+        found["results"] = result_problems(store)
+    return [
+        {"what": what, "state": problem}
+        for what, problems in found.items()
+        for problem in problems or ["ok"]
+    ]

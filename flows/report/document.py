@@ -1,64 +1,46 @@
 """The report of a sweep: a self-contained HTML file, and its text and tables as Markdown."""
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from flows.charts import drawn
-from flows.comparing.comparison import Comparison, compared_sweep
-from flows.comparing.shown import HEADINGS, summary_rows
-from flows.report.content import Figure, Page
-from flows.report.next_run import what_to_run_next
-from flows.report.overview import dataset_rows, facts_of, first_chart, sentence_of, warnings_of
-from flows.report.pages import write_page
+from flows.charts import Row, drawn
+from flows.comparing.comparison import compared
+from flows.pages import Figure, Page, rendered, write_page
+from flows.report.overview import (
+    facts_of,
+    first_chart,
+    lines_of,
+    sentence_of,
+    warnings_of,
+    what_to_run_next,
+)
 from flows.report.papers.experiment import FIGURES
-from flows.report.rows import manifests_of
-from flows.report.sections import Row, Sections
-from flows.tables.decisions import read_decisions
-from flows.tables.parameters import params_text
+from flows.report.regret import regret
+from flows.report.sections import CURVES, Sections
 from flows.tables.sweep_runs import sweep_names
-from flows.tables.tables import dataset_text, grouped, rows_of
-from flows.views.views import Views
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.metrics import METRICS
 from koco_stream.streams.manifest import Manifest
 
-MOST_NOT_OK = 50
-NOT_OK = ("dataset", "learner", "params", "status", "error")
-INDEX = ("sweep", "what it found", "state", "page")
-BEST = {
-    **{"dataset": "stream", "learner": "learner", "parameters": "parameters", "runs": "n_runs"},
-    **{"error rate": "error_rate_mean", "± std": "error_rate_std", "mean loss": "mean_loss_mean"},
-    **{"± std ": "mean_loss_std", "dictionary": "dictionary_size_mean", "seconds": "seconds_mean"},
-    "beats Constant": "beats_constant",
-    **{"Constant's error": "constant_error_rate_mean", "its loss": "constant_mean_loss_mean"},
-}
-BEST_NOTE = (
-    "The best configuration of each learner on each stream, by error rate, or by mean loss where"
-    " there is no error rate, over orders and seeds; one with a run that failed does not count."
-    " The parameters are those that vary and those that are not at their default. Constant always"
-    " predicts the best constant so far; a configuration beats it if its mean loss is smaller and,"
-    " where there are classes, also its error rate."
+# sections without charts: titles, views and notes
+TABLES = (
+    (
+        "Best parameters",
+        "best_parameters",
+        "The best configuration of each learner on each stream, by error rate, or by mean loss"
+        " where there is no error rate, over orders and seeds; one with a run that failed does not"
+        " count. The parameters are those that vary and those that are not at their default."
+        " Constant always predicts the best constant so far; a configuration beats it if its mean"
+        " loss is smaller and, where there are classes, also its error rate. The seconds of"
+        " learners of other libraries include the conversion of each row, but not the start of"
+        " their process.",
+    ),
+    ("Successive halving", "rungs_decided", ""),
+    ("Runs that are not ok", "not_ok", "At most 50 are here. Diverged is not failed."),
+    ("What was run: code", "circumstances", ""),
 )
-FOREIGN = (
-    "\nLearners of other libraries ran in separate processes. Their seconds include the conversion"
-    " of each row, but not the start of the process."
-)
-DATA = ("dataset", "rows", "features", "values per row", "source", "transformations", "identity")
-RUNGS = (
-    *("dataset", "learner", "rung", "rounds", "configurations", "continued", "the best"),
-    "its mean loss",
-)
-# columns of single runs that the first screen and the last sections need
-READ = (
-    *("status", "dataset", "dataset_hash", "order", "order_seed", "learner", "learner_seed"),
-    *("params", "seconds", "doubtful_rounds", "error", "numbers", "numbers_version", "host"),
-    *("version", "finished_at", "computed_by"),
-)
+MOST_PLOTS = 4  # of streams, in a notebook
 
 
 def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> StorePath:
@@ -75,28 +57,24 @@ def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> Sto
 
 def write_index(store: AnyPath) -> StorePath:
     """Write the page of a store's sweeps, a line each; returns its path."""
+    names = sweep_names(store)
+    folder = store_path(store) / "reports"
+    links = [name for name in names if (folder / f"{name}.html").is_file()]
     rows = [
-        [name, page.sentence, page.facts[-2], f"{name}.html" if file.is_file() else None]
-        for name in sweep_names(store)
+        {
+            **{"sweep": name, "what it found": page.finding, "state": page.facts[-2]},
+            "page": f"{name}.html" if name in links else None,
+        }
+        for name in names
         for page in [page_of(store, name, whole=False)]
-        for file in [store_path(store) / "reports" / f"{name}.html"]
     ]
-    page = Page(
-        f"Sweeps of {store}",
-        columns=INDEX,
-        rows=rows,
-        links=[str(row[0]) for row in rows if row[-1]],
-    )
-    return write_page(store, "index", page)
+    return write_page(store, "index", Page(f"Sweeps of {store}", rows=rows, links=links))
 
 
 def write_figures(page: Page, folder: Path, name: str) -> None:
     """Write the charts of a page as SVG and PNG, a file for each value that a reader may choose."""
     folder.mkdir(parents=True, exist_ok=True)
-    for chart in [
-        *([page.chart] if page.chart else []),
-        *(c for f in page.figures for c in f.charts),
-    ]:
+    for chart in page.all_charts:
         for chosen, spec in chart.files():
             words = re.sub(r"\W+", "-", f"{name} {chart.title} {chosen}".strip().lower())
             (folder / f"{words}.svg").write_text(drawn(spec), encoding="utf-8")
@@ -108,135 +86,69 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
 
     Raises `WrongInput` if the sweep has not run on `store`.
     """
-    found = compared_sweep(store, sweep) if whole else None  # its views are gone before the others
-    views = Views(store, [sweep])
-    note = views.notes[sweep]
-    names = (row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs"))
-    sections = Sections(views, {m.dataset_hash: m for m in manifests_of(store, names).values()})
-    runs = views.rows("SELECT " + ", ".join(f'"{name}"' for name in READ) + " FROM runs")
-    missing = max(0, len(note["run_ids"]) - len(runs))
-    named = [FIGURES[name] for name in note["figures"] if runs and name in FIGURES]
-    papers = [figure for one in named for figure in [one.figure(views)] if figure.rows]
-    facts, sentence = facts_of(runs, missing), sentence_of(sections)
-    if papers and papers[0].verdict:
-        sentence = f"{papers[0].verdict}."
+    sections = Sections(store, sweep)
+    views = sections.views
+    note = sections.views.notes[sweep]
+    named = [FIGURES[name] for name in note["figures"] if sections.statuses and name in FIGURES]
+    papers = [figure for one in named for figure in [one.drawn(views)] if figure.rows]
+    told = [f"{figure.verdict}." for figure in papers[:1] if figure.verdict]
+    sentence = (told or [sentence_of(sections)])[0]
+    facts = facts_of(sections)
     if not whole:
-        return Page(sweep, facts, sentence)
-    chart = papers[0].charts[0] if papers and papers[0].charts else first_chart(sections)
-    columns, rows = dataset_rows(sections)
+        return Page(sweep, finding=sentence, facts=facts)
+    charts = [*(chart for figure in papers[:1] for chart in figure.charts), first_chart(sections)]
+    found = compared(views)
+    # what it concludes stands on the first screen
+    notes = "\n".join([found.meaning, *found.notes]) if found else ""
+    several = any(sections.varied.values())
+    # in small print what the tests say, and how configurations were chosen
+    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
+    small = (
+        f"{found.conclusion}\n{found.how}{other}"
+        if found
+        else "Configurations are chosen by the rounds on which they are judged here." * several
+    )
     return Page(
         f"Sweep {sweep}",
-        facts,
-        sentence,
-        chart,
-        columns,
-        rows,
-        warnings_of(sections, runs, missing, note["datasets"].values()),
-        what_to_run_next(sections),
-        small_print(sweep, sections, found),
-        [
+        [chart for chart in charts[:1] if chart],
+        rows=lines_of(sections),
+        note=small,
+        finding=sentence,
+        facts=facts,
+        flags=warnings_of(sections),
+        next_run=what_to_run_next(sections),
+        figures=[
             *papers,
             *sections.figures(),
-            *([comparison(found)] if found else []),
-            *details(store, sweep, sections, runs),
+            *regret(sections),
+            *([Figure("Comparison", [found.diagram], (), found.shown, notes)] if found else []),
+            *details(sections),
         ],
-        note["file"],
+        file=note["file"],
     )
 
 
-def small_print(sweep: str, sections: Sections, found: Comparison | None) -> list[str]:
-    """What the tests say, and how configurations were chosen."""
-    several = any(
-        len(values) > 1 for tried in sections.varied.values() for values in tried.values()
-    )
-    if found is None:
-        return ["Configurations are chosen by the rounds on which they are judged here."] * several
-    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
-    return [found.conclusion, found.how + other]
-
-
-def comparison(found: Comparison) -> Figure:
-    """The section of a comparison. What it concludes stands on the first screen."""
-    names, rows = summary_rows(found.summary)
-    return Figure(
-        "Comparison",
-        [found.diagram],
-        columns=[HEADINGS[name] for name in names],
-        rows=rows,
-        note="\n".join([found.meaning, *found.notes]),
-    )
-
-
-def details(
-    store: AnyPath, sweep: str, sections: Sections, runs: Sequence[Row]
-) -> Iterator[Figure]:
+def details(sections: Sections) -> Iterator[Figure]:
     """Yield the sections without charts: what was best, halving, what failed, what was run."""
-    every = [row for title in sections.streams for row in sections.best.get(title, ())]
-    columns = {**BEST, **{name: f"{name}_mean" for name in METRICS}}
-    best = [[row[name] for name in columns.values()] for row in every]
-    note = BEST_NOTE + FOREIGN * any(row["numbers"] == "foreign" for row in runs)
-    yield Figure("Best parameters", (), (), [*columns], best, note)
-    if rungs := rung_rows(read_decisions(store, sweep)):
-        yield Figure("Successive halving", (), (), RUNGS, rungs)
-    bad = sorted(([row[one] for one in NOT_OK] for row in runs if row["status"] != "ok"), key=str)
-    if bad:
-        note = f"{len(bad):,} runs; at most {MOST_NOT_OK} are here. Diverged is not failed."
-        yield Figure("Runs that are not ok", (), (), NOT_OK, bad[:MOST_NOT_OK], note)
-    datasets = sorted({(row["dataset"], row["dataset_hash"]) for row in runs}, key=str)
-    data = [data_row(sections.manifests.get(key), name, key) for name, key in datasets]
-    yield Figure("What was run: data", (), (), DATA, data)
-    yield Figure("What was run: code", (), (), ("what", "value"), circumstances_of(runs))
+    for title, view, note in TABLES:
+        if rows := sections.table(view):
+            yield Figure(title, rows=rows, note=note)
+    found = sections.views.rows("SELECT DISTINCT dataset, dataset_hash FROM runs ORDER BY ALL")
+    data = [data_row(sections.manifests.get(row["dataset_hash"]), **row) for row in found]
+    yield Figure("What was run: data", rows=data)
 
 
-def rung_rows(decisions: pa.Table) -> list[list[Any]]:
-    """Table rows with the columns of `RUNGS`, one for each rung of a learner on a stream.
-
-    They have the number of configurations, the number that continued, and the best one.
-    """
-    by = ("order", "learner", "rung", "rounds")
-    groups = grouped(
-        rows_of(decisions),
-        lambda row: (
-            dataset_text(row["dataset"], row["positive_class"], row["multiclass"]),
-            *(row[name] for name in by),
-        ),
-    )
-    rows = []
-    for (dataset, order, *decided), found in sorted(groups.items(), key=lambda item: item[0]):
-        best = min(found, key=lambda row: row["rank"])
-        name = dataset if order == "as-stored" else f"{dataset}, {order}"
-        going, parameters = sum(row["goes_on"] for row in found), json.loads(best["params"])
-        rows.append([name, *decided, len(found), going, params_text(parameters), best["mean_loss"]])
-    return rows
-
-
-def data_row(m: Manifest | None, name: str, identity: str | None) -> list[Any]:
-    """Table row with the columns of `DATA`; only the identity if the dataset is gone."""
-    short = (identity or "")[:12] or None
-    if m is None:
-        return [name, None, None, None, "not in the store", None, short]
-    per_row = round(m.n_values / m.n_rows, 1)
-    made = "; ".join(m.transformations) or None
-    return [name, m.n_rows, m.n_features, per_row, came_from(m.source), made, short]
-
-
-def circumstances_of(runs: Sequence[Row]) -> list[list[Any]]:
-    """Table rows on when, where and with which versions the runs were computed."""
-    hosts, software, sweeps = (
-        sorted({row[name] for row in runs if row[name]})
-        for name in ("host", "version", "computed_by")
-    )
-    versions = {row["learner"]: row["numbers_version"] for row in runs}
-    ends = sorted(row["finished_at"] for row in runs if row["finished_at"])
-    when = [f"{end:%Y-%m-%d %H:%M} UTC" for end in (*ends[:1], *ends[-1:])]
-    numbers = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
-    return [
-        ["machines", "; ".join(hosts) or None],
-        ["versions", "; ".join(software) or None],
-        ["numbers_version of the learners", numbers or None],
-        ["runs ended", " to ".join(dict.fromkeys(when)) or None],
-        ["first computed by the sweeps", ", ".join(sweeps) or None],
-    ]
+def data_row(m: Manifest | None, dataset: str, dataset_hash: str | None) -> Row:
+    """What a dataset is and where it is from; only its identity if it is gone."""
+    return {
+        "dataset": dataset,
+        "rows": m and m.n_rows,
+        "features": m and m.n_features,
+        "values per row": m and round(m.n_values / m.n_rows, 1),
+        "source": came_from(m.source) if m else "not in the store",
+        "transformations": ("; ".join(m.transformations) or None) if m else None,
+        "identity": (dataset_hash or "")[:12] or None,
+    }
 
 
 def came_from(source: dict[str, Any]) -> str:
@@ -244,4 +156,25 @@ def came_from(source: dict[str, Any]) -> str:
     return ", ".join(
         str(file.get("file") or file.get("folder") or file.get("generator") or "–")
         for file in source.get("files") or [source]
+    )
+
+
+def best_rows(sections: Sections) -> list[Row]:
+    """The best configurations, as the report has them, but without deviations."""
+    return sections.table("(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)")
+
+
+def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
+    """HTML of a sweep's results for a notebook; the report has more.
+
+    It has the best configurations of all streams, and the curves of the first `MOST_PLOTS`.
+    """
+    sections = Sections(store, sweep)
+    curves = [*sections.charts(CURVES)][:1]
+    plots = [(title, drawn(spec)) for one in curves for title, spec in one.files(MOST_PLOTS)]
+    left = len(sections.streams) - len(plots)
+    return rendered(
+        "notebook.html",
+        **{"title": sweep, "summary": summary, "rows": best_rows(sections), "plots": plots},
+        notes=[f"The report also has the curves of the other {left}."] * (left > 0),
     )

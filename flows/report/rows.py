@@ -1,17 +1,13 @@
-"""Input of what figures compute: rows of datasets, and cached results."""
+"""Rows of datasets, of which figures are computed."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import content_hash, json_text, write_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.reader import StreamReader
@@ -32,40 +28,24 @@ def manifests_of(store: AnyPath, names: Iterable[str]) -> dict[str, Manifest]:
 
 def stream_of(run: Mapping[str, Any]) -> Stream:
     """The stream that a run has read, from its values in the columns `READ`."""
-    return Stream(**{name: run[name] for name in READ if name in run})
+    return Stream(**{name: run[name] for name in READ})
 
 
 def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
     """Rows (n, d) of a stream, and their labels (n,)."""
     block = StreamReader(store, stream).whole()
-    rows = block.rows
-    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    X = csr_array((rows.values, indices, rows.indptr), shape=(rows.n_rows, rows.n_features))
-    return X.astype(np.float64), block.labels
+    return block.rows.to_scipy().astype(np.float64), block.labels
 
 
-def kernel_matrix(X: Array | csr_array, params: dict[str, Any]) -> Array:
+def kernel_matrix(X: csr_array, params: Mapping[str, Any]) -> Array:
     """Kernel matrix (n, n) of rows X (n, d), including the intercept.
 
     The kernel is that of a learner's parameters; without one it is linear.
     """
-    inner: Any = X @ X.T
-    products = inner.toarray() if issparse(inner) else inner
-    products = products + (1.0 if params.get("fit_intercept") else 0.0)
+    products = (X @ X.T).toarray() + (1.0 if params.get("fit_intercept") else 0.0)
     kind = params.get("kernel", "linear")
     if kind == "gaussian":
         norms = np.diag(products)
         distances = np.maximum(norms[:, None] + norms - 2.0 * products, 0.0)
         return np.exp(-distances / (2.0 * params["bandwidth"] ** 2))
     return (products + 1.0) ** params["degree"] if kind == "polynomial" else products
-
-
-def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
-    """Result of `compute` as decoded from JSON, cached by `identity` in a folder of the cache.
-
-    What is not finite is None.
-    """
-    path = Path(private_folder(folder)) / f"{content_hash(identity)}.json"
-    if not path.is_file():
-        write_text(path, json_text(compute()))
-    return json.loads(path.read_text())

@@ -2,353 +2,202 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from flows.charts import Chart, is_wide
-from flows.report.bounds import THEOREMS, bound_of, why_not
-from flows.report.content import Figure
-from flows.scores.constant import CONSTANT
-from flows.scores.means import mean
+from flows.charts import Chart, Row, is_wide
+from flows.pages import Figure
+from flows.report.rows import manifests_of
+from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.views.views import Views, table_of
+from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
-from koco_stream.streams.manifest import Manifest
-from koco_stream.streams.orders import AS_STORED
-from koco_stream.streams.stream import Stream
 from storage.results import read_curves, read_windows
 
-Row = dict[str, Any]
 SQL = (Path(__file__).parent / "sections.sql").read_text()
 READERS = {"curves_drawn": read_curves, "windows_drawn": read_windows}
-SETTINGS = {"learner": str, "params": str, "line": str, "name": str, "value": float, "word": str}
 MOST_STREAMS = 24  # most streams in charts
-MOST_SIZES = 6  # sketch sizes of a learner that have lines of their own
-LOGARITHMIC = 8.0  # values whose ends have a larger ratio are drawn on a logarithmic axis
-REGRETS = ("stream", "learner", "regret", "deviation", "largest")
 FRONT = "Pareto front"
-_stream = itemgetter("stream")
-EVERY = 4  # every fourth recorded round has a bound: two a decade
+WIDE = {"x": 8.0, "y": 20.0}  # values of which the ends have a larger ratio have logarithmic axes
 MEANS = "Means over orders and seeds, with bands from the least to the largest value"
+METRIC_NAMES = [
+    (one.name, f"{one.name.replace('_', ' ')} ({one.better} is better)") for one in METRICS.values()
+]
+# What `Chart` takes, with a view for its rows: there is a chart for each `what` that it has.
+# `value` and `merit` stand for what these are called; `log` has axes that are logarithmic where
+# values are wide.
+BEST: dict[str, Any] = {
+    **{"rows": "best_drawn", "title": "The best of each learner", "x": "merit", "y": "stream"},
+    **{"log": "x", "mark": "point"},
+    "alt": "The error rate of each learner's best configuration on each dataset; the table has the"
+    " best two.",
+}
+CURVES: dict[str, Any] = {
+    **{"rows": "curves_of_best", "title": "{value} over the rounds", "x": "round t", "y": "value"},
+    **{"log": "xy", "band": ("least", "largest")},
+}
+CHARTS: dict[str, Sequence[dict[str, Any]]] = {
+    "Curves": [CURVES],
+    "Parameters": [
+        {
+            **{"rows": "parameter_values", "title": "{value}", "x": "value", "y": "merit"},
+            **{"log": "xy", "series": "line"},
+        },
+        {
+            **{"rows": "parameter_words", "title": "{value}", "x": "merit", "y": "value"},
+            **{"log": "x", "series": "line", "mark": "point"},
+        },
+    ],
+    "Windows": [
+        {
+            **{"rows": "windows_of_best", "title": "Metrics over windows", "x": "last round"},
+            **{"y": "value", "log": "", "band": ("least", "largest")},
+        }
+    ],
+    "Costs": [
+        {
+            **{"rows": "cost_points", "title": "{value} against {merit}", "x": "value"},
+            **{"y": "merit", "log": "xy", "mark": "point", "joined": (FRONT,)},
+        }
+    ],
+}
+NOTES = {
+    "Curves": f"The best configuration of each of the best ten learners. {MEANS}, from round 10"
+    " on.",
+    "Parameters": "The best at each value, over the learner's other parameters, averaged over"
+    " orders and seeds; of many values the best 64.",
+    "Windows": f"{MEANS}. At vertical lines the stream changes.",
+    "Costs": "A point is a configuration, averaged over orders and seeds: the best 16 of each"
+    " learner, and the Pareto front, on which nothing is better in both. Time is that of computing,"
+    " without reading; other runs may have shared the pass and the machine.",
+}
 
 
 class Sections:
-    """A sweep's views with those of its report's sections, and what the charts have in common."""
+    """A sweep's views with those of its report's sections, and their charts.
 
-    def __init__(self, views: Views, manifests: Mapping[str, Manifest]) -> None:
-        self.views, self.manifests = views, manifests
-        found = views.rows("SELECT DISTINCT learner, params, sketch_size FROM configurations")
-        by_learner = grouped(found, lambda row: row["learner"])
-        self.varied = dict[str, dict[str, list[Any]]]()
-        told, settings = [], list[Sequence[Any]]()
-        for learner, rows in sorted(by_learner.items()):
-            decoded = [json.loads(row["params"]) for row in rows]
-            self.varied[learner] = varied(learner, decoded)
-            sizes = {row["sketch_size"] for row in rows}
-            for row, params in zip(rows, decoded, strict=True):
-                words = params_text(params, telling(learner, params, self.varied[learner]))
-                told.append((learner, row["params"], words))
-                several = 1 < len(sizes) <= MOST_SIZES
-                line = f"{learner} m = {row['sketch_size']}" if several else learner
-                settings += [
-                    (learner, row["params"], line, name, *_placed(params[name]))
-                    for name in self.varied[learner]
-                    if name in params
-                ]
-        views.register("told", table_of(told, learner=str, params=str, parameters=str))
-        views.register("settings", table_of(settings, **SETTINGS))
-        for name, read in READERS.items():
-            views.register(name, read(views.store, []))
+    Attributes
+    ----------
+    views : Views
+        The views.
+    manifests : dict
+        Those of the sweep's datasets that the store has, by their hashes.
+    statuses : dict
+        How many runs have each status.
+    missing : int
+        How many runs are not computed yet.
+    datasets : set of str
+        Those of the runs.
+    varied : dict
+        By learner, the values of each of its parameters that is not the same everywhere.
+    streams : list of str
+        All streams, in the order of the numbers in their names.
+    best : dict
+        By stream, the best configuration of each learner but `Constant`, the best first.
+    measure : str
+        What is compared, in words.
+    """
+
+    def __init__(self, store: AnyPath, sweep: str) -> None:
+        self.views = views = Views(store, [sweep])
+        counts = views.rows(
+            "SELECT status, count(*) AS n FROM runs GROUP BY status ORDER BY status"
+        )
+        self.statuses = {row["status"]: row["n"] for row in counts}
+        self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
+        self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
+        there = manifests_of(store, sorted(self.datasets))
+        self.manifests = {one.dataset_hash: one for one in there.values()}
+        every = views.rows("SELECT DISTINCT learner, params, sketch_size FROM configurations")
+        decoded = [(row["learner"], json.loads(row["params"]), row) for row in every]
+        by_learner = grouped(decoded, itemgetter(0))
+        self.varied = {
+            learner: varied(learner, [params for _, params, _ in by_learner[learner]])
+            for learner in sorted(by_learner)
+        }
+        told = [
+            (*row.values(), params_text(params, telling(learner, params, self.varied[learner])))
+            for learner, params, row in decoded
+        ]
+        changes = ((one.dataset_hash, t) for one in there.values() for t in one.changes)
+        tables = {
+            "told": table_of(told, learner=str, params=str, sketch_size=int, parameters=str),
+            "metrics": table_of(METRIC_NAMES, metric=str, shown=str),
+            "changes": table_of(changes, dataset_hash=str, t=int),
+            "decisions": read_decisions(store, sweep),
+            **{name: read(store, []) for name, read in READERS.items()},
+        }
+        for name, table in tables.items():
+            views.register(name, table)
         views.connection.execute(SQL)
         ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
         for name, read in READERS.items():  # of the runs that are drawn alone
-            views.register(name, read(views.store, ids))
-        self.names = sorted(by_learner)
-        self.best = grouped(views.rows("FROM best_of_each ORDER BY merit, learner"), _stream)
-        every = views.rows("SELECT DISTINCT stream FROM described")
-        self.streams = sorted((row["stream"] for row in every), key=sort_key)
-        self.titles = self.streams[:MOST_STREAMS]
+            views.register(name, read(store, ids))
+        streams = views.rows("SELECT DISTINCT stream FROM described")
+        self.streams = sorted((row["stream"] for row in streams), key=sort_key)
+        self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))
+        kinds = views.rows("SELECT DISTINCT error_rate_mean IS NULL AS lost FROM best_of_each")
+        measures = sorted("mean loss" if row["lost"] else "error rate" for row in kinds)
+        self.measure = " or ".join(measures) or "mean loss"
 
-    @cached_property
-    def measure(self) -> str:
-        """What is compared, in words."""
-        kinds = {has_errors(row) for rows in self.best.values() for row in rows}
-        if len(kinds) > 1:
-            return "error rate or mean loss"
-        return "error rate" if True in kinds else "mean loss"
-
-    def rows(self, view: str) -> list[Row]:
-        """The rows of a view, of the streams that charts show."""
-        place = {title: k for k, title in enumerate(self.titles)}
+    def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
+        """The rows of a view, by stream; of so many streams at most."""
+        place = {title: k for k, title in enumerate(self.streams[:most])}
         rows = [row for row in self.views.rows(f"FROM {view}") if row["stream"] in place]
         return sorted(rows, key=lambda row: place[row["stream"]])  # it is stable
 
-    def chart(
-        self, title: str, rows: Sequence[Row], columns: Mapping[str, str], **how: Any
-    ) -> Chart:
-        """A chart of rows: `columns` has the names of their columns by what they are called."""
-        values = [[row[name] for name in columns.values()] for row in rows]
-        alt = f"{title}: {len(rows):,} points."
-        how = {"picks": ("stream",), "names": self.names, "alt": alt, **how}
-        return Chart(title, how.pop("alt"), list(columns), values, **how)
+    def table(self, view: str) -> list[Row]:
+        """The rows of a view of datasets, in the order of the numbers in their names."""
+        return sorted(self.views.rows(f"FROM {view}"), key=lambda row: sort_key(row.get("dataset")))
+
+    def charts(self, one: Mapping[str, Any], first: str = "") -> Iterator[Chart]:
+        """Yield the charts of a declaration, if its view has rows; a stream may be the first."""
+        rows = sorted(self.rows(one["rows"]), key=lambda row: row["stream"] != first)
+        for what, found in grouped(rows, lambda row: row.get("what", "value")).items():
+            value = f"Progressive {self.measure}" if what == "Progress" else what
+            called = {"value": value, "merit": self.measure}
+            shown = [
+                {called.get(name, name): cell for name, cell in row.items() if name != "what"}
+                for row in found
+            ]
+            axes = {axis: called.get(one[axis], one[axis]) for axis in ("x", "y")}
+            yield self.chart({**one, **axes, "title": one["title"].format(**called), "rows": shown})
+
+    def chart(self, one: Mapping[str, Any]) -> Chart:
+        """A chart of rows, with what all charts have in common."""
+        rows, x, y = (one[name] for name in ("rows", "x", "y"))
+        picks = [name for name in ("stream", "metric") if name in rows[0] and name != y]
+        by_pick = grouped(rows, lambda row: tuple(row[name] for name in picks)).values()
+        log = [
+            axis
+            for axis in one["log"]
+            if any(is_wide([row[one[axis]] for row in some], WIDE[axis]) for some in by_pick)
+        ]
+        told = f"{len(rows):,} points." if x != "round t" else _ends(rows, y)
+        usual = {
+            "alt": f"{one['title']}: {told}",
+            "names": sorted({row["line"] for row in rows}, key=sort_key)
+            if "series" in one
+            else [*self.varied, FRONT],
+            "marks": self.rows("changes_drawn") if x == "last round" else (),
+        }
+        return Chart(**{**usual, **one, "log": "".join(log), "picks": picks})
 
     def figures(self) -> Iterator[Figure]:
-        """Yield the sections for which there are results."""
-        for section in (self.curves, self.parameters, self.windows, self.costs, self.regret):
-            figure = section()
-            if figure.charts or figure.rows:
-                yield figure
-
-    def curves(self, first: str = "") -> Figure:
-        """Error, and the size of dictionaries, over the rounds; a stream may be the first one."""
-        rows = sorted(self.rows("curves_of_best"), key=lambda row: row["stream"] != first)
-        charts = []
-        for y, low, high, title in (
-            ("mean", "least", "largest", f"progressive {self.measure}"),
-            ("size", "least_size", "largest_size", "points in the dictionary"),
-        ):
-            known = [row for row in rows if row[y] is not None]
-            if known:
-                ends = {(row["stream"], row["learner"]): row[y] for row in known}
-                first = known[0]["stream"]
-                said = "; ".join(f"{b} {v:.4g}" for (a, b), v in ends.items() if a == first)
-                columns = {"stream": "stream", "learner": "learner", "parameters": "parameters"}
-                columns |= {"round t": "t", title: y, "least": low, "largest": high}
-                charts.append(
-                    self.chart(
-                        f"{title[0].upper()}{title[1:]} over the rounds",
-                        known,
-                        columns,
-                        x="round t",
-                        y=title,
-                        band=("least", "largest"),
-                        log="xy" if _is_wide(known, y) else "x",
-                        alt=f"{title[0].upper()}{title[1:]} over the rounds. On {first}, at the"
-                        f" end: {said}.",
-                    )
-                )
-        return Figure(
-            "Curves",
-            charts,
-            note=f"The best configuration of each of the best ten learners. {MEANS},"
-            f" from round 10 on.",
-        )
-
-    def parameters(self) -> Figure:
-        """Error against each parameter that varies."""
-        charts = []
-        for name, rows in grouped(self.rows("parameter_values"), lambda row: row["name"]).items():
-            numeric = all(row["word"] is None for row in rows)
-            values = [row["value"] for row in rows] if numeric else []
-            log = "x" if values and 0 < LOGARITHMIC * min(values) <= max(values) else ""
-            column = "value" if numeric else "word"
-            rows = [{**row, "word": row["word"] or f"{row['value'] or 0:g}"} for row in rows]
-            columns = {"stream": "stream", "line": "line", name: column, self.measure: "merit"}
-            columns |= {"parameters": "parameters", "runs": "n_runs"}
-            charts.append(
-                self.chart(
-                    name,
-                    rows,
-                    columns,
-                    x=name if numeric else self.measure,
-                    y=self.measure if numeric else name,
-                    series="line",
-                    names=sorted({row["line"] for row in rows}, key=sort_key),
-                    mark="line" if numeric else "point",
-                    log=log + ("y" if numeric else "x") * _is_wide(rows, "merit"),
-                )
-            )
-        return Figure(
-            "Parameters",
-            charts,
-            note="The best at each value, over the learner's other parameters, averaged over orders"
-            " and seeds; of many values the best 64.",
-        )
-
-    def windows(self) -> Figure:
-        """Metrics over windows of rounds."""
-        rows = self.rows("windows_of_best")
-        for row in rows:
-            known = METRICS.get(row["metric"])
-            better = f" ({known.better} is better)" if known else ""
-            row["shown"] = row["metric"].replace("_", " ") + better
-        changes = [
-            (title, t)
-            for title in self.titles
-            for manifest, how in [self._read(title)]
-            if manifest is not None and how["order"] == AS_STORED
-            for t in manifest.changes
-            if t < how["rounds"]
-        ]
-        columns = {"stream": "stream", "metric": "shown", "learner": "learner"}
-        columns |= {"last round": "last", "value": "mean", "least": "least", "largest": "largest"}
-        chart = self.chart(
-            "Metrics over windows",
-            rows,
-            columns,
-            x="last round",
-            y="value",
-            band=("least", "largest"),
-            picks=("stream", "metric"),
-            marks=(("stream", "last round"), changes),
-        )
-        lines = " After the rounds with vertical lines the stream changes." * bool(changes)
-        return Figure("Windows", [chart] * bool(rows), note=f"{MEANS}.{lines}")
-
-    def costs(self) -> Figure:
-        """What configurations cost, against their error."""
-        charts = []
-        for kind, rows in grouped(self.rows("cost_points"), lambda row: row["kind"]).items():
-            front = [{**row, "learner": FRONT} for row in rows if row["front"]]
-            columns = {"stream": "stream", "learner": "learner", "parameters": "parameters"}
-            columns |= {kind: "cost", self.measure: "merit"}
-            if len({row["cost"] for row in rows}) > 1:
-                charts.append(
-                    self.chart(
-                        f"{kind} against {self.measure}",
-                        [*rows, *front],
-                        columns,
-                        x=kind,
-                        y=self.measure,
-                        mark="point",
-                        log="xy" if _is_wide(rows, "merit") else "x",
-                        names=[*self.names, FRONT],
-                        joined=(FRONT,),
-                    )
-                )
-        return Figure(
-            "Costs",
-            charts,
-            note="A point is a configuration, averaged over orders and seeds: the best 16 of each"
-            " learner, and the Pareto front, on which nothing is better in both. Time is that of"
-            " computing, without reading; other runs may have shared the pass and the machine.",
-        )
-
-    def regret(self) -> Figure:
-        """Regret of the best configurations, beside its bound where there is one."""
-        reasons, theorems = dict[str, None](), dict[str, None]()
-        points, table = list[Row](), list[list[Any]]()
-        params = {
-            (row["stream"], row["learner"]): row for rows in self.best.values() for row in rows
-        }
-        for row in self.rows("regrets"):
-            manifest, how = self._read(row["stream"])
-            found = list[Row]()
-            reading = (
-                (
-                    how["data"] > 1,
-                    "a bound is for one dataset, and this stream has several data seeds",
-                ),
-                (manifest is None, "the dataset is no longer in the store"),
-                (
-                    how["max_rows"] and how["order"] != AS_STORED,
-                    "the first rows of a shuffle differ from seed to seed",
-                ),
-            )
-            why = next((words for applies, words in reading if applies), None)
-            if why is None:
-                why, found = self._bounded(params[row["stream"], row["learner"]], how)
-            end = found[-1] if found else None
-            if why:
-                reasons[why] = None
-            else:
-                theorems[f"{row['learner']}: {THEOREMS[row['learner']]}"] = None
-                points += found if how["order"] == AS_STORED else []
-            if row["regret"] is not None or end:
-                at_end = (end["regret"], end["bound"]) if end else (None, None)
-                table.append([*(row[name] for name in REGRETS), *at_end])
-        columns = {"stream": "stream", "learner": "learner", "round t": "t", "regret": "value"}
-        lines = [
-            {**one, "value": one[kind], "learner": one["learner"] + said}
-            for kind, said in (("regret", ""), ("bound", ", bound"))
-            for one in points
-        ]
-        names = [name + said for said in ("", ", bound") for name in self.names]
-        how = {"x": "round t", "y": "regret", "log": "xy", "names": names}
-        chart = self.chart("Regret and its bound", lines, columns, **how)
-        note = (
-            "Regret is the cumulative squared loss above that of the best linear predictor in"
-            " hindsight, which may predict beyond the clip."
-        )
-        if theorems:
-            note += (
-                f"\nBound, computed from the rows: {'; '.join(theorems)}. It is of the regret"
-                " against the best function in the learner's own space, shrunk into the clip, which"
-                " the chart and the last two columns have."
-            )
-        note += f"\nNo bound: {'; '.join(reasons)}." if reasons else ""
-        heads = ["stream", "learner", "regret against the best linear predictor", "std"]
-        heads += ["its largest prediction", "regret against the bound's competitor", "bound"]
-        return Figure("Regret", [chart] * bool(lines), (), heads, table, note)
-
-    @cached_property
-    def _streams_read(self) -> dict[str, list[Row]]:
-        return grouped(self.views.rows("FROM streams_read"), _stream)
-
-    def _read(self, stream: str) -> tuple[Manifest | None, Row]:
-        """The manifest of a stream's first dataset that the store has, and how it is read."""
-        rows = self._streams_read[stream]
-        there = [row for row in rows if row["dataset_hash"] in self.manifests]
-        how = (there or rows)[0]
-        return self.manifests.get(how["dataset_hash"]), how
-
-    def _bounded(self, best: Row, how: Row) -> tuple[str | None, list[Row]]:
-        """Why there is no bound, or the regret and its bound at some rounds, and at the end."""
-        learner, params = best["learner"], json.loads(best["params"])
-        why = why_not(learner, params, how["rounds"])
-        if why or how["multiclass"]:
-            return why or f"{learner}: it is computed here for one label", []
-        of_runs = grouped(
-            self.views.rows(
-                "SELECT t, cumulative_loss AS loss FROM curves_drawn WHERE run_id IN"
-                " (SELECT unnest(?)) ORDER BY t, run_id",
-                [best["run_ids"]],
-            ),
-            lambda row: row["t"],
-        )
-        rounds = sorted(of_runs)
-        kept = [t for t in rounds[::-1][::EVERY] if t >= 10][::-1] or rounds[-1:]
-        kept = kept if how["order"] == AS_STORED else rounds[-1:]
-        stream = Stream(
-            *(how["dataset"], how["dataset_hash"]),
-            **{key: how[key] for key in ("positive_class", "max_rows")},
-        )
-        bound = bound_of(self.views.store, stream, learner, params, kept) if kept else None
-        if bound is None:
-            return f"{learner}: a label is beyond the clip", []
-        return None, [
-            {
-                "stream": best["stream"],
-                "learner": learner,
-                "t": t,
-                "regret": mean(row["loss"] - competitor for row in of_runs[t]),
-                "bound": most,
-            }
-            for t, competitor, most in zip(bound.t, bound.competitor, bound.bound, strict=True)
-        ]
+        """Yield the sections that have charts."""
+        for title, declared in CHARTS.items():
+            charts = [chart for one in declared for chart in self.charts(one)]
+            if charts:
+                yield Figure(title, charts, note=NOTES[title])
 
 
-def has_errors(row: Row) -> bool:
-    """Whether a configuration is compared by its error rate, and not by its mean loss."""
-    return row["error_rate_mean"] is not None
-
-
-def judged(rows: Sequence[Row]) -> list[Row]:
-    """A stream's best configurations without `Constant`, the best learner first."""
-    return [row for row in rows if row["learner"] != CONSTANT]
-
-
-def _placed(value: Any) -> tuple[float | None, str | None]:
-    """A parameter's value as a number, or as a word."""
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return float(value), None
-    return None, str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _is_wide(rows: Sequence[Row], name: str) -> bool:
-    """Whether values need a logarithmic axis on some stream."""
-    by_stream = grouped(rows, _stream).values()
-    return any(is_wide([row[name] for row in found]) for found in by_stream)
+def _ends(rows: Sequence[Row], y: str) -> str:
+    """What the lines of the first stream end with, in words."""
+    first = rows[0]["stream"]
+    ends = {row["learner"]: row[y] for row in rows if row["stream"] == first}
+    return (
+        f"on {first}, at the end: {'; '.join(f'{name} {end:.4g}' for name, end in ends.items())}."
+    )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from concurrent.futures import wait
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import partial
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.machine import cores
-from flows.runtime.processes import shielded
+from flows.runtime.processes import in_background, shielded
 from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
 from koco_stream.io.files import json_text
 from koco_stream.runs.cost_model import Timing
@@ -47,27 +47,20 @@ class Start:
         loads: bool = False,
     ) -> None:
         self.stack = ExitStack()
-        self.client: Future[Client] = Future()
         # started before the signals are blocked, because its start in Dask would unblock them
         resource_tracker.ensure_running()
         self.compilers = compilers(kinds)
-        with shielded():
-            threading.Thread(
-                target=self._start, args=(cluster, kinds if loads else []), daemon=True
-            ).start()
+        self.client = in_background(partial(self._client, cluster, kinds if loads else []))
 
-    def _start(
+    def _client(
         self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]
-    ) -> None:
-        """Start the cluster, in a thread, and let its workers load the compiled code of `kinds`."""
-        try:
-            client = self.stack.enter_context(cluster())
-            if kinds and not any(compiler.wait() for compiler in self.compilers):
-                # if a worker dies here, it will die in a cohort too, which is reported
-                client.run(load, kinds, on_error="ignore")
-            self.client.set_result(client)
-        except BaseException as error:  # raised where the client is awaited
-            self.client.set_exception(error)
+    ) -> Client:
+        """Start the cluster, and let its workers load the compiled code of `kinds`."""
+        client = self.stack.enter_context(cluster())
+        if kinds and not any(compiler.wait() for compiler in self.compilers):
+            # if a worker dies here, it will die in a cohort too, which is reported
+            client.run(load, kinds, on_error="ignore")
+        return client
 
     def ready(self, kinds: list[Needed]) -> Engine:
         """Wait for the workers and the compilers, and return the engine.
@@ -75,8 +68,8 @@ class Start:
         `kinds` not compiled yet are compiled now: value types were guessed for datasets that were
         not prepared at the start.
         """
-        _wait(self.compilers)
         client = self.client.result()
+        _wait(self.compilers)
         self.compilers = compilers(kinds)
         _wait(self.compilers)
         return Engine(client, timings_of(kinds))
@@ -84,11 +77,10 @@ class Start:
     def close(self) -> None:
         """Stop the compilers and the workers."""
         for compiler in self.compilers:
-            if compiler.poll() is None:
-                compiler.terminate()
-                compiler.wait()
-        if self.client.exception() is None:
-            self.stack.close()
+            compiler.terminate()
+            compiler.wait()
+        wait([self.client])
+        self.stack.close()
 
 
 def timings_of(kinds: list[Needed]) -> list[Timing]:
@@ -98,7 +90,7 @@ def timings_of(kinds: list[Needed]) -> list[Timing]:
 
 def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
     """Start processes, one a core, that compile those of `kinds` that are not compiled yet."""
-    from cluster.settings import ONE_THREAD
+    from cluster.site import ONE_THREAD
 
     rest = [kind for kind in kinds if kept_timing(kind) is None]
     shares = [share for core in range(cores()) if (share := rest[core :: cores()])]
@@ -133,8 +125,5 @@ def engine(
             warm_up(kinds)
         yield Engine(None, timings_of(kinds))
         return
-    start = start or Start(cluster, kinds)
-    try:
-        yield start.ready(kinds)
-    finally:
-        start.close()
+    with closing(start or Start(cluster, kinds)) as started:
+        yield started.ready(kinds)

@@ -1,4 +1,4 @@
-"""Prefect's settings and server, which must be configured before prefect is imported."""
+"""Prefect's settings, which must be made before prefect is imported, and its servers."""
 
 import fcntl
 import os
@@ -6,16 +6,35 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import wait
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from flows.runtime.processes import end_with_driver
+import psutil
+
+from flows.runtime.console import say
+from flows.runtime.processes import end_with_driver, in_background
 from koco_stream.io.cache import private_folder
 
-START_SECONDS = 120.0  # longest wait for the server's first answer
+START_TRIES = 120  # requests of a second each until a server that starts has to answer
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the server that is used
+# The embedded server starts slowly on a busy machine. It has no pages, and does not act on the flow
+# runs of others that have the same database.
+EMBEDDED = {
+    "PREFECT_SERVER_EPHEMERAL_ENABLED": "true",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",
+    "PREFECT_SERVER_UI_ENABLED": "false",
+} | {
+    f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
+    for service in (
+        *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
+        *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
+    )
+}
 
 
 def configure_prefect(serving: bool = False) -> None:
@@ -24,8 +43,10 @@ def configure_prefect(serving: bool = False) -> None:
     The server is that of PREFECT_API_URL, or that of `koco serve`, unless this process is `serving`
     itself. One that this process or its children start has a random password, which they know by
     their environment. Must be called before prefect is imported. Variables that the user has set
-    stay.
+    stay. Raises `ModuleNotFoundError` if Prefect is not installed.
     """
+    if find_spec("prefect") is None:
+        raise ModuleNotFoundError("there is no prefect", name="prefect")
     settings = {
         "PREFECT_HOME": str(private_folder("prefect")),
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -48,9 +69,9 @@ class PrefectServer:
     """The Prefect server of `koco serve`, on the loopback interface, which ends with this process.
 
     It must be made after `configure_prefect` and before prefect is imported, which then uses it.
-    Nothing is started if PREFECT_API_URL names another server. The server has its own session, so
-    that signals from a terminal end the flows first, which can still report their state. This
-    process keeps the port, so that nobody else can take the place of the server.
+    The server has its own session, so that signals from a terminal end the flows first, which can
+    still report their state. This process keeps the port, so that nobody else can take the place of
+    the server.
 
     Parameters
     ----------
@@ -59,17 +80,13 @@ class PrefectServer:
     """
 
     def __init__(self, port: int) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.log = private_folder("prefect") / "server.log"
-        if os.environ.get(ADDRESS):
-            return
         try:
             self.socket = socket.create_server(("127.0.0.1", port))
         except OSError:
             self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
-        self.pages = f"http://127.0.0.1:{self.port}"
-        os.environ[ADDRESS] = f"{self.pages}/api"
+        os.environ[ADDRESS] = f"http://127.0.0.1:{self.port}/api"
+        self.log = private_folder("prefect") / "server.log"
         number = self.socket.fileno()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
@@ -84,24 +101,19 @@ class PrefectServer:
 
     def wait(self) -> None:
         """Wait until the server answers. Raises `RuntimeError` if it ends, or takes too long."""
-        until = time.monotonic() + START_SECONDS
-        while self.process and not self._answers():
-            self.check()
-            if time.monotonic() > until:
-                raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
-            time.sleep(0.1)
-
-    def _answers(self) -> bool:
         import httpx  # which Prefect needs
 
-        try:
-            return httpx.get(f"{self.pages}/api/health", trust_env=False).status_code == 200
-        except httpx.HTTPError:
-            return False
+        for _ in range(START_TRIES):
+            self.check()
+            with suppress(httpx.HTTPError):
+                address = f"{os.environ[ADDRESS]}/health"
+                httpx.get(address, timeout=1.0, trust_env=False).raise_for_status()
+                return
+        raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
 
     def check(self) -> None:
         """Raise `RuntimeError` if the server has ended."""
-        if self.process and self.process.poll() is not None:
+        if self.process.poll() is not None:
             raise RuntimeError(f"Prefect's server has ended; see its log, {self.log}")
 
 
@@ -113,9 +125,8 @@ def announced(port: int) -> Iterator[Path]:
     """
     file = _folder_of_served() / str(port)
     file.touch(0o600)
-    with file.open("r+") as note:
+    with file.open("w") as note:
         fcntl.flock(note, fcntl.LOCK_EX)
-        note.truncate(0)
         note.writelines(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD))
         note.flush()
         yield file
@@ -137,3 +148,32 @@ def served() -> dict[str, str]:
             except BlockingIOError:
                 return dict(line.split("=", 1) for line in file.read().splitlines())
     return {}
+
+
+def start_embedded() -> str:
+    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
+
+    Returns its address. Raises `RuntimeError` if it is killed or stopped meanwhile, for which
+    Prefect would wait.
+    """
+    say("starting Prefect's server, which takes about ten seconds")
+    os.environ.update({**EMBEDDED, **os.environ})
+    # its import, which takes seconds, reads the settings
+    from prefect.server.api.server import SubprocessASGIServer
+
+    server = SubprocessASGIServer()
+    started = in_background(server.start)
+    while wait([started], timeout=0.2).not_done:
+        if (process := server.server_process) and not _goes_on(process):
+            process.kill()
+            raise RuntimeError("the embedded server was killed or stopped while it started")
+    started.result()
+    if server.server_process:
+        end_with_driver(server.server_process.pid)
+    return server.api_url
+
+
+def _goes_on(process: subprocess.Popen[Any]) -> bool:
+    """Whether a process has not ended, and does not stand still."""
+    stopped = psutil.STATUS_STOPPED
+    return process.poll() is None and psutil.Process(process.pid).status() != stopped

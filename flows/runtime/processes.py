@@ -1,4 +1,4 @@
-"""Signals, processes that end with others, and locks on a store."""
+"""Signals, work in the background, processes that end with others, and locks on a store."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from flows.runtime.console import say
 from koco_stream.io.cache import private_folder
@@ -21,6 +22,7 @@ from koco_stream.io.files import text_hash
 if TYPE_CHECKING:
     from koco_stream.io.paths import AnyPath
 
+T = TypeVar("T")
 SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
 WATCH_SECONDS = 0.2
 
@@ -36,6 +38,22 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def in_background(work: Callable[[], T]) -> Future[T]:
+    """What `work` comes to in a thread; what it starts does not receive Ctrl-C."""
+    future = Future[T]()
+    with shielded():
+        threading.Thread(target=come_to, args=(future, work), daemon=True).start()
+    return future
+
+
+def come_to(future: Future[T], work: Callable[[], T]) -> None:
+    """Do some work, and let a future have its result or its error."""
+    try:
+        future.set_result(work())
+    except BaseException as error:  # raised where the result is asked for
+        future.set_exception(error)
 
 
 def seconds_since_start() -> float:
@@ -101,12 +119,12 @@ def _watch(serving: int) -> None:
 
 
 @contextmanager
-def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
+def locked(store: AnyPath, name: str, busy: str | Exception) -> Iterator[None]:
     """Hold a named lock of a store.
 
-    If another process holds it, print `waiting` and wait, or raise `BlockingIOError` if `waiting`
-    is None. The lock file is in the store's folder. For an object store it is in the cache folder,
-    so the lock then holds for this machine only.
+    If another process holds it, `busy` is raised if it is an error, and else said before waiting.
+    The lock file is in the store's folder. For an object store it is in the cache folder, so the
+    lock then holds for this machine only.
     """
     from koco_stream.io.paths import store_path  # slow: it imports Arrow
 
@@ -120,8 +138,8 @@ def locked(store: AnyPath, name: str, waiting: str | None) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if waiting is None:
-                raise
-            say(waiting)
+            if isinstance(busy, Exception):
+                raise busy from None
+            say(busy)
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -1,1 +1,1 @@
-"""Scores of runs: their means, when two are equal, which beat `Constant`, and statistics."""
+"""Scores of runs: their means, when two are equal, and statistics."""

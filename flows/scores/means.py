@@ -50,7 +50,8 @@ def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
             size = (math.fsum(row) if whole else math.fsum(map(abs, row))) / n if n else math.inf
         except OverflowError:
             n, row = 1, [value / n for value in row]
-            size, whole = math.fsum(map(abs, row)), False
+            size = math.fsum(map(abs, row))
+            whole = False
         known = size < math.inf  # it may be NaN
         total = size if whole else math.fsum(row) / n if known else math.inf
         found.append((total, size) if known else (math.inf, math.inf))
@@ -67,13 +68,8 @@ def mean(values: Iterable[float]) -> float:
     return float(means([list(values)])[0])
 
 
-def difference(one: float, other: float) -> float:
-    """What a mean is above another one; 0 if they are equal."""
-    return float(rounded(one - other, max(abs(one), abs(other))))
-
-
 def differences_of(ones: Array, others: Array) -> pa.Array:
-    """What means are above others, as `difference`; null where one of them is not finite."""
+    """What means are above others; 0 where they are equal, and null where one is not finite."""
     found = rounded(ones - others, np.maximum(np.abs(ones), np.abs(others)))
     return pa.array(known_of(found), pa.float64())
 
@@ -83,16 +79,16 @@ def known_of(values: Array) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
-def deviations(rows: Sequence[Sequence[float]], exact: Array) -> Array:
-    """Sample standard deviation of each row around its mean; infinite as that, and for one."""
-    return np.array(
-        [
-            math.hypot(*sorted(value - one for value in row)) / math.sqrt(len(row) - 1)
-            if len(row) > 1
-            else math.inf
-            for row, one in zip(rows, exact.tolist(), strict=True)
-        ]
-    )
+def deviations(rows: Sequence[Sequence[float]]) -> Array:
+    """Sample standard deviation of each row, rounded; infinite where its mean is, and for one."""
+    exact = exact_means(rows)
+    found = [
+        math.hypot(*sorted(value - mean for value in row)) / math.sqrt(len(row) - 1)
+        if len(row) > 1
+        else math.inf
+        for row, mean in zip(rows, exact.tolist(), strict=True)
+    ]
+    return rounded(found, exact)
 
 
 def list_means(lists: pa.ChunkedArray) -> pa.Array:
@@ -100,17 +96,12 @@ def list_means(lists: pa.ChunkedArray) -> pa.Array:
 
     It has none if it is empty, or has anything that is not a finite number.
     """
-    return _listed(lists, lambda rows: means(rows))
+    return _listed(lists, means)
 
 
 def list_deviations(lists: pa.ChunkedArray) -> pa.Array:
     """The sample standard deviation of each list, as `list_means`; null also for one number."""
-
-    def found(rows: Sequence[Sequence[float]]) -> Array:
-        exact = exact_means(rows)
-        return rounded(deviations(rows, exact), exact)
-
-    return _listed(lists, found)
+    return _listed(lists, deviations)
 
 
 def _listed(lists: pa.ChunkedArray, numbers: Callable[[list[list[float]]], Array]) -> pa.Array:

@@ -37,32 +37,22 @@ class Friedman(NamedTuple):
     p: float
 
 
-class Difference(NamedTuple):
-    """A mean difference over blocks, with the ends of an interval; None where there is none."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
+# a mean difference over blocks, and the ends of an interval; None where there is none
+Difference = tuple[float | None, float | None, float | None]
 
 
 def ranks_of(values: Array) -> Array:
-    """Ranks (k,) from 1 of values (k,), the least first; equal values have their mean rank."""
-    order = np.sort(values)
-    first = np.searchsorted(order, values, side="left")
-    last = np.searchsorted(order, values, side="right")
-    return (first + last + 1) / 2.0
+    """Ranks (..., k) of values (..., k), from 1 for the least; equal ones have their mean rank."""
+    one = values[..., :, None]
+    other = values[..., None, :]
+    return (one > other).sum(axis=-1) + ((one == other).sum(axis=-1) + 1) / 2.0
 
 
-def mean_ranks(scores: Array) -> Array:
-    """Mean ranks (k,) of the learners over the blocks."""
-    return np.array([ranks_of(row) for row in scores]).mean(axis=0)
-
-
-def wins_losses_ties(scores: Array) -> Array:
-    """Array (k, k, 3): blocks in which learner i is better than j, worse, and equal."""
-    one, other = scores[:, :, None], scores[:, None, :]
-    counts = [(one < other).sum(axis=0), (one > other).sum(axis=0), (one == other).sum(axis=0)]
-    return np.stack(counts, axis=-1)
+def wins_losses_ties(one: Array, other: Array) -> tuple[int, int, int]:
+    """On how many blocks one learner, of scores (n_blocks,), is better than another, worse, and
+    equal.
+    """
+    return int((one < other).sum()), int((one > other).sum()), int((one == other).sum())
 
 
 def friedman(scores: Array) -> Friedman:
@@ -74,9 +64,9 @@ def friedman(scores: Array) -> Friedman:
     from scipy.special import chdtrc, fdtrc  # its import takes half a second
 
     n, k = scores.shape
-    ranks = mean_ranks(scores)
-    chi_square = 12.0 * n / (k * (k + 1)) * (np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0)
-    chi_square = float(max(chi_square, 0.0))  # rounding may make it negative
+    ranks = ranks_of(scores).mean(axis=0)
+    spread = np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0
+    chi_square = float(max(12.0 * n / (k * (k + 1)) * spread, 0.0))  # rounding may make it negative
     left = n * (k - 1) - chi_square
     # all blocks may have the same order of learners: then nothing is left
     f = (n - 1) * chi_square / left if left > 1e-9 * n else math.inf
@@ -98,13 +88,12 @@ def wilcoxon(differences: Array) -> float:
     signed = doubled[given != 0.0]
     if not signed.size:
         return 1.0
-    positive, total = int(doubled[given > 0.0].sum()), int(signed.sum())
+    positive = int(doubled[given > 0.0].sum())
+    total = int(signed.sum())
     shares = np.zeros(total + 1)  # of the sign choices whose positive ranks have each sum
     shares[0] = 1.0
     for rank in signed:
-        shifted = np.zeros_like(shares)
-        shifted[rank:] = shares[: shares.size - rank]
-        shares = (shares + shifted) / 2.0
+        shares = (shares + np.roll(shares, rank)) / 2.0  # the last `rank` of them are still 0
     tail = shares[: min(positive, total - positive) + 1].sum()
     return float(min(1.0, 2.0 * tail))
 
@@ -116,7 +105,8 @@ def least_p(n: int) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values corrected by Holm: a hypothesis is rejected at level α if its value is at most α."""
-    corrected, largest = [1.0] * len(p_values), 0.0
+    corrected = [1.0] * len(p_values)
+    largest = 0.0
     for done, which in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
         largest = max(largest, min(1.0, (len(p_values) - done) * p_values[which]))
         corrected[which] = largest
@@ -140,17 +130,12 @@ def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]
     several groups.
     """
     order = sorted(range(len(ranks)), key=lambda one: (ranks[one], one))
-    groups, reached = list[list[int]](), -1
-    for first, learner in enumerate(order):
-        last = max(
-            place
-            for place in range(first, len(order))
-            if ranks[order[place]] - ranks[learner] < critical or place == first
-        )
-        if last > max(first, reached):
-            groups.append(order[first : last + 1])
-        reached = max(reached, last)
-    return groups
+    ends = [
+        max(k for k in range(len(order)) if k == first or ranks[order[k]] - ranks[one] < critical)
+        for first, one in enumerate(order)
+    ]
+    found = enumerate(ends)
+    return [order[k : last + 1] for k, last in found if last > k and last not in ends[:k]]
 
 
 def differences(scores: Array, best: Array, relative: bool) -> Array:
@@ -162,9 +147,11 @@ def differences(scores: Array, best: Array, relative: bool) -> Array:
     """
     other = np.asarray(best)[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
-        found, sizes = scores - other, np.maximum(np.abs(scores), np.abs(other))
+        found = scores - other
+        sizes = np.maximum(np.abs(scores), np.abs(other))
         if relative:
-            found, sizes = 2.0 * found / (np.abs(scores) + np.abs(other)), np.ones_like(sizes)
+            found = 2.0 * found / (np.abs(scores) + np.abs(other))
+            sizes = np.ones_like(sizes)
         found = rounded(found, sizes, digits=KNOWN)
     failed = np.where(np.isinf(scores), np.inf, -np.inf)
     found = np.where(np.isinf(scores) | np.isinf(other), failed, found)
@@ -173,8 +160,7 @@ def differences(scores: Array, best: Array, relative: bool) -> Array:
 
 def mean_difference(values: Array) -> float | None:
     """Mean of the finite ones of differences (n,), or None."""
-    [found] = known_of(means([values[np.isfinite(values)]]))
-    return found
+    return known_of(means([values[np.isfinite(values)]]))[0]
 
 
 def bootstrap(
@@ -196,21 +182,20 @@ def bootstrap(
     alpha : float
         One minus the interval's level.
     """
-    draw, n, k = np.random.default_rng(SEED), len(repeats), repeats[0].shape[1]
+    draw = np.random.default_rng(SEED)
+    n = len(repeats)
+    k = repeats[0].shape[1]
     whole = np.array([exact_means(block.T) for block in repeats])
     exact = differences(whole, whole[:, best], relative)
-    if n < 2 and len(repeats[0]) < 2:
-        return [Difference(mean_difference(exact[:, one]), None, None) for one in range(k)]
-    chosen = draw.integers(n, size=(RESAMPLES, n))
-    found = np.empty((RESAMPLES, n, k))
+    chosen = draw.integers(n, size=(RESAMPLES if n > 1 or len(repeats[0]) > 1 else 0, n))
+    found = np.empty((*chosen.shape, k))
     for number, block in enumerate(repeats):
         here = chosen == number
         picked = draw.integers(len(block), size=(int(here.sum()), len(block)))
         resampled = block[picked].mean(axis=1)
         found[here] = differences(resampled, resampled[:, best], relative)
     return [
-        Difference(mean_difference(exact[:, one]), *_interval(found[:, :, one], alpha))
-        for one in range(k)
+        (mean_difference(exact[:, one]), *_interval(found[:, :, one], alpha)) for one in range(k)
     ]
 
 

@@ -1,91 +1,113 @@
 """The sweep file (TOML): checked key by key, and expanded into datasets and configurations."""
 
+import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, FiniteFloat, PositiveInt, Tag
 
 from flows.sweeping.halving import Halving
-from flows.sweeping.learner_tables import (
-    Grids,
-    LearnerTable,
-    LearnerUse,
-    check_search,
+from flows.sweeping.search import (
+    KINDS,
+    Configuration,
+    Search,
+    Space,
     combinations,
-    configurations,
-    learner_use,
+    drawn,
+    is_drawn,
     values_of,
 )
-from flows.sweeping.search import Configuration, Search, Space, is_drawn
 from flows.sweeping.toml_file import Name, TomlFile
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.extras import remedy
+from koco_stream.learners import learner_called, learner_named
 from koco_stream.metrics import SEGMENT, check_name
-from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.measured import NOTHING_MORE, Measured
+from koco_stream.runs.run import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
-from storage.generated.generators import GENERATORS, expected_values, parameters_of, synthetic_name
+from koco_stream.streams.stream import Stream, sharding_of
+from storage.generated.generators import (
+    ABOUT,
+    GENERATORS,
+    all_values,
+    expected_values,
+    parameters_of,
+    synthetic_name,
+)
 
-FigureName = Literal[
-    "son-figure-1",
-    "son-figure-2",
-    "son-figure-3",
-    "sketch-start",
-    "poster-tables",
-    "kons-adversary",
-    "sampling-floor",
-]
 MOST_RUNS = 10_000_000
 EXAMPLES = "`koco sweep --list` shows examples"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
-Label = Annotated[float, Field(allow_inf_nan=False)] | int
-Seeds = PositiveInt | Annotated[list[NonNegativeInt], Field(min_length=1)]
 
 
-class DatasetTable(BaseModel):
+def _listed(value: Any) -> list[Any]:
+    """A list, which may be given as its only value."""
+    return value if isinstance(value, list) else [value]
+
+
+Classes = Annotated[list[FiniteFloat | None], Field(min_length=1), BeforeValidator(_listed)]
+Seeds = Annotated[
+    Annotated[int, Field(gt=0, lt=2**63), Tag("int")]
+    | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), Tag("list")],
+    Discriminator(lambda value: "list" if isinstance(value, list) else "int"),
+]
+
+
+class DatasetTable(BaseModel, extra="allow", strict=True):
     """A [[dataset]] table of a sweep file: which dataset, in which orders, and how many rows.
 
     It is a prepared dataset, or a generator with its parameters.
     """
 
-    model_config = ConfigDict(extra="allow", strict=True)
     name: str
-    positive_class: Label | Annotated[list[Label], Field(min_length=1)] | None = None
+    positive_class: Classes = [None]
     multiclass: Literal["one-vs-rest"] | None = None
     order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
     order_seeds: Seeds = 1
     window_rows: PositiveInt = WINDOW_ROWS
     max_rows: PositiveInt | None = None
 
-    @property
-    def positive_classes(self) -> Sequence[Label | None]:
-        """The positive classes as a list; [None] if none is given."""
-        return (
-            self.positive_class if isinstance(self.positive_class, list) else [self.positive_class]
-        )
+
+class LearnerTable(BaseModel, extra="allow", strict=True):
+    """A [[learner]] table: the learner's name, and for its parameters values, grids of values, or
+    what they are drawn from.
+    """
+
+    name: str
 
 
-class ReportTable(BaseModel):
+class ReportTable(BaseModel, extra="forbid", strict=True):
     """The [report] table: names of the published figures that the report shows."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-    figure: FigureName | list[FigureName] = Field(default_factory=list)
+    figure: Annotated[
+        list[
+            Literal[
+                "son-figure-1",
+                "son-figure-2",
+                "son-figure-3",
+                "sketch-start",
+                "poster-tables",
+                "kons-adversary",
+                "sampling-floor",
+            ]
+        ],
+        BeforeValidator(_listed),
+    ] = []
 
 
-class SweepFile(BaseModel):
+class SweepFile(BaseModel, extra="forbid", strict=True):
     """The content of a sweep file, before grids are expanded."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     name: Name
     learner_seeds: Seeds = 1
-    metrics: list[str] = Field(default_factory=list)
-    window: PositiveInt | None = None
+    metrics: list[str] = []
+    window: PositiveInt | None = Field(None, le=SEGMENT)
     keep_predictions: bool = False
     dataset: list[DatasetTable] = Field(min_length=1)
     learner: list[LearnerTable] = Field(min_length=1)
@@ -105,41 +127,43 @@ TABLES: dict[str, type[BaseModel]] = {
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A dataset of a sweep, with the orders and positive classes in which it is read.
+    """A dataset of a sweep, and the table that says how it is read.
 
     `given` has the parameters of a generator, and is None for a prepared dataset.
     """
 
     name: str
     given: dict[str, Any] | None
-    generator: str
-    orders: tuple[tuple[str, int | None], ...]
-    positive_classes: tuple[float | None, ...]
-    max_rows: int | None
-    window_rows: int | None
-    multiclass: str | None = None
+    table: DatasetTable
 
-    @property
-    def order_text(self) -> str:
-        """Description of the order: `shuffled-in-windows, window_rows = 65536, 3 order seeds`."""
-        order, seed = self.orders[0]
-        windows = f", window_rows = {self.window_rows}" if self.window_rows else ""
-        plural = "s" * (len(self.orders) > 1)
-        seeds = "" if seed is None else f", {len(self.orders)} order seed{plural}"
-        return f"{order}{windows}{seeds}"
-
-    def identity(self, manifest: Manifest | None) -> str:
-        """The dataset's hash, or a placeholder while it is not prepared (`manifest` is None)."""
-        return manifest.dataset_hash if manifest else f"not prepared: {self.name}"
-
-    def size(self, manifest: Manifest | None) -> DataSize:
-        """The dataset's size. That of a generated dataset is known before it is prepared."""
-        if manifest:
-            return DataSize.of(manifest)
+    def expected(self) -> Manifest:
+        """What the manifest of a generated dataset will say; its hash is a placeholder."""
+        generator = self.table.name
         given = self.given or {}
-        values = {**parameters_of(self.generator), **given}
-        n, d = int(values["n_rows"]), int(values["n_features"])
-        return DataSize(n, d, expected_values(self.generator, given))
+        values, (task, _) = all_values(generator, given), ABOUT[generator]
+        classes = [-1.0, 1.0] if task == "classification" else []
+        return Manifest(
+            self.name,
+            values["n_rows"],
+            values["n_features"],
+            expected_values(generator, given),
+            "sparse",
+            "float64",
+            task,
+            classes,
+            f"not prepared: {self.name}",
+            *([], {}, [], {}, [], ()),
+        )
+
+    def streams(self, manifest: Manifest) -> Iterator[Stream]:
+        """Yield the streams of the dataset: each order with each positive class."""
+        table = self.table
+        seeds = [None] if table.order == AS_STORED else _seeds(table.order_seeds)
+        windows = table.window_rows if table.order == IN_WINDOWS else None
+        limits = (table.max_rows, windows, sharding_of(manifest) if windows else None)
+        for seed, positive in itertools.product(seeds, table.positive_class):
+            where = (self.name, manifest.dataset_hash, table.order, seed)
+            yield Stream(*where, positive, *limits, table.multiclass)
 
 
 @dataclass(frozen=True)
@@ -194,49 +218,44 @@ def _plain(value: Any) -> Any:
 
 def _expanded(file: TomlFile) -> Sweep:
     """Check and expand a sweep file that was read."""
-    path, spec = file.path, file.as_model(SweepFile)
-    dataset_grids = [_dataset_grids(file, *numbered) for numbered in enumerate(spec.dataset)]
-    uses = [learner_use(file, *numbered) for numbered in enumerate(spec.learner)]
-    check_search(file, spec.search, spec.halving is not None, uses)
-    _refuse_many_runs(path, spec, dataset_grids, uses)
-    datasets = [
-        use
-        for number, grids in enumerate(dataset_grids)
-        for use in _datasets(file, number, spec.dataset[number], grids)
-    ]
+    spec = file.as_model(SweepFile)
+    datasets = [use for table in enumerate(spec.dataset) for use in _datasets(file, *table)]
     seeds = _seeds(spec.learner_seeds)
-    known = [one for use in uses for one in configurations(file, spec.search, use, seeds)]
-    searched = [use for use in uses if use.draws and spec.search and spec.search.learns]
-    for name, count in Counter(use.name for use in datasets).items():
-        if count > 1:
-            raise WrongInput(f"{path}: dataset {name!r} is listed twice; merge the two tables")
-    figures = spec.report.figure
+    spaces = [_space(file, *table, seeds) for table in enumerate(spec.learner)]
+    _check_search(file, spec, spaces)
+    _refuse_many_runs(file.path, spec, datasets, spaces)
+    with file.blaming("metrics"):
+        for name in spec.metrics:
+            check_name(name)
     return Sweep(
-        path,
+        file.path,
         spec.name,
         tuple(datasets),
-        tuple(known),
-        tuple([figures] if isinstance(figures, str) else figures),
+        tuple(one for of in enumerate(spaces) for one in _configurations(file, spec.search, *of)),
+        tuple(spec.report.figure),
         file.text,
         spec.halving,
-        _measured(file, spec),
+        Measured(tuple(sorted(set(spec.metrics))), spec.window, spec.keep_predictions),
         spec.search,
-        tuple(space for use in searched for space in use.spaces(seeds)),
+        tuple(
+            space for space in spaces if space.draws and spec.search and spec.search.method == "tpe"
+        ),
     )
 
 
 def _refuse_many_runs(
-    path: Path, spec: SweepFile, dataset_grids: list[Grids], uses: list[LearnerUse]
+    path: Path, spec: SweepFile, datasets: list[DatasetUse], spaces: list[Space]
 ) -> None:
     """Raise `WrongInput` for more than `MOST_RUNS` runs, before the list of runs takes memory."""
     streams = sum(
-        math.prod(map(len, grids.values()))
-        * len(use.positive_classes)
-        * len(_seeds(use.order_seeds))
-        for use, grids in zip(spec.dataset, dataset_grids, strict=True)
+        len(use.table.positive_class) * len(_seeds(use.table.order_seeds)) for use in datasets
     )
-    of_a_stream = sum(use.count(spec.search) for use in uses) * len(_seeds(spec.learner_seeds))
-    count = streams * of_a_stream
+    of_a_stream = sum(
+        math.prod(map(len, space.grids.values()))
+        * (spec.search.samples if spec.search and space.draws else 1)
+        for space in spaces
+    )
+    count = streams * of_a_stream * len(_seeds(spec.learner_seeds))
     if count > MOST_RUNS:
         raise WrongInput(
             f"{path}: {count:,} runs, but a sweep has at most {MOST_RUNS:,}; give fewer values,"
@@ -244,63 +263,91 @@ def _refuse_many_runs(
         )
 
 
-def _measured(file: TomlFile, spec: SweepFile) -> Measured:
-    """What the sweep measures beside loss and error."""
-    for name in spec.metrics:
-        with file.blaming("metrics"):
-            check_name(name)
-    if spec.window is not None and spec.window > SEGMENT and spec.metrics:
-        raise WrongInput(f"{file.at('window')}: a window has at most {SEGMENT:,} rounds")
-    return Measured(tuple(sorted(set(spec.metrics))), spec.window, spec.keep_predictions)
-
-
-def _dataset_grids(file: TomlFile, number: int, table: DatasetTable) -> Grids:
-    """The values of each generator parameter in a [[dataset]] table; empty without a generator."""
-    known = [*DatasetTable.model_fields]
-    if table.name in GENERATORS:
-        known += parameters_of(table.name)
+def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[DatasetUse]:
+    """Yield the datasets of a [[dataset]] table: one per combination of generator parameters."""
+    if table.order == AS_STORED and "order_seeds" in table.model_fields_set:
+        raise WrongInput(
+            f"{file.at('dataset', number, 'order_seeds')}: only a shuffled order has seeds; add"
+            ' order = "shuffled"'
+        )
+    if table.order != IN_WINDOWS and "window_rows" in table.model_fields_set:
+        raise WrongInput(
+            f"{file.at('dataset', number, 'window_rows')}: only one order has windows; add order ="
+            f' "{IN_WINDOWS}", or leave the key out'
+        )
+    generated = table.name in GENERATORS
+    known = [*DatasetTable.model_fields, *(parameters_of(table.name) if generated else ())]
     grids = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("dataset", number, key):
             if key not in known:
                 raise WrongInput(f"unknown key{nearest(key, known)}")
-            if is_drawn(value):
-                raise WrongInput("only parameters of learners are drawn; give a value or a list")
             grids[key] = values_of(value)
-    return grids
-
-
-def _datasets(
-    file: TomlFile, number: int, table: DatasetTable, grids: Grids
-) -> Iterator[DatasetUse]:
-    """Yield the datasets of a [[dataset]] table: one per combination of generator parameters."""
-    shuffled, in_windows = table.order != AS_STORED, table.order == IN_WINDOWS
-    if not shuffled and "order_seeds" in table.model_fields_set:
-        raise WrongInput(
-            f"{file.at('dataset', number, 'order_seeds')}: only a shuffled order has seeds; add"
-            ' order = "shuffled"'
-        )
-    if not in_windows and "window_rows" in table.model_fields_set:
-        raise WrongInput(
-            f"{file.at('dataset', number, 'window_rows')}: only one order has windows; add order ="
-            f' "{IN_WINDOWS}", or leave the key out'
-        )
-    seeds = _seeds(table.order_seeds) if shuffled else [None]
-    positive = tuple(None if c is None else float(c) for c in table.positive_classes)
     for given in combinations(grids):
         with file.blaming("dataset", number, "name"):
-            generated = table.name in GENERATORS
             name = synthetic_name(table.name, given) if generated else table.name
-        yield DatasetUse(
-            name,
-            given if generated else None,
-            table.name,
-            tuple((table.order, seed) for seed in seeds),
-            positive,
-            table.max_rows,
-            table.window_rows if in_windows else None,
-            table.multiclass,
+        yield DatasetUse(name, given if generated else None, table)
+
+
+def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int]) -> Space:
+    """What a [[learner]] table asks for; raises `WrongInput` with the line and the remedy."""
+    with file.blaming("learner", number, "name"):
+        reference = learner_called(table.name, file.path.parent)
+        learner = learner_named(reference)
+    grids = {}
+    draws = {}
+    for key, value in (table.model_extra or {}).items():
+        with file.blaming("learner", number, key):
+            parameter = learner.parameter(key)
+            if is_drawn(value):
+                draws[key] = drawn(parameter, value)
+            else:
+                grids[key] = list(map(parameter.check, values_of(value)))
+    return Space(table.name, reference, grids, draws, seeds)
+
+
+def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> None:
+    """Raise `WrongInput` unless the [search] table and the drawn values go together."""
+    search = spec.search
+    searched = [(number, key) for number, space in enumerate(spaces) for key in space.draws]
+    if search is None:
+        for where in searched:
+            raise WrongInput(
+                f"{file.at('learner', *where)}: how many values are drawn is not said; add a table"
+                ' [search] with method = "sobol" and samples = 64'
+            )
+        return
+    if not searched:
+        raise WrongInput(
+            f"{file.at('search')}: no parameter is drawn; give one a range, such as"
+            f" {{ log_uniform = [a, b] }} ({', '.join(KINDS)}), or leave the table out"
         )
+    if search.method == "tpe" and spec.halving:
+        raise WrongInput(
+            f"{file.at('search', 'method')}: tpe learns from whole runs, and halving ends most of"
+            ' them early; leave halving out, or take method = "sobol"'
+        )
+    if search.method == "tpe" and find_spec("optuna") is None:
+        raise WrongInput(
+            f"{file.at('search', 'method')}: {remedy(ModuleNotFoundError(name='optuna'))}; or take"
+            ' method = "sobol"'
+        )
+
+
+def _configurations(
+    file: TomlFile, search: Search | None, number: int, space: Space
+) -> Iterator[Configuration]:
+    """Yield the configurations of a table that are known before anything runs.
+
+    They are all combinations of the grids' values, of the draws, and of the learner seeds.
+    """
+    known = space.points(search, search.known if search else 1)
+    with file.blaming("learner", number, "name"):
+        # a learner may refuse a choice that is not drawn yet
+        list(space.examples() if space.draws else ())
+        for given in combinations(space.grids):
+            for point in known:
+                yield from space.configurations({**given, **point})
 
 
 def _seeds(seeds: int | list[int]) -> Sequence[int]:

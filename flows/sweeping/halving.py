@@ -14,106 +14,86 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, Field, PositiveInt
 
 from flows.scores.means import means
 from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
-from koco_stream.runs.run import Kept, Run
-from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.run import Kept, Run, Rungs
 from koco_stream.streams.stream import Stream
 from storage.results import read_runs
 
-LARGEST = 2**63 - 1
-Losses = Callable[[Sequence[str]], dict[str, float]]  # run_ids → mean losses of runs that are ok
 
-
-class Halving(BaseModel):
+class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
     """The [halving] table of a sweep file: the first rung's rounds, the factor between rungs."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     factor: int = Field(default=3, ge=2)
     first: PositiveInt
 
-    def rungs(self, n_rounds: int) -> list[int]:
-        """Numbers of rounds of a stream's rungs; the last is `n_rounds`, the stream's length."""
-        found, rung = [], self.first
-        while rung < n_rounds:
-            found.append(rung)
-            rung *= self.factor
-        return [*found, n_rounds]
+    def cut(self, stream: Stream, sizes: Mapping[str, DataSize]) -> list[Stream]:
+        """A stream cut at each of its rungs, the last of which is the stream itself."""
+        rounds = sizes[stream.dataset_hash].rounds(stream)
+        rungs = itertools.takewhile(
+            lambda rung: rung < rounds, (self.first * self.factor**k for k in itertools.count())
+        )
+        return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
 
 def stages(
     runs: Sequence[Run],
-    n_rows: dict[str, int],
-    halving: Halving | None,
-    losses: Losses,
+    sizes: Mapping[str, DataSize],
+    halving: Halving,
+    losses: Callable[[Sequence[str]], dict[str, float]],
     decisions: list[dict[str, object]],
 ) -> Iterator[list[Run]]:
-    """Yield the runs of each stage of successive halving; without `halving`, all in a single one.
+    """Yield the runs of each stage of successive halving.
 
-    `n_rows` has the rows of each dataset by its hash. The decisions are appended to `decisions`.
+    `losses` gives the mean losses of those that are ok. The decisions are appended to `decisions`.
     """
-    if halving is None:
-        yield list(runs)
-        return
-    cut = {
-        stream: cut_streams(stream, n_rows[stream.dataset_hash], halving)
-        for stream in dict.fromkeys(run.stream for run in runs)
-    }
+    cut = {stream: halving.cut(stream, sizes) for stream in {run.stream for run in runs}}
     alive = list(runs)
     for stage in itertools.count():
-        whole = [run for run in alive if stage >= len(cut[run.stream]) - 1]
+        streams = [cut[run.stream][stage] for run in alive]
         pairs = [
-            (run, replace(run, stream=cut[run.stream][stage]))
-            for run in alive
-            if stage < len(cut[run.stream]) - 1
+            (run, run if stream == run.stream else replace(run, stream=stream))
+            for run, stream in zip(alive, streams, strict=True)
         ]
-        now = [*whole, *(cut for _, cut in pairs)]
-        yield now
+        yield [short for _, short in pairs]
+        pairs = [(run, short) for run, short in pairs if short is not run]
         if not pairs:
             return
-        alive, found = [], losses([run.run_id for run in now])
+        found = losses([short.run_id for _, short in pairs])
+        alive = []
         for group in grouped(pairs, lambda pair: (pair[0].stream.group, pair[0].learner)).values():
             alive += _continuing(group, stage, halving.factor, found, decisions)
-
-
-def cut_streams(stream: Stream, n_rows: int, halving: Halving) -> list[Stream]:
-    """A stream cut at each of its rungs, the last of which is the stream itself."""
-    *rungs, _ = halving.rungs(min(n_rows, stream.max_rows or LARGEST))
-    return [*(replace(stream, max_rows=rung) for rung in rungs), stream]
 
 
 def rungs_of(
     runs: Sequence[Run],
     now: Sequence[Run],
-    n_rows: dict[str, int],
-    halving: Halving | None,
+    sizes: Mapping[str, DataSize],
+    halving: Halving,
     kept: Mapping[str, Kept],
 ) -> Rungs:
     """Which of the runs `now` go on from a state in `kept`, and how far each may go.
 
-    `runs` are those to the ends of their streams, and `n_rows` has the rows of each dataset.
+    `runs` are those to the ends of their streams.
     """
-    if halving is None:
-        return NO_RUNGS
-    later: dict[Stream, tuple[int, ...]] = {}
-    before: dict[Stream, Stream] = {}
-    for stream in dict.fromkeys(run.stream for run in runs):
-        size = n_rows[stream.dataset_hash]
-        cut = cut_streams(stream, size, halving)
-        rounds = [min(one.max_rows or size, size) for one in cut]
-        before.update(zip(cut[1:], cut, strict=False))
-        later.update({one: tuple(rounds[k:]) for k, one in enumerate(cut[:-1], 1)})
+    cuts = [halving.cut(stream, sizes) for stream in {run.stream for run in runs}]
+    before = {stream: shorter for cut in cuts for shorter, stream in itertools.pairwise(cut)}
+    later = {
+        stream: tuple(sizes[one.dataset_hash].rounds(one) for one in cut[k:])
+        for cut in cuts
+        for k, stream in enumerate(cut[:-1], 1)
+    }
     shorter = {
         run.run_id: replace(run, stream=before[run.stream]).run_id
         for run in now
         if run.stream in before
     }
-    found = {run_id: kept[old] for run_id, old in shorter.items() if old in kept}
-    return Rungs(later, found)
+    return Rungs(later, {run_id: kept[old] for run_id, old in shorter.items() if old in kept})
 
 
 def _continuing(
@@ -134,7 +114,8 @@ def _continuing(
     mean_losses = dict(zip(configurations, found.tolist(), strict=True))
     ranked = sorted(mean_losses, key=lambda params: (mean_losses[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
-    stream, learner = pairs[0][0].stream, pairs[0][0].learner
+    stream = pairs[0][0].stream
+    learner = pairs[0][0].learner
     decisions += [
         {
             "rung": stage + 1,

@@ -1,48 +1,75 @@
-"""Launching a sweep: all checks first, then slow starts in parallel."""
+"""A sweep: read the file, list the runs, subtract those in the store, plan, run, collect, report.
 
-from __future__ import annotations
+`run_sweep` is this sentence, and its steps are plain functions, which a Prefect flow makes tasks.
+Dask and Prefect, whose import takes seconds, are imported where they are needed.
+"""
 
+import subprocess
 import sys
 import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence, Set
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow.compute as pc
+
+import koco_stream
 from flows.runtime.console import say
-from flows.sweeping.checks import CheckedSweep, checked_sweep
+from flows.runtime.engine import Start
+from flows.runtime.recording import flow_run_here, recorded, stage, table_artifact
+from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.file import Sweep
 from flows.sweeping.request import SweepRequest
+from flows.sweeping.status import (
+    Tally,
+    Watcher,
+    claim,
+    record_progress,
+    refuse_running,
+    say_progress,
+    write_status,
+)
+from flows.tables.decisions import read_decisions, write_decisions
+from flows.tables.sweep_runs import sweep_note
+from flows.views.answer import results_of
+from flows.views.views import runs_of
+from koco_stream.engine.checkpoint import remove_finished, remove_kept
+from koco_stream.engine.warm_up import needed
+from koco_stream.errors import Damaged
+from koco_stream.io.files import content_hash, json_text
+from koco_stream.io.fingerprint import source_hash
+from koco_stream.io.paths import StorePath, store_path
+from koco_stream.runs.run import Run, without_repeats
+from storage.collecting import collect, remove_damaged, remove_left
+from storage.generated.generators import prepare_synthetic
+from storage.results import finished_runs, table_files
+from storage.store import open_store
 
-if TYPE_CHECKING:
-    from flows.runtime.engine import Start
-    from flows.runtime.recording import Stage
+SHOWN = 20  # failed runs in a summary
+AGAIN = 60.0  # least seconds between two pages of a sweep that runs
+MANY_RUNS = 20_000  # a report of more runs is written by a process of its own
 
 
 def launch(
-    request: SweepRequest,
-    prefect: bool | None = None,
-    sweep: Sweep | None = None,
-    stage: Stage | None = None,
+    request: SweepRequest, prefect: bool | None = None, sweep: Sweep | None = None
 ) -> dict[str, Any]:
-    """Run a sweep, whose workers and compilers start in parallel.
+    """Run a sweep: all checks first, then its workers and compilers start in parallel.
 
-    If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one;
-    or a part of the flow run that has the `stage`. `sweep` is given if its file was read before.
-    Returns the summary of `flows.sweeping.flow.sweep_flow`. Raises `WrongInput` as `read_checked`
-    does, for a cluster that cannot be used, and if another process runs the sweep.
+    If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one.
+    `sweep` is given if its file was read before. A damaged result file is removed: its runs are
+    computed again. Returns the summary of `flows.prefect_flows.sweep_flow`. Raises `WrongInput` as
+    `read_checked` does, for a cluster that cannot be used, and if another process runs the sweep.
     """
-    begun = time.monotonic()
-    checked = checked_sweep(request, sweep)
-    # imported after what refuses a sweep, because it takes a second
-    from flows.runtime.engine import Start
-    from flows.runtime.recording import recorded
-    from flows.sweeping.status import refuse_running
-    from koco_stream.engine.warm_up import needed
-
+    checked = read_checked(request, sweep)
     refuse_running(request.store, checked.sweep.name)
-    missing = checked.next_to_compute()
-    if checked.sweep.spaces:
-        say(f"the search learns from results: about {checked.expected_runs:,} runs, in batches")
+    try:
+        missing = checked.next_to_compute()
+    except Damaged:
+        for file in remove_damaged(request.store):
+            say(f"{file} was damaged and has been removed; its runs are computed again")
+        missing = checked.next_to_compute()
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
     checks = missing or request.cluster != "local"
     cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
@@ -50,41 +77,162 @@ def launch(
         start = None
         if missing and cluster:
             say("starting the workers")
-            kinds = needed(missing, checked.value_types, checked.sizes)
-            start = Start(cluster, kinds, loads=request.cluster == "local")
+            start = Start(
+                cluster,
+                needed(missing, checked.value_types, checked.sizes),
+                loads=request.cluster == "local",
+            )
             if start.compilers:
                 say("compiling the learners, once for this version; this can take a minute")
             stack.callback(start.close)
-        prefect = prefect if missing else False
-        del missing  # frees memory
-        checking = time.monotonic() - begun
-        run = partial(run_stages, checked, start=start)
-        given = vars(checked.request)
-        if stage:
-            summary = run(stage)
-        else:
-            summary = recorded("sweep_flow", checked.sweep.name, given, run, prefect)
-    phases = {"checks": round(checking, 2), **summary["seconds"]}
-    spent = sum(took for phase, took in phases.items() if phase != "scans")
-    rest = "Prefect" if "prefect" in sys.modules else "closing"  # its start is most of it
-    phases[rest] = round(max(time.monotonic() - begun - spent, 0.0), 2)
-    return {**summary, "seconds": phases}
+        run = partial(run_sweep, checked, start)
+        return recorded(
+            "sweep_flow",
+            checked.sweep.name,
+            vars(checked.request),
+            run,
+            prefect if missing else False,
+        )
 
 
-def run_stages(checked: CheckedSweep, stage: Stage, start: Start | None = None) -> dict[str, Any]:
-    """Run a checked sweep; a flow run gets its progress and results.
+def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, Any]:
+    """Run a checked sweep; returns the summary described at `flows.prefect_flows.sweep_flow`.
 
-    `start` is the cluster, if it is already starting. Returns the summary of `sweep_flow`.
+    A stage of runs has all runs; with halving there is one for each rung, and a search that learns
+    from results has one for each batch. A flow run gets the sweep's progress and results. `start`
+    is the cluster, if it is already starting.
     """
-    from flows.runtime.artifacts import table_artifact
-    from flows.sweeping.progress_artifact import ProgressArtifact
-    from flows.sweeping.steps import PLAIN, run_sweep
-    from flows.views.answer import results_of
+    store = open_store(checked.request.store)
+    name = checked.sweep.name
+    watchers: list[tuple[int, Watcher]] = [(1, partial(write_status, store)), (60, say_progress)]
+    if flow_run_here():
+        watchers.append((30, record_progress))
+    tally = Tally(name, watchers)
+    seconds: dict[str, float] = defaultdict(float)
 
-    store, name = checked.request.store, checked.sweep.name
-    steps = {step: stage(step, function) for step, function in PLAIN.items()}
-    summary = run_sweep(checked, steps, start, [ProgressArtifact(name)])
-    if summary["computed"]:
-        results = partial(results_of, store, name)
-        table_artifact(f"results-{name}", results, (), summary["report"], store)
-    return summary
+    def step(name: str, function: Callable[..., Any], *given: Any) -> Any:
+        begun = time.monotonic()
+        done = stage(name, function, *given)
+        seconds["computing" if name == "run" else name] += time.monotonic() - begun
+        return done
+
+    checked = step("prepare", prepare_datasets, checked)
+    claim(store, tally.status)
+    engine = None
+    computed = 0
+    shown_at = time.monotonic()
+    runs: list[Run] = []
+    decisions: list[dict[str, object]] = []
+    with tally, ExitStack() as stack:
+        for listed in checked.stages(decisions):
+            passed = {run.run_id for run in runs}  # states of the last rung are kept for the next
+            runs = without_repeats([*runs, *listed])
+            missing = checked.not_in_store(listed)
+            remember(store, checked.sweep, runs)
+            tally.more(len(listed), len(listed) - len(missing))
+            if missing:
+                from flows.sweeping.planning import plan_runs, run_cohorts, started  # imports Dask
+
+                engine = engine or started(checked, tally, start, stack)
+                cohorts = step("plan", plan_runs, checked, missing, engine)
+                step("run", run_cohorts, checked, cohorts, engine, tally)
+                computed += len(missing)
+            step("collect", collect_results, store, passed)
+            if time.monotonic() - shown_at > AGAIN:
+                write_report(store, name)
+                shown_at = time.monotonic()
+    write_decisions(store, name, decisions)
+    report = step("report", write_report, store, name)
+    if computed:
+        table_artifact(f"results-{name}", partial(results_of, store, name), (), report, str(store))
+    return {
+        "sweep": name,
+        "runs": len(runs),
+        "computed": computed,
+        "rounds": tally.rounds,
+        **outcome(store, name),
+        "report": report,
+        "seconds": {
+            **{phase: round(took, 2) for phase, took in seconds.items()},
+            "scans": round(tally.scan_seconds, 2),
+        },
+    }
+
+
+def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
+    """Prepare the sweep's generated datasets, and collect results that a killed sweep left.
+
+    Returns the sweep on its datasets.
+    """
+    store = store_path(checked.request.store)
+    sweep = checked.sweep
+    collect_results(store)
+    lacking = [use for use in sweep.datasets if not checked.manifests[use.name].shards]
+    for use in lacking:
+        prepare_synthetic(store, use.table.name, use.given or {})
+    return read_checked(checked.request, sweep) if lacking else checked
+
+
+def remember(store: StorePath, sweep: Sweep, runs: Sequence[Run]) -> None:
+    """Record the sweep's file and run_ids in the store, where results and reports find them."""
+    note = {
+        "name": sweep.name,
+        "file": sweep.text,
+        "figures": sweep.figures,
+        "run_ids": [run.run_id for run in runs],
+        "datasets": {run.stream.dataset_hash: run.stream.dataset for run in runs},
+    }
+    (store / "sweeps" / f"{sweep.name}.json").write_text(json_text(note) + "\n")
+
+
+def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
+    """Collect result files into tables, and remove checkpoints that are not needed any more.
+
+    Longer runs have gone on from the states that the runs `passed` have left.
+    """
+    collect(store)
+    remove_left(store)
+    remove_finished(store, lambda: finished_runs(store))
+    remove_kept(store, passed)
+
+
+def write_report(store: StorePath, name: str) -> str:
+    """Write the HTML report of a sweep, unless it is up to date; returns its path.
+
+    It is, if the sweep's runs, decisions and tables and the code have not changed since. A report
+    of many runs takes most of a gigabyte, so a process of its own writes it: this one may hold
+    Dask's scheduler. Raises `RuntimeError` with the output of that process if it fails.
+    """
+    note = sweep_note(store, name)
+    files = [file.name for file in table_files(store, "runs")]
+    page = store / "reports" / f"{name}.html"
+    mark = store / "reports" / f"{name}.made.json"
+    decisions = read_decisions(store, name).num_rows
+    shown = [koco_stream.__version__, source_hash(), note, files, decisions]
+    made = json_text(content_hash(shown)) + "\n"
+    if page.is_file() and mark.is_file() and mark.read_text() == made:
+        return str(page)
+    say("  the report is being written")
+    if len(note["run_ids"]) > MANY_RUNS:
+        written = subprocess.run(
+            [sys.executable, "-m", "flows", "report", name, "--store", str(store)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if written.returncode:
+            raise RuntimeError(f"the report could not be written: {written.stderr.strip()}")
+    else:
+        from flows.report import document
+
+        document.write_report(store, name)
+    mark.write_text(made)
+    return str(page)
+
+
+def outcome(store: StorePath, name: str) -> dict[str, Any]:
+    """Number of a sweep's runs by status, and the first failed runs with their errors."""
+    runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
+    statuses = dict(Counter(runs.column("status").to_pylist()))
+    failed = runs.filter(pc.equal(runs.column("status"), "failed")).slice(0, SHOWN)
+    return {"statuses": statuses, "failed": failed.drop_columns(["run_id", "status"]).to_pylist()}

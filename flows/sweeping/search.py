@@ -2,54 +2,67 @@
 
 A draw is a function of the search's seed, the learner's name in the file, the names of its drawn
 parameters, their ranges and the draw's number. So more `samples` keep the first ones, another
-learner changes nothing, and all streams have the same. `flows.sweeping.tpe` has the method that
-learns from results.
+learner changes nothing, and all streams have the same.
+
+With `method = "tpe"`, Optuna is asked for a batch at a time. A trial is a point of a space, with
+one of the grids' combinations, on all streams that differ in their order seed only. Its value is
+the mean over its runs. A batch follows from the search's seed and the values of earlier batches,
+which are read from the store. So a sweep that was killed goes on to the same trials, and more
+`samples` keep the first ones (of whole batches; of the last, those that were there).
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
+from flows.scores.means import means
+from flows.tables.tables import grouped
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import content_hash
-from koco_stream.learners import learner_named
-from koco_stream.runs.run import configuration_of
+from koco_stream.runs.run import Run, configuration_of, without_repeats
 from koco_stream.types import Array
 
-UNIFORM, LOG_UNIFORM, INTEGER, CHOICE = "uniform", "log_uniform", "integer", "choice"
+UNIFORM = "uniform"
+LOG_UNIFORM = "log_uniform"
+INTEGER = "integer"
+CHOICE = "choice"
 KINDS = (UNIFORM, LOG_UNIFORM, INTEGER, CHOICE)
+BASES = {"powers_of_two": 2.0, "powers_of_ten": 10.0}
+# what a grid of powers, or a range, is given by
+ENDS = {
+    **dict.fromkeys(
+        BASES, "[first exponent, last exponent], two whole numbers in order from -300 to 300"
+    ),
+    INTEGER: "the smallest and the largest value, [a, b], whole numbers with a < b",
+    UNIFORM: "the smallest and the largest value, [a, b], numbers with a < b",
+    LOG_UNIFORM: "the smallest and the largest value, [a, b], numbers with 0 < a < b",
+}
 DIGITS = 6  # significant digits of a drawn real value
 MOST_COMBINATIONS = 100  # combinations of choices that are tried before anything runs
-Point = dict[str, Any]  # values of the drawn parameters
+FIRST = 8  # trials that are drawn as `sobol` draws them, before there is anything to learn from
 Configuration = tuple[str, dict[str, Any], int | None]  # see `configuration_of`
 
 
-class Search(BaseModel):
+class Search(BaseModel, extra="forbid", strict=True, frozen=True):
     """The [search] table: how values are drawn, and how many for each learner and stream.
 
     `batch` is how many configurations `tpe` asks for at a time.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     method: Literal["random", "sobol", "tpe"]
     samples: PositiveInt = Field(le=1_000_000)
     seed: NonNegativeInt = 0
     batch: PositiveInt = 8
 
     @property
-    def learns(self) -> bool:
-        """Whether it learns from results, so that not all runs are known at the beginning."""
-        return self.method == "tpe"
-
-    @property
     def known(self) -> int:
-        """The number of samples that are known at the beginning."""
-        return min(self.batch, self.samples) if self.learns else self.samples
+        """The number of samples that are known at the beginning: not all, if it learns."""
+        return min(self.batch, self.samples) if self.method == "tpe" else self.samples
 
     def number(self, *key: Any) -> int:
         """A number of 128 bits for a key, from the seed."""
@@ -73,7 +86,8 @@ class Drawn:
         if self.kind == CHOICE:
             return self.choices[min(int(u * len(self.choices)), len(self.choices) - 1)]
         if self.kind == INTEGER:
-            low, high = int(self.low), int(self.high)
+            low = int(self.low)
+            high = int(self.high)
             return min(low + int(u * (high - low + 1)), high)
         if self.kind == LOG_UNIFORM:
             return self.rounded(self.low ** (1 - u) * self.high**u)
@@ -85,6 +99,15 @@ class Drawn:
         So a run's identity is readable, and does not depend on the last bit of a library.
         """
         return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
+
+    def suggested(self, trial: Any, name: str) -> Any:
+        """The value that a trial of Optuna's suggests, rounded if it is real."""
+        if self.kind == CHOICE:
+            return trial.suggest_categorical(name, self.choices)
+        if self.kind == INTEGER:
+            return trial.suggest_int(name, int(self.low), int(self.high))
+        log = self.kind == LOG_UNIFORM
+        return self.rounded(trial.suggest_float(name, self.low, self.high, log=log))
 
 
 def is_drawn(value: Any) -> bool:
@@ -102,49 +125,57 @@ def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
         if not isinstance(given, list) or not given:
             raise WrongInput(f"choice takes a list of at least one value, not {given!r}")
         choices = tuple(map(parameter.check, given))
-        for number, one in enumerate(choices):
-            if one in choices[:number]:
-                raise WrongInput(f"choice has {one!r} twice; give each value once")
+        if any(one in choices[:number] for number, one in enumerate(choices)):
+            raise WrongInput(f"choice has a value twice in {given!r}; give each value once")
         return Drawn(kind, choices=choices)
-    _check_kind(parameter, kind)
-    wanted = int if kind == INTEGER else (int, float)
-    if not (
-        isinstance(given, list)
-        and len(given) == 2
-        and all(isinstance(end, wanted) and not isinstance(end, bool) for end in given)
-        and math.isfinite(given[0])
-        and math.isfinite(given[1])
-        and given[0] < given[1]
-    ):
-        numbers = "whole numbers" if kind == INTEGER else "numbers"
-        raise WrongInput(
-            f"{kind} takes the smallest and the largest value, [a, b], {numbers} with a < b, not"
-            f" {given!r}"
-        )
-    if kind == LOG_UNIFORM and given[0] <= 0:
-        raise WrongInput(f"log_uniform takes values greater than 0, not {given!r}")
-    low, high = (parameter.check(end if kind == INTEGER else float(end)) for end in given)
-    return Drawn(kind, low, high)
-
-
-def _check_kind(parameter: Any, kind: str) -> None:
-    """Raise `WrongInput` unless a parameter's values are numbers of this kind.
-
-    An argument of a foreign learner takes any.
-    """
-    wanted = getattr(parameter, "kind", None)
-    if wanted in (bool, str):
-        raise WrongInput(f"{parameter.name} is not a number; give {{ choice = [...] }}")
-    if wanted is int and kind != INTEGER:
+    if kind != INTEGER and getattr(parameter, "kind", None) is int:
         raise WrongInput(
             f"{parameter.name} is a whole number; give {{ integer = [a, b] }} or {{ choice = [...]"
             " }"
         )
-    if wanted is float and kind == INTEGER:
+    number = int if kind == INTEGER else float
+    return Drawn(kind, *(parameter.check(number(end)) for end in ends_of(kind, given)))
+
+
+def values_of(value: Any) -> list[Any]:
+    """Values of a parameter in a sweep file, as a list.
+
+    `value` is a single value, a list, `{ powers_of_two = [first, last] }` or `{ powers_of_ten =
+    [first, last] }`. Raises `WrongInput` for an empty grid or other tables.
+    """
+    if isinstance(value, dict):
+        if len(value) != 1 or next(iter(value)) not in BASES:
+            raise WrongInput(
+                "give a list, { powers_of_two = [first, last] } or { powers_of_ten = [first, last]"
+                " }; a parameter of a learner may be drawn: { uniform = [a, b] }, { log_uniform ="
+                " [a, b] }, { integer = [a, b] } or { choice = [...] }"
+            )
+        ((name, given),) = value.items()
+        first, last = ends_of(name, given)
+        return [BASES[name] ** k for k in range(first, last + 1)]
+    if value == []:
         raise WrongInput(
-            f"{parameter.name} is a real number; give {{ uniform = [a, b] }}, {{ log_uniform = [a,"
-            " b] } or { choice = [...] }"
+            "the grid is empty, so there is nothing to run; give at least one value, or leave the"
+            " key out"
         )
+    return value if isinstance(value, list) else [value]
+
+
+def ends_of(kind: str, ends: Any) -> Any:
+    """The two ends of a range, or the first and the last exponent, which may be the same."""
+    real = kind in (UNIFORM, LOG_UNIFORM)
+    powers = kind in BASES
+    largest = 300 if powers else 1.7e308
+    if not (
+        isinstance(ends, list)
+        and len(ends) == 2
+        and all(type(end) is int or (real and type(end) is float) for end in ends)
+        and all(abs(end) <= largest for end in ends)
+        and (ends[0] < ends[1] or (powers and ends[0] == ends[1]))
+        and (ends[0] > 0 or kind != LOG_UNIFORM)
+    ):
+        raise WrongInput(f"{kind} takes {ENDS[kind]}, not {ends!r}")
+    return ends
 
 
 @dataclass(frozen=True)
@@ -156,50 +187,53 @@ class Space:
 
     name: str
     learner: str
-    given: Point
+    grids: dict[str, list[Any]]
     draws: dict[str, Drawn]
     seeds: Sequence[int]
 
-    def configurations(self, point: Point) -> Iterator[Configuration]:
-        """Yield the configurations with the drawn values `point`: one a learner seed.
+    def points(self, search: Search | None, count: int) -> list[dict[str, Any]]:
+        """The first `count` draws. A space without drawn values has one, which is empty."""
+        if not search or not self.draws:
+            return [{}]
+        keys = sorted(self.draws)  # whatever their order in the file
+        method = uniform if search.method == "random" else sobol
+        rows = method(search.number(self.name, keys), len(keys), count)
+        return [
+            {name: self.draws[name].value(float(u)) for name, u in zip(keys, row, strict=True)}
+            for row in rows
+        ]
+
+    def configurations(self, values: dict[str, Any]) -> Iterator[Configuration]:
+        """Yield the configurations with these values: one a learner seed.
 
         Raises `WrongInput` as `configuration_of` does.
         """
-        given = {**self.given, **point}
-        learner, params, seed = configuration_of(self.learner, given, self.seeds[0])
+        learner, params, seed = configuration_of(self.learner, values, self.seeds[0])
         for one in [None] if seed is None else self.seeds:
             yield learner, params, one
 
-    def relevant(self, point: Point) -> Point:
-        """The drawn values that have an effect, given the others."""
-        learner = learner_named(self.learner)
-        irrelevant = learner.irrelevant(learner.complete({**self.given, **point}))
-        return {name: value for name, value in point.items() if name not in irrelevant}
+    def ask(self, study: Any, given: dict[str, Any], like: Sequence[Run]) -> tuple[Any, list[Run]]:
+        """Optuna's next trial, with values of the grids, and its runs on the streams of `like`."""
+        trial = study.ask()
+        point = {name: self.draws[name].suggested(trial, name) for name in sorted(self.draws)}
+        configurations = list(self.configurations({**given, **point}))
+        return trial, [Run(one.stream, *c, one.measured) for one in like for c in configurations]
 
     def examples(self) -> Iterator[Configuration]:
         """Yield a configuration for each combination of the choices, in the middle of the ranges.
 
         They say before anything runs whether a learner, or a stream's labels, refuse one.
         """
-        values = [d.choices if d.kind == CHOICE else (d.value(0.5),) for d in self.draws.values()]
-        for chosen in itertools.islice(itertools.product(*values), MOST_COMBINATIONS):
-            yield next(self.configurations(dict(zip(self.draws, chosen, strict=True))))
+        middles = {n: d.choices or (d.value(0.5),) for n, d in self.draws.items()}
+        for given in combinations(self.grids):
+            for chosen in itertools.islice(combinations(middles), MOST_COMBINATIONS):
+                yield next(self.configurations({**given, **chosen}))
 
 
-def points(search: Search, name: str, draws: Mapping[str, Drawn], count: int) -> list[Point]:
-    """The first `count` draws of a learner's table, whose learner is called `name`.
-
-    A table without drawn values has one, which is empty.
-    """
-    if not draws:
-        return [{}]
-    keys = sorted(draws)  # whatever their order in the file
-    method = uniform if search.method == "random" else sobol
-    rows = method(search.number(name, keys), len(keys), count)
-    return [
-        {name: draws[name].value(float(u)) for name, u in zip(keys, row, strict=True)}
-        for row in rows
-    ]
+def combinations(grids: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield all combinations of the grids' values."""
+    for values in itertools.product(*grids.values()):
+        yield dict(zip(grids, values, strict=True))
 
 
 def uniform(key: int, d: int, count: int) -> Array:
@@ -217,3 +251,60 @@ def sobol(key: int, d: int, count: int) -> Array:
 
     sequence = qmc.Sobol(d, scramble=True, rng=key)
     return sequence.random_base2((count - 1).bit_length())[:count]
+
+
+def batches(
+    first: Sequence[Run],
+    spaces: Sequence[Space],
+    search: Search,
+    values: Callable[[Sequence[str]], dict[str, float]],
+) -> Iterator[list[Run]]:
+    """Yield the runs of each batch, and expect those of the last in the store when it goes on.
+
+    `first` are the runs that are known at the beginning: the first batch, and those of learners of
+    which nothing is drawn. `values` gives those of the runs that are ok.
+    """
+    streams = {run.stream.identity_text: run for run in first}.values()
+    searched = [
+        (_study(space, given, like[0], search), space, given, like)
+        for like in grouped(streams, lambda run: run.stream.group).values()
+        for space in spaces
+        for given in combinations(space.grids)
+    ]
+    seen: set[str] = set()
+    for begun in range(0, search.samples, search.batch):
+        asked = [
+            (study, *space.ask(study, given, like))
+            for study, space, given, like in searched
+            for _ in range(min(search.batch, search.samples - begun))
+        ]
+        batch = [run for *_, runs in asked for run in runs]
+        known = without_repeats(batch if begun else [*first, *batch])
+        if new := [run for run in known if run.run_id not in seen]:
+            yield new
+        seen.update(run.run_id for run in new)
+        found = values([run.run_id for run in batch])
+        # a trial whose run is not ok is the worst
+        scores = means([found.get(run.run_id, math.inf) for run in runs] for *_, runs in asked)
+        for (study, trial, _), score in zip(asked, scores.tolist(), strict=True):
+            study.tell(trial, score)
+
+
+def _study(space: Space, given: dict[str, Any], like: Run, search: Search) -> Any:
+    """Optuna's study of a space, with values of its grids, on streams like that of a run.
+
+    It begins with the draws that `sobol` has, as many batches as make `FIRST` trials.
+    """
+    import optuna  # slow, and an extra
+
+    seed = search.number(space.name, given, list(like.stream.group)) % 2**32
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    sampler = optuna.samplers.TPESampler(
+        seed=seed, multivariate=True, constant_liar=True, n_startup_trials=FIRST
+    )
+    study = optuna.create_study(sampler=sampler)
+    optuna.logging.set_verbosity(before)
+    for point in space.points(search, -(-FIRST // search.batch) * search.batch):
+        study.enqueue_trial(point)
+    return study

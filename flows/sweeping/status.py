@@ -1,30 +1,43 @@
-"""The status of a sweep in the store, which `koco status` reads."""
+"""How far a sweep is: its status, which the store has for `koco list`, and those who are told."""
 
-from __future__ import annotations
-
+import itertools
 import os
 import socket
-from collections.abc import Iterator
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from contextvars import copy_context
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from typing import Any, Self
 
 from pydantic import TypeAdapter
 
+from flows.runtime.console import say
 from flows.runtime.processes import locked, start_of
-from flows.sweeping.watching import Tally, Watcher
+from flows.runtime.recording import key
+from koco_stream.engine.cohort import Receipt
+from koco_stream.engine.reporting import Report
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
+SPEED_OF = 600.0  # seconds; the time left is by the speed of the last so many
 SILENT_SECONDS = 60.0  # without updates for so long, a sweep on another machine counts as killed
 # Lock of a store that a sweep holds while it says that it runs, and a removal as long as it lasts.
 CLAIM = "sweeps"
 
 
-@dataclass(frozen=True)
+def now() -> str:
+    """The current time in the format of `Status`."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass
 class Status:
-    """Progress of a sweep, as stored for `koco status`.
+    """Progress of a sweep, as stored for `koco list`; by default that of this process.
 
     `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed. A killed sweep is
     stored as running, but its process is gone.
@@ -39,11 +52,12 @@ class Status:
     rounds_per_second: float = 0.0
     seconds_left: float | None = None
     dashboard: str | None = None
-    host: str = ""
-    process: int = 0
-    started: int = 0  # when that process was, as `start_of` says
-    begun: str = ""
-    updated: str = ""
+    host: str = field(default_factory=socket.gethostname)
+    process: int = field(default_factory=os.getpid)
+    # when that process was, as `start_of` says
+    started: int = field(default_factory=lambda: start_of(os.getpid()) or 0)
+    begun: str = field(default_factory=now)
+    updated: str = field(default_factory=now)
     error: str | None = None
 
 
@@ -64,15 +78,14 @@ def statuses(store: AnyPath, sweep: str | None = None) -> Iterator[Status]:
 def _status_in(file: StorePath) -> Status:
     try:
         status = TypeAdapter(Status).validate_json(file.read_bytes())
-        killed = status.state == "running" and is_dead(status)
+        if status.state == "running" and is_dead(status):
+            return replace(status, state="killed", dashboard=None, seconds_left=None)
+        return status
     except (ValueError, TypeError) as error:
         raise WrongInput(
             f"{file} is damaged ({' '.join(str(error).split())[:200]}); remove it: it says only how"
             " far a sweep is"
         ) from None
-    if killed:
-        return replace(status, state="killed", dashboard=None, seconds_left=None)
-    return status
 
 
 def is_dead(status: Status) -> bool:
@@ -95,58 +108,161 @@ def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
         if status.state == "running" and not mine:
             raise WrongInput(
                 f"the sweep {status.sweep} is running on {store} (process {status.process} of"
-                f" {status.host}); wait until it has ended (koco status), or stop it"
+                f" {status.host}); wait until it has ended (koco list sweeps), or stop it"
             )
 
 
-class StatusFile(Watcher):
-    """Writes the status of a sweep into its store, once a second and at the end.
+def claim(store: AnyPath, status: Status) -> None:
+    """Say that a sweep runs. Raises `WrongInput` if another process runs it."""
+    with locked(store, CLAIM, "waiting for koco store remove"):
+        refuse_running(store, status.sweep)
+        write_status(store, status)
 
-    Its begin raises `WrongInput` if another process runs the sweep.
+
+def write_status(store: AnyPath, status: Status) -> None:
+    """Write the status of a sweep into its store.
+
+    A full disk is reported when results are written, or by the error that has ended the sweep.
     """
-
-    def __init__(self, store: AnyPath) -> None:
-        self.store, self.begun = store, now()
-
-    def begin(self, tally: Tally) -> None:
-        """Say that the sweep runs, unless another process runs it."""
-        with locked(self.store, CLAIM, "waiting for koco remove"):
-            refuse_running(self.store, tally.sweep)
-            self._write(tally, "running")
-
-    def second(self, tally: Tally) -> None:
-        """Write how far it is."""
-        with suppress(OSError):  # a full disk is reported when results are written
-            self._write(tally, "running")
-
-    def end(self, tally: Tally, error: BaseException | None) -> None:
-        """Write how it has ended: done, stopped (by Ctrl-C or SIGTERM), or by an error."""
-        said = str(error) if isinstance(error, Exception) else None
-        state = "stopped" if said is None else "ended by an error"
-        # on a full disk, the error that ended the sweep is raised, not that of the status
-        with nullcontext() if error is None else suppress(OSError):
-            self._write(tally, "done" if error is None else state, said)
-
-    def _write(self, tally: Tally, state: str, error: str | None = None) -> None:
-        running, me = state == "running", os.getpid()
-        status = Status(
-            tally.sweep,
-            state,
-            *(tally.runs, tally.done, tally.diverged, tally.failed),
-            rounds_per_second=tally.pace(),
-            seconds_left=tally.seconds_left if running else None,
-            dashboard=tally.dashboard if running else None,
-            host=socket.gethostname(),
-            process=me,
-            started=start_of(me) or 0,
-            begun=self.begun,
-            updated=now(),
-            error=error,
-        )
-        file = store_path(self.store) / "status" / f"{tally.sweep}.json"
+    file = store_path(store) / "status" / f"{status.sweep}.json"
+    with nullcontext() if status.state == "done" else suppress(OSError):
         file.write_text(json_text(asdict(status)) + "\n")
 
 
-def now() -> str:
-    """The current time in the format of `Status`."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+Watcher = Callable[[Status], None]
+
+
+class Tally:
+    """Context manager of a sweep, which counts its runs and rounds into its `status`.
+
+    Each of the `watchers` is told the status every so many seconds, even while a long cohort sends
+    no receipt, and at the end. The time left is rich's own: that of the planned rounds at the speed
+    of the last ones. `live` is the line that a terminal shows.
+    """
+
+    def __init__(self, sweep: str, watchers: Sequence[tuple[int, Watcher]] = ()) -> None:
+        # slow: they would take a refusal's time
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.status, self.watchers = Status(sweep), watchers
+        self.over, self.lock = threading.Event(), threading.Lock()
+        # in the context of this thread, where Prefect finds the flow run
+        self.beating = threading.Thread(target=copy_context().run, args=(self._beat,), daemon=True)
+        self.planned: dict[str, int] = {}  # rounds of cohorts that have not ended
+        self.under_way: dict[str, int] = {}  # rounds that are done of them
+        # rounds of cohorts that have ended; those that were planned, and those of them that ended
+        self.rounds = self.total = self.completed = 0
+        self.scan_seconds, self.begun = 0.0, time.monotonic()
+        self.live = Progress(
+            TextColumn("runs"),
+            BarColumn(),
+            TextColumn("{task.fields[done]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+            speed_estimate_period=SPEED_OF,
+        )
+        self.live.add_task("runs", total=None, done="")
+        (self.task,) = self.live.tasks
+
+    def __enter__(self) -> Self:
+        self.live.start()
+        self.beating.start()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self.over.set()
+        self.beating.join()
+        state = "ended by an error" if isinstance(error, Exception) else "stopped"
+        self.status.state = state if error else "done"
+        self.status.error = str(error) if isinstance(error, Exception) else None
+        self.status.dashboard = None
+        self.tell(0)
+
+    def _beat(self) -> None:
+        for second in itertools.count(1):
+            if self.over.wait(1.0):
+                return
+            self.tell(second)
+
+    def tell(self, second: int) -> None:
+        """Update the status, and tell the watchers whose time it is."""
+        with self.lock:
+            under_way = sum(self.under_way.values())
+            rounds = self.rounds + under_way
+            completed = self.completed + under_way
+        self.status.rounds_per_second = rounds / max(time.monotonic() - self.begun, 1e-9)
+        self.live.update(
+            self.task.id, total=self.total or None, completed=completed, done=words(self.status)
+        )
+        if self.status.state != "running":
+            self.live.stop()
+        self.status.seconds_left = (
+            self.task.time_remaining if self.status.state == "running" else None
+        )
+        self.status.updated = now()
+        for every, watcher in self.watchers:
+            if second % every == 0:
+                watcher(self.status)
+
+    def more(self, runs: int, there: int) -> None:
+        """Add `runs` to the runs of the sweep, of which `there` are in the store already."""
+        say(
+            f"sweep {self.status.sweep}: {runs:,}{' more' if self.status.runs else ''} runs,"
+            f" {there:,} already in the store, {runs - there:,} to compute"
+        )
+        self.status.runs += runs
+        self.status.done += there
+
+    def computing(self, dashboard: str | None) -> None:
+        """Start the clock, as the workers are ready. Dask's pages are at `dashboard`, if any."""
+        self.begun, self.status.dashboard = time.monotonic(), dashboard
+        say(f"  the workers compute{f'; Dask: {dashboard}' if dashboard else ''}")
+
+    def plan(self, rounds: Mapping[str, int]) -> None:
+        """Add the rounds of cohorts that will be computed."""
+        self.planned.update(rounds)
+        self.total += sum(rounds.values())
+
+    def hear(self, report: Report) -> None:
+        """Note how far a cohort under way is."""
+        with self.lock:
+            self.under_way[report.cohort_id] = report.rounds
+
+    def receive(self, receipt: Receipt) -> None:
+        """Count the runs of a finished cohort."""
+        with self.lock:
+            self.under_way.pop(receipt.cohort_id, None)
+            # a cohort that was not planned is a part of one that was split
+            self.completed += self.planned.pop(receipt.cohort_id, receipt.rounds)
+            self.rounds += receipt.rounds
+        self.scan_seconds += receipt.scan_seconds
+        self.status.done += receipt.runs
+        self.status.diverged += receipt.diverged
+        self.status.failed += receipt.failed
+
+
+def words(status: Status) -> str:
+    """Numbers of runs, the speed, and the runs that are not ok."""
+    done = f"{status.done:,} of {status.runs:,} runs, {status.rounds_per_second:,.0f} rounds/s"
+    counts = ("diverged", status.diverged), ("failed", status.failed)
+    return done + "".join(f", {count:,} {name}" for name, count in counts if count)
+
+
+def say_progress(status: Status) -> None:
+    """Say how far a sweep is in a log; a terminal shows the live line."""
+    left = "" if status.seconds_left is None else f", {status.seconds_left:,.0f} s left"
+    if status.rounds_per_second and not sys.stderr.isatty():
+        say(f"  {words(status)}{left}")
+
+
+def record_progress(status: Status) -> None:
+    """Write the share of the runs that are done into Prefect's pages of this flow run."""
+    from httpx import HTTPError
+    from prefect.artifacts import create_progress_artifact
+
+    with suppress(HTTPError):
+        create_progress_artifact(
+            100.0 * status.done / max(status.runs, 1), key=key(f"progress-{status.sweep}")
+        )

@@ -2,28 +2,20 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from cluster.site import first_error
 from koco_stream.errors import WrongInput
 
-LARGEST = 2**63 - 1
-NAME = "a name has up to 200 letters, digits, '.', '_' and '-', and begins with a letter or a digit"
 Model = TypeVar("Model", bound=BaseModel)
-
-
-def _checked_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", text):
-        raise ValueError(NAME)
-    return text
-
-
-Name = Annotated[str, AfterValidator(_checked_name)]
+Keys = tuple[str | int, ...]  # the path to a value, such as ("learner", 0, "alpha")
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
 
 
 class TomlFile:
@@ -31,8 +23,7 @@ class TomlFile:
 
     In messages, `kind` names the kind of file, and `examples` says where examples are. `tables` has
     the models of its tables. `text` is the content if it is in no file; messages then name no line.
-    Raises `WrongInput` if the file cannot be read, is not TOML, or has an
-    integer of more than 64 bits.
+    Raises `WrongInput` if the file cannot be read, or is not TOML.
     """
 
     def __init__(
@@ -44,22 +35,19 @@ class TomlFile:
         text: str | None = None,
     ) -> None:
         self.path, self.examples, self.tables = path, examples, tables
-        self.has_lines = text is None
         try:
             self.text = path.read_text(encoding="utf-8") if text is None else text
             self.content = tomllib.loads(self.text)
-        except FileNotFoundError:
-            raise WrongInput(f"{path}: no such {kind} file; {examples}") from None
+            str(self.content)  # a number in it may be too long to be shown
         except OSError as error:
             raise WrongInput(
-                f"{path}: {error.strerror or error}; give a {kind} file, {examples}"
+                f"{path}: no such {kind} file ({error.strerror or error}); {examples}"
             ) from None
         except ValueError as error:  # UnicodeDecodeError too
             raise WrongInput(
                 f"{path}: {error}; a {kind} file is TOML, which is text in UTF-8"
             ) from None
-        for keys in _large_numbers(self.content):
-            raise WrongInput(f"{self.at(*keys)}: a whole number in TOML is at most {LARGEST}")
+        self.lines = {} if text else lines_of(self.text)
 
     def as_model(self, model: type[Model]) -> Model:
         """The content, checked by a model.
@@ -83,44 +71,26 @@ class TomlFile:
     def at(self, *keys: str | int) -> str:
         """Location of a key for messages: `FILE, line N, learner 2, alpha`.
 
-        `keys` is the path to it in the content. The line is left out if it is not found.
+        `keys` is the path to it in the content. The line is that of its table if the key has none.
         """
-        keys = self._shown(keys)
-        line = self._line(*keys)
-        shown = ".".join(map(str, keys))
-        if len(keys) == 3:
-            shown = f"{keys[0]} {int(keys[1]) + 1}, {keys[2]}"
-        return f"{self.path}{f', line {line}' if line else ''}, {shown}"
-
-    def _shown(self, keys: tuple[str | int, ...]) -> tuple[str | int, ...]:
-        """The path to a table's key, without keys inside its value."""
+        shown = ".".join(map(str, keys[: 1 + (keys[0] in self.tables)]))
         if len(keys) > 2 and isinstance(keys[1], int):
-            return keys[:3]
-        return keys[: 2 if keys[0] in self.tables else 1]
-
-    def _line(self, name: str | int, *rest: str | int) -> int | None:
-        """Line number of a key, or else of its table; None if neither is found."""
-        if not self.has_lines:
-            return None
-        lines = list(enumerate(self.text.splitlines(), 1))
-        headers = [
-            n for n, line in lines if re.match(rf'\s*\[*\s*"?{re.escape(str(name))}\b', line)
-        ]
-        number = rest[0] if rest and isinstance(rest[0], int) else 0
-        if name not in self.content or number >= len(headers):
-            return None
-        for n, line in lines[headers[number] :]:
-            if not rest or re.match(r"\s*\[", line):
-                break
-            if re.match(rf'\s*"?{re.escape(str(rest[-1]))}"?\s*=', line):
-                return n
-        return headers[number]
+            shown = f"{keys[0]} {keys[1] + 1}, {keys[2]}"
+        lines = [self.lines.get(keys[:k]) for k in range(len(keys), 0, -1)]
+        line = next((f", line {line}" for line in lines if line), "")
+        return f"{self.path}{line}, {shown}"
 
 
-def _large_numbers(value: Any, *keys: str | int) -> Iterator[tuple[str | int, ...]]:
-    """Yield the path to each integer of more than 64 bits, which TOML does not allow."""
-    if isinstance(value, int) and not -LARGEST - 1 <= value <= LARGEST:
-        yield keys
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _large_numbers(inner, *keys, key)
+def lines_of(text: str) -> dict[Keys, int]:
+    """The line numbers of the tables of a TOML file, and of their keys."""
+    found: dict[Keys, int] = {}
+    table: Keys = ()
+    counts = Counter[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.fullmatch(r'\s*(\[\[?)\s*"?([\w-]+)"?\s*\]\]?\s*(#.*)?', line):
+            table = (header[2], counts[header[2]]) if header[1] == "[[" else (header[2],)
+            counts[header[2]] += 1
+            found[table] = number
+        elif key := re.match(r'\s*"?([\w-]+)"?\s*[=.]', line):
+            found.setdefault((*table, key[1]), number)
+    return found

@@ -45,8 +45,3 @@ def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
         return DECISIONS.empty_table()
     with named(file):
         return read_table(file, DECISIONS.names).cast(DECISIONS)
-
-
-def has_rungs(store: AnyPath, sweep: str) -> bool:
-    """Whether a sweep has halved."""
-    return read_decisions(store, sweep).num_rows > 0

@@ -5,13 +5,14 @@ from typing import Any
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
 from storage.nights import night_names, night_path
-from storage.notes import read_note
+from storage.store import read_note
 
 
 def sweep_names(store: AnyPath) -> list[str]:
     """The sweeps that have run on a store, sorted."""
-    notes = (store_path(store) / "sweeps").files(".json")
-    return [note.name.removesuffix(".json") for note in notes]
+    return [
+        file.name.removesuffix(".json") for file in (store_path(store) / "sweeps").files(".json")
+    ]
 
 
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
@@ -19,8 +20,7 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
 
     Raises `WrongInput` with the nearest name if no such sweep has run, or if the entry is damaged.
     """
-    notes = store_path(store) / "sweeps"
-    note = notes / f"{name}.json"
+    note = store_path(store) / "sweeps" / f"{name}.json"
     if "/" in name or not note.is_file():
         there = sweep_names(store)
         if name in night_names(store):

@@ -1,7 +1,7 @@
 """Rows of tables: grouped, and as dictionaries."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,19 +18,7 @@ def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     return groups
 
 
-def dataset_text(name: str, positive_class: float | None, multiclass: str | None) -> str:
-    """A dataset's name with what is learnt of its classes: `20news:3`, `20news:all`, `year`."""
-    if multiclass is not None:
-        return f"{name}:all"
-    return name if positive_class is None else f"{name}:{positive_class:g}"
-
-
-def lists_of(table: pa.Table, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield the columns `names` of a table as lists."""
-    return (table.column(name).to_pylist() for name in names)
-
-
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield a table's rows as dicts, much faster than `to_pylist` for many rows."""
-    for values in zip(*lists_of(table, table.column_names), strict=True):
+    for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
         yield dict(zip(table.column_names, values, strict=True))

@@ -1,43 +1,28 @@
 """Tables as text, for terminals: numbers aligned at the point, and lines that fit."""
 
 import math
-import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TextIO
+import shutil
+from collections.abc import Mapping, Sequence
+from itertools import repeat, zip_longest
+from typing import Any
 
 GAP = "  "
 DIGITS = 4  # of a float
-WITHOUT_TERMINAL = 100  # characters in a line
-NARROW = 16  # width to which a column of texts is narrowed, unless a word is longer
-LONG_WORD = 24  # longer words are broken
-
-
-class Layout(NamedTuple):
-    """A table as text, and the names of the columns that had no room."""
-
-    text: str
-    left_out: list[str]
-
-
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lines of aligned columns under their names, as wide as they need to be.
-
-    Floats have four digits, booleans are yes or no, None is empty.
-    """
-    return laid_out(columns, rows).text
+NARROW = 20  # width to which a column of texts is narrowed
 
 
 def laid_out(
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
-    width: int | None = None,
+    width: float = math.inf,
     digits: Mapping[str, int] | None = None,
-) -> Layout:
+) -> tuple[str, list[str]]:
     """Lay out a table in lines of at most `width` characters, or of any length.
 
-    Where it is too wide, first names of columns with numbers go on in a second line, at their
-    underscores; then texts, after spaces and commas; and then the last columns are left out.
+    Floats have four digits, booleans are yes or no, None is empty. Where it is too wide, first
+    names of columns with numbers go on in a second line, at their underscores; then texts, after
+    spaces and commas; and then the last columns are left out.
 
     Parameters
     ----------
@@ -45,35 +30,46 @@ def laid_out(
         Names of the columns.
     rows : sequence of sequence
         Values of each row.
-    width : int or None
-        Longest line; None for any.
+    width : float
+        Longest line.
     digits : mapping of str to int, optional
         Significant digits of the floats in a column, by its name; else four.
+
+    Returns
+    -------
+    text : str
+        The lines.
+    left_out : list of str
+        Names of the columns that had no room.
     """
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
-    numeric = [_is_numeric(column) for column in values]
-    cells = [
-        _aligned(column, (digits or {}).get(name, DIGITS)) if number else list(map(_text, column))
-        for name, column, number in zip(columns, values, numeric, strict=True)
+    numeric = [{*map(type, column)} <= {int, float, type(None)} for column in values]
+    texts = [
+        [_text(value, (digits or {}).get(name, DIGITS)) for value in column]
+        for name, column in zip(columns, values, strict=True)
     ]
-    widths = [max(map(len, (name, *column))) for name, column in zip(columns, cells, strict=True)]
-    if width is not None:
-        widths = _fitted(columns, cells, numeric, widths, width)
-    kept = len(widths)
-    header = [_wrapped(name, w, "_") for name, w in zip(columns, widths, strict=False)]
-    lines = _lines(header, widths, [True] * kept, numeric)
-    for row in zip(*cells[:kept], strict=True):
-        wrapped = [_wrapped(text, w, " ,") for text, w in zip(row, widths, strict=True)]
-        lines += _lines(wrapped, widths, [False] * kept, numeric)
-    return Layout("\n".join(lines), list(columns[kept:]))
+    cells = [
+        _aligned(column) if number else column
+        for column, number in zip(texts, numeric, strict=True)
+    ]
+    widths = _fitted(columns, cells, numeric, width)
+    names = [_wrapped(name, size, "_")[::-1] for name, size in zip(columns, widths, strict=False)]
+    lines = [*zip_longest(*names, fillvalue="")][::-1]  # a name of one line stands at the bottom
+    for row in zip(*cells[: len(widths)], strict=True):
+        lines += zip_longest(*map(_wrapped, row, widths, repeat(",")), fillvalue="")
+    sides = [str.rjust if number else str.ljust for number in numeric[: len(widths)]]
+    text = "\n".join(
+        GAP.join(
+            side(cell, size) for side, cell, size in zip(sides, line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+    return text, list(columns[len(widths) :])
 
 
-def line_width(stream: TextIO) -> int:
-    """Characters in a line of the terminal that `stream` is, and 100 if it is none."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or WITHOUT_TERMINAL
-    except (OSError, ValueError):  # a file, a pipe, or a stream in memory
-        return WITHOUT_TERMINAL
+def line_width() -> int:
+    """Characters in a line of the terminal, and 100 if there is none."""
+    return shutil.get_terminal_size((100, 0)).columns
 
 
 def number_text(value: float, digits: int = DIGITS) -> str:
@@ -95,12 +91,12 @@ def with_minus(value: float, digits: int = DIGITS) -> str:
     return number_text(value, digits).replace("-", "−")
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, digits: int) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number_text(value) if isinstance(value, float) else printable(str(value))
+    return number_text(value, digits) if isinstance(value, float) else printable(str(value))
 
 
 def printable(text: str) -> str:
@@ -108,17 +104,8 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text)
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
-    """Whether a column has numbers, and nothing else."""
-    known = [value for value in values if value is not None]
-    return bool(known) and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in known
-    )
-
-
-def _aligned(values: Sequence[Any], digits: int) -> list[str]:
+def _aligned(texts: list[str]) -> list[str]:
     """Texts of numbers, with spaces after them so that their points are one below the other."""
-    texts = [number_text(v, digits) if isinstance(v, float) else _text(v) for v in values]
     after = [len(text) - len(re.split(r"[.e]", text)[0]) for text in texts]
     longest = max(after, default=0)
     return [
@@ -127,78 +114,30 @@ def _aligned(values: Sequence[Any], digits: int) -> list[str]:
 
 
 def _fitted(
-    columns: Sequence[str],
-    cells: Sequence[Sequence[str]],
-    numeric: Sequence[bool],
-    widths: Sequence[int],
-    width: int,
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: float
 ) -> list[int]:
     """Widths of the columns that have room in lines of `width` characters."""
+    widths = [max(map(len, (name, *column))) for name, column in zip(columns, cells, strict=True)]
     least = [
-        max(map(len, (*_pieces(name, "_"), *column)))
-        if number
-        else min(natural, _narrow(column), width)
+        max(map(len, (*re.split("(?<=_)", name), *column))) if number else min(natural, NARROW)
         for name, column, number, natural in zip(columns, cells, numeric, widths, strict=True)
     ]
     kept = len(columns)
     while kept > 1 and sum(least[:kept]) + len(GAP) * (kept - 1) > width:
         kept -= 1
-    fitted = list(widths[:kept])
-    excess = sum(fitted) + len(GAP) * (kept - 1) - width
-    for numbers in (True, False):
-        for _ in range(excess):
-            wide = [k for k in range(kept) if numeric[k] == numbers and fitted[k] > least[k]]
-            if not wide:
-                break
-            fitted[max(wide, key=lambda k: fitted[k])] -= 1
-            excess -= 1
+    fitted = widths[:kept]
+    for k in sorted(range(kept), key=lambda k: (not numeric[k], -fitted[k])):
+        excess = sum(fitted) + len(GAP) * (kept - 1) - width
+        fitted[k] = max(least[k], fitted[k] - int(max(excess, 0)))
     return fitted
 
 
-def _narrow(texts: Sequence[str]) -> int:
-    """Least width of a column of texts, which has room for its words if they are not long."""
-    words = {len(piece.rstrip()) for text in set(texts) for piece in _pieces(text, " ,")}
-    return max([NARROW, *(n for n in words if n <= LONG_WORD)])
-
-
-def _pieces(text: str, after: str) -> list[str]:
-    """Parts of a text, each of which ends with one of the characters `after`, or with the text."""
-    return re.findall(f"[^{after}]*[{after}]+|[^{after}]+", text)
-
-
 def _wrapped(text: str, width: int, after: str) -> list[str]:
-    """Lines of at most `width` characters, broken after one of the characters `after` if it can be.
+    """Lines of at most `width` characters, broken at spaces or after a character if they can be.
 
     A text that has room is one line, as it is.
     """
     if len(text) <= width:
         return [text]
-    lines = [""]
-    for piece in _pieces(text, after):
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-        while len(lines[-1].rstrip()) > width:
-            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
-    return [line.rstrip() for line in lines]
-
-
-def _lines(
-    cells: Sequence[Sequence[str]],
-    widths: Sequence[int],
-    bottom: Sequence[bool],
-    numeric: Sequence[bool],
-) -> list[str]:
-    """Lines of a row whose cells have several lines; at the top of the row, or at its `bottom`."""
-    height = max(map(len, cells), default=1)
-    padded = [
-        [*[""] * (height - len(cell)), *cell] if low else [*cell, *[""] * (height - len(cell))]
-        for cell, low in zip(cells, bottom, strict=True)
-    ]
-    sides: list[Callable[[str, int], str]] = [str.rjust if n else str.ljust for n in numeric]
-    return [
-        GAP.join(
-            side(text, width) for side, text, width in zip(sides, line, widths, strict=False)
-        ).rstrip()
-        for line in zip(*padded, strict=True)
-    ]
+    line = f".{{1,{width}}}(?: |(?<={after})|$)|.{{{width}}}"
+    return [found.rstrip() for found in re.findall(line, text)]

@@ -1,42 +1,68 @@
 """Queries of `koco results`, answered with one table for the screen, JSON, CSV and Arrow."""
 
+import json
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from flows.scores.constant import not_better_words
 from flows.scores.means import differences_of
+from flows.tables.parameters import params_text, sort_key, telling, varied
+from flows.tables.tables import grouped, rows_of
+from flows.tables.text import laid_out
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
+from koco_stream.streams.orders import AS_STORED
 
 STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
-AVERAGES = (
-    *("n_runs", "mean_loss_mean", "mean_loss_std", "error_rate_mean", "error_rate_std"),
-    "seconds_mean",
+SUMMARY = (
+    *(*STREAM, "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std"),
+    *("error_rate_mean", "error_rate_std", "seconds_mean", "beats_constant"),
 )
-SUMMARY = (*STREAM, "learner", "params", *AVERAGES, "beats_constant")
 BEST = (*SUMMARY, "sketch_size")
-RESULTS = ("dataset", "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std")
-# what a comparison of two sweeps shows beside each other
-COMPARED = ("params", *(name for name in AVERAGES if not name.endswith("_std")))
+# what a comparison of two sweeps shows beside each other, what matters least last
+COMPARED = ("params", "mean_loss_mean", "error_rate_mean", "n_runs", "seconds_mean")
 NOT_WHOLE = """
     SELECT stream, learner, sum(repeats)::BIGINT AS runs, sum(diverged)::BIGINT AS diverged,
            sum(failed)::BIGINT AS failed
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
+DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
+# of single runs on a terminal
+SINGLE = (
+    *("dataset", "positive_class", "multiclass", "order", "order_seed", "window_rows", "max_rows"),
+    *("learner", "params", "learner_seed", "status", "error", "mean_loss", "error_rate"),
+    *(*METRICS, "seconds"),
+)
+# columns that are left out where all rows have the same value
+SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}
 
 
-@dataclass(frozen=True)
-class Query:
-    """What `koco results` is asked.
+def answer(
+    store: StorePath,
+    *,
+    sweep: str | None = None,
+    other: str | None = None,
+    learners: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    single: bool = False,
+    best: bool = False,
+    sort: str | None = None,
+) -> tuple[Views, pa.Table]:
+    """Answer a query with a table, and the views of the runs that meet its filters.
 
-    Attributes
+    Parameters
     ----------
+    store : StorePath
+        The store.
     sweep : str or None
         Only runs of this sweep.
+    other : str or None
+        A second sweep to compare with.
     learners, datasets : sequence of str
         Only runs of one of these.
     conditions : sequence of str
@@ -45,51 +71,8 @@ class Query:
         Single runs instead of averages over a configuration's runs.
     best : bool
         Only the best configuration of each stream and learner.
-    other : str or None
-        A second sweep to compare with.
     sort : str or None
         The column, or parameter, by which rows are sorted, the smallest first.
-    limit : int or None
-        At most so many rows.
-    """
-
-    sweep: str | None = None
-    learners: Sequence[str] = ()
-    datasets: Sequence[str] = ()
-    conditions: Sequence[str] = ()
-    single: bool = False
-    best: bool = False
-    other: str | None = None
-    sort: str | None = None
-    limit: int | None = None
-
-
-class Answer(NamedTuple):
-    """The table that answers a query.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The rows and columns that were asked for.
-    remarks : list of str
-        Sentences on what a reader should see in it.
-    more : int
-        Rows that the limit leaves out.
-    configurations : pyarrow.Table
-        The columns `learner` and `params` of all runs that meet the filters, each pair once.
-    """
-
-    table: pa.Table
-    remarks: list[str]
-    more: int
-    configurations: pa.Table
-
-
-def answer(store: StorePath, query: Query) -> Answer:
-    """Answer a query with a table.
-
-    Its remarks name the learners whose best configuration does not beat `Constant`; single runs
-    and differences have none.
 
     Raises
     ------
@@ -97,76 +80,64 @@ def answer(store: StorePath, query: Query) -> Answer:
         For an unknown sweep or column, a filter that no run meets, and for options that exclude
         each other.
     """
-    if query.single and query.best:
+    if single and best:
         raise WrongInput("--runs and --best cannot be combined; choose one")
-    if query.other is not None and (query.single or query.sweep is None):
+    if other is not None and (single or sweep is None):
         raise WrongInput(
             "--diff compares averages of two sweeps; give both --sweep NAME and --diff OTHER, and"
             " leave out --runs"
         )
-    sweeps = [name for name in (query.sweep, query.other) if name is not None]
-    views = filtered(store, sweeps, query)
-    columns: Sequence[str] = SUMMARY
-    if query.single:
-        table, columns = views.table(f"FROM selected ORDER BY {IN_ORDER}"), NAMES
-    elif query.other is not None:
-        table = _beside(views, query)
-        columns = table.column_names
-    elif query.best:
-        table, columns = views.table("FROM best"), BEST
+    sweeps = [name for name in (sweep, other) if name is not None]
+    views = Views(store, sweeps)
+    names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
+    views.select([*names, *conditions])
+    if single:
+        table = as_runs(views.table(f"SELECT {quoted(NAMES)} FROM selected ORDER BY {IN_ORDER}"))
+    elif other is not None:
+        table = _beside(views, sweeps, best)
     else:
-        table = views.table("FROM configurations WHERE n_runs > 0")
-    by = f"{_sorting(views, table, query.sort)}, place" if query.sort else "place"
-    views.register("answered", table.append_column("place", pa.array(range(len(table)))))
-    limit = len(table) if query.limit is None else query.limit
-    shown = views.table(f"SELECT {quoted(columns)} FROM answered ORDER BY {by} LIMIT {limit}")
-    return Answer(
-        as_runs(shown) if query.single else shown,
-        [] if query.single or query.other else _remarks(views, query.best),
-        len(table) - len(shown),
-        views.table(
-            "SELECT DISTINCT learner, params"
-            f" FROM {'selected' if query.single or query.other else 'configurations'} ORDER BY ALL"
-        ),
-    )
+        columns, rows = (BEST, "best") if best else (SUMMARY, "configurations WHERE n_runs > 0")
+        table = views.table(f"SELECT {quoted(columns)} FROM {rows}")
+    return views, _sorted(table, sort) if sort else table
 
 
-def filtered(store: AnyPath, sweeps: Sequence[str], query: Query) -> Views:
-    """The views of the runs that meet a query's filters. Raises `WrongInput` if none does."""
-    texts = None if query.single else [*query.conditions]
-    views, where = Views(store, sweeps, columns=texts), []
-    for name, wanted in (("learner", query.learners), ("dataset", query.datasets)):
-        if wanted:
-            found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
-            for value in wanted if found else ():
-                if value not in found:
-                    raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
-            where.append(is_one_of(name, wanted))
-    views.select([*where, *query.conditions])
-    return views
+def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
+    """The condition that a column is one of the wanted values.
+
+    Raises `WrongInput` for a value that no run has, if there are runs.
+    """
+    found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
+    for value in wanted if found else ():
+        if value not in found:
+            raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
+    return [is_one_of(name, wanted)] if wanted else []
 
 
-def _sorting(views: Views, table: pa.Table, name: str) -> str:
-    """What SQL sorts by for a column, or a parameter. Raises `WrongInput` if it is neither."""
+def _sorted(table: pa.Table, name: str) -> pa.Table:
+    """A table sorted by a column, or by a parameter. Raises `WrongInput` if it is neither."""
     if name in table.column_names:
-        return f'"{name}" NULLS LAST'
-    known = views.table("SELECT DISTINCT unnest(json_keys(params)) AS name FROM selected")
-    names = known.column("name").to_pylist()
-    if "params" not in table.column_names or name not in names:
-        there = [*table.column_names, *names]
-        raise WrongInput(f"the table has no column {name!r}{nearest(name, there)}")
-    value = "params->>'{}'".format(name.replace("'", "''"))
-    return f"TRY_CAST({value} AS DOUBLE) NULLS LAST, {value} NULLS LAST"
+        values = table.column(name).to_pylist()
+    else:
+        params = [json.loads(text or "{}") for text in table.column("params").to_pylist()]
+        known = {parameter for one in params for parameter in one}
+        if name not in known:
+            close = nearest(name, [*table.column_names, *known])
+            raise WrongInput(f"the table has no column {name!r}{close}")
+        values = [one.get(name) for one in params]
+    last = [value is None or value != value for value in values]  # also what is no number
+    order = sorted(range(len(values)), key=lambda k: (last[k], sort_key(values[k])))
+    return table.take(order)
 
 
-def _beside(views: Views, query: Query) -> pa.Table:
+def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     """The averages of two sweeps side by side, of the same streams, learners and parameters, or of
     the best ones. `difference` is the other one's mean loss minus the first one's.
     """
-    view, same = ("best", "") if query.best else ("configurations", ", params")
-    for name, sweep in (("mine", query.sweep), ("others", query.other)):
-        views.choose([str(sweep)])
+    view, same = ("best", "") if best else ("configurations", ", params")
+    for name, sweep in zip(("mine", "others"), sweeps, strict=True):
+        views.choose([sweep])
         views.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
+    views.choose(sweeps)
     pairs = [f"a.{name}, b.{name} AS {name}_other" for name in COMPARED if name not in same]
     shared = [f'coalesce(a."{name}", b."{name}") AS "{name}"' for name in STREAM]
     table = views.table(
@@ -178,39 +149,63 @@ def _beside(views: Views, query: Query) -> pa.Table:
     return table.append_column("difference", differences_of(one, other))
 
 
+def _not_better(
+    learner: str,
+    stream: str,
+    mean_loss: float | None,
+    error_rate: float | None,
+    constant_mean_loss: float | None,
+    constant_error_rate: float | None,
+) -> str:
+    """A sentence on a learner's best result that does not beat `Constant`.
+
+    It has those numbers of `Constant` that the learner does not beat.
+    """
+    unbeaten = [
+        words.format(scale * constant)
+        for words, scale, mine, constant in (
+            ("error {:.3g} %", 100.0, error_rate, constant_error_rate),
+            ("mean loss {:.4g}", 1.0, mean_loss, constant_mean_loss),
+        )
+        if mine is not None and constant is not None and mine >= constant
+    ]
+    return (
+        f"{learner}'s best on {stream} is not better than always predicting a constant"
+        f" ({', '.join(unbeaten)})"
+    )
+
+
 def _remarks(views: Views, best: bool) -> list[str]:
     """Sentences on what a table of averages does not show."""
-    said = []
-    for row in views.rows("SELECT sum(repeats)::INT AS n FROM configurations WHERE rung"):
-        if best and row["n"]:
-            said.append(
-                f"{row['n']:,} runs to the rungs of the halving are left out; without --best they"
-                " are listed"
-            )
-    for row in views.rows(
-        "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY ALL ORDER BY ALL"
-    ):
-        said.append(
+    return [
+        *(
+            f"{row['n']:,} runs to the rungs of the halving are left out; without --best they are"
+            " listed"
+            for row in views.rows("SELECT sum(repeats)::INT AS n FROM configurations WHERE rung")
+            if best and row["n"]
+        ),
+        *(
             f"{row['n']:,} runs {row['status']} and are not averaged;"
             f" --runs --where \"status = '{row['status']}'\" has them"
-        )
-    said += [
-        f"{row['learner']} has no best on {row['stream']}: of its {row['runs']:,} runs"
-        f" {row['diverged']:,} diverged and {row['failed']:,} failed, some of each configuration"
-        for row in views.rows(NOT_WHOLE)
-        if row["diverged"] + row["failed"]
-    ]
-    return said + not_better(views)
-
-
-def not_better(views: Views) -> list[str]:
-    """Sentences on the learners whose best configuration on a stream does not beat `Constant`."""
-    return [
-        not_better_words(*row.values())
-        for row in views.rows(
-            "SELECT learner, stream, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,"
-            " constant_error_rate_mean FROM best WHERE NOT beats_constant"
-        )
+            for row in views.rows(
+                "SELECT status, count(*) AS n FROM selected WHERE status <> 'ok' GROUP BY ALL"
+                " ORDER BY ALL"
+            )
+        ),
+        *(
+            f"{row['learner']} has no best on {row['stream']}: of its {row['runs']:,} runs"
+            f" {row['diverged']:,} diverged and {row['failed']:,} failed, some of each"
+            " configuration"
+            for row in views.rows(NOT_WHOLE)
+            if row["diverged"] + row["failed"]
+        ),
+        *(
+            _not_better(*row.values())
+            for row in views.rows(
+                "SELECT learner, stream, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,"
+                " constant_error_rate_mean FROM best WHERE NOT beats_constant"
+            )
+        ),
     ]
 
 
@@ -222,5 +217,74 @@ def best_of(views: Views) -> pa.Table:
 
 
 def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
-    """The best configurations of a sweep in the few columns of `RESULTS`."""
-    return Views(store, [sweep]).rows(f"SELECT {quoted(RESULTS)} FROM best")
+    """The best configurations of a sweep, in few columns."""
+    return Views(store, [sweep]).rows(
+        "SELECT dataset, learner, params, n_runs, mean_loss_mean, mean_loss_std FROM best"
+    )
+
+
+def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[str, list[str]]:
+    """An answer as a table in lines of at most `width` characters, and remarks on it.
+
+    Of the parameters it shows those that vary among the runs that meet the query's filters.
+    Empty columns are left out, and those that are the same in all rows. The remarks name the
+    learners whose best configuration does not beat `Constant`; single runs and differences have no
+    such. `more` is the number of rows that are left out.
+    """
+    names, same = _telling_columns(table)
+    texts, constants = _params_in_words(views)
+    remarks = [*same, *constants]
+    rows = [
+        [
+            texts[row["learner"], value] if name.startswith("params") else value
+            for name, value in row.items()
+        ]
+        for row in rows_of(table.select(names))
+    ]
+    text, left_out = laid_out(names, rows, width, dict.fromkeys(DEVIATIONS, 2))
+    if more:
+        remarks.insert(0, f"{more:,} more rows (--limit {len(rows)})")
+    if left_out:
+        remarks.append(f"no room for {', '.join(left_out)}")
+    if {"run_id", "difference"}.isdisjoint(table.column_names):
+        remarks += _remarks(views, "sketch_size" in table.column_names)
+    return text, remarks
+
+
+def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
+    """The columns that say something, and a remark on what is the same in all rows."""
+    names = SINGLE if "run_id" in table.column_names else table.column_names
+    pairs = {tuple(row.values()) for row in rows_of(table.select(["dataset", "dataset_hash"]))}
+    one_each = len(pairs) == len({dataset for dataset, _ in pairs})
+    dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
+    kept = []
+    same = []
+    for name in names:
+        values = pc.unique(table.column(name)).to_pylist()
+        if values == [None] or name in dull:
+            continue
+        if name not in SAME or len(values) > 1:
+            kept.append(name)
+        elif values[0] not in (AS_STORED, "ok"):  # these go without saying
+            same.append(f"{name}={values[0]}")
+    return kept, [f"all rows: {' '.join(same)}"] if same else []
+
+
+def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], list[str]]:
+    """Texts of the parameters that vary, by the learner and their JSON; remarks on others that are
+    not usual.
+    """
+    texts: dict[tuple[str, str | None], str] = defaultdict(str)
+    constants = defaultdict[str, list[str]](list)
+    every = views.rows("SELECT DISTINCT learner, params FROM selected ORDER BY ALL")
+    for learner, rows in grouped(every, lambda row: row["learner"]).items():
+        decoded = {row["params"]: json.loads(row["params"]) for row in rows}
+        vary = varied(learner, decoded.values())
+        constant: dict[str, Any] = {}
+        for text, params in decoded.items():
+            texts[learner, text] = params_text(params, list(vary))
+            told = telling(learner, params, vary)
+            constant |= {name: params[name] for name in told if name not in vary}
+        constants[params_text(constant)].append(learner)
+    remarks = [f"all rows of {', '.join(of)}: {words}" for words, of in constants.items() if words]
+    return texts, remarks

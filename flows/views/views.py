@@ -22,14 +22,16 @@ notebook, `flows.results`. Each view may be queried with SQL::
 
 import re
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from flows.scores.means import list_deviations, list_means
-from flows.tables.decisions import has_rungs
+from flows.tables.decisions import read_decisions
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.tables.tables import rows_of
 from koco_stream.errors import WrongInput, similar
@@ -37,30 +39,22 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, schema, typed
 from storage.results import read_curves, read_predictions, read_runs, read_windows
 
-if TYPE_CHECKING:
-    import duckdb
-
 SETTINGS: dict[str, Any] = {
     "enable_external_access": False,  # what is read, our readers have opened and verified
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "memory_limit": "4GB",
 }
-READERS = {
-    "curves": (CURVES, read_curves),
-    "windows": (WINDOWS, read_windows),
-    "predictions": (PREDICTIONS, read_predictions),
-}
+OF_ARROW: dict[str, Any] = {"type": "arrow", "null_handling": "special"}  # functions
 NAMES = [column.name for column in RUNS]
-KINDS = {column.name: column.type for column in RUNS}
 IN_ORDER = "stream, learner, params, order_seed, learner_seed, run_id"
 # what in a query needs a table to be read, where it is not the table's name
 NEEDED = {
     "configurations": r"\b(configurations|best)\b",
     "curves": r"\b(curves|halves|first_\w+)\b",
 }
+EVERY = "SELECT '' AS sweep, run_id, false AS halved FROM stored_runs"
 MOST = 20  # values of a column in a message
-T = TypeVar("T")
 # columns whose names are words of SQL, outside of quotes
 KEYWORDS = re.compile(r"""('[^']*'|"[^"]*")|\b(order|window)\b(?!\s+by\b)""", re.IGNORECASE)
 
@@ -75,26 +69,14 @@ class Views:
     sweeps : sequence of str
         Names of sweeps, whose runs count once; all runs if there are none. Each run has the name
         that its dataset has in the first of them.
-    where : sequence of str
-        Conditions in SQL on the columns of `runs`: only runs that meet all have their place in the
-        other views.
-    columns : sequence of str, optional
-        Texts that name the columns of `runs` that are read, beside those that `views.sql` names;
-        others are NULL. By default all are read.
 
     Raises
     ------
     WrongInput
-        For an unknown sweep, a condition that is none, and a damaged table.
+        For an unknown sweep, and a damaged table.
     """
 
-    def __init__(
-        self,
-        store: AnyPath,
-        sweeps: Sequence[str] = (),
-        where: Sequence[str] = (),
-        columns: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, store: AnyPath, sweeps: Sequence[str] = ()) -> None:
         self.store = store
         self.notes = {sweep: sweep_note(store, sweep) for sweep in sweeps}
         import duckdb  # it takes a tenth of a second, which a refusal does not pay
@@ -102,38 +84,26 @@ class Views:
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
-        how: Any = {"type": "arrow", "null_handling": "special"}
         for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
-            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **how)
-        self.connection.execute("SET TimeZone = 'UTC'")
-        sql = (Path(__file__).parent / "views.sql").read_text()
-        self.runs = read_runs(store, None if columns is None else _named(" ".join((sql, *columns))))
-        nulls = {name: pa.nulls(len(self.runs), kind) for name, kind in KINDS.items()}
-        every = nulls | {name: self.runs.column(name) for name in self.runs.column_names}
-        self.register("stored_runs", pa.table(every))
-        self.datasets: dict[str, str] = {}  # names by hash
-        for note in self.notes.values():
-            self.datasets = note["datasets"] | self.datasets
+            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
+        self.register("stored_runs", read_runs(store))
+        names = (note["datasets"].items() for note in reversed(self.notes.values()))
+        self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
         self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
-        self.register("members", table_of([], sweep=str, run_id=str))
-        for name, (of_table, _) in READERS.items():
-            self.register(f"stored_{name}", schema(of_table).empty_table())
-        self._choose(sweeps)
-        self.connection.execute(sql)
-        self.select(where)
+        self.register("chosen", table_of([], sweep=str, run_id=str, halved=bool))
+        for name, (columns_of, _) in READERS.items():
+            self.register(f"stored_{name}", columns_of.empty_table())
+        self.connection.execute((Path(__file__).parent / "views.sql").read_text())
+        self.choose(sweeps)
 
     def choose(self, sweeps: Sequence[str]) -> None:
         """Leave only the runs of some of the sweeps."""
-        self._choose(sweeps)
-        self._changed()
-
-    def _choose(self, sweeps: Sequence[str]) -> None:
-        halved = {sweep: has_rungs(self.store, sweep) for sweep in sweeps}
+        halved = {sweep: read_decisions(self.store, sweep).num_rows > 0 for sweep in sweeps}
         self.halved = any(halved.values())
         rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
-        if not sweeps:
-            rows = [("", run_id, False) for run_id in self.runs.column("run_id").to_pylist()]
-        self.register("chosen", table_of(rows, sweep=str, run_id=str, halved=bool))
+        chosen = table_of(rows, sweep=str, run_id=str, halved=bool)
+        self.register("chosen", chosen if sweeps else self.table(EVERY))
+        self._changed()
 
     def register(self, name: str, table: pa.Table) -> None:
         """Add a table, or put it in the place of another one with the same columns."""
@@ -145,70 +115,55 @@ class Views:
         Raises `WrongInput` for a query that is wrong, and for a damaged table.
         """
         self._read(query)
-        return _answered(query, lambda: self._relation(query, values).to_arrow_table())
+        with _asked(query):
+            return self.connection.sql(query, params=list(values) or None).to_arrow_table()
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of the answer to a query in SQL."""
         return list(rows_of(self.table(query, values)))
 
-    def _relation(self, query: str, values: Sequence[object] = ()) -> "duckdb.DuckDBPyRelation":
-        return self.connection.sql(query, params=list(values) or None)
-
     def _read(self, query: str) -> None:
         """Read the tables that a query names, and compute `configurations`, once."""
-        for name in {"members", "configurations", *READERS} - self._there:
+        for name in {"configurations", *READERS} - self._there:
             if not re.search(NEEDED.get(name, rf"\b{name}\b"), query):
                 continue
-            self._there.add(name)
-            if name == "members":
-                notes = {one: sweep_note(self.store, one) for one in sweep_names(self.store)}
-                rows = [(one, run_id) for one in notes for run_id in notes[one]["run_ids"]]
-                self.register("members", table_of(rows, sweep=str, run_id=str))
-            elif name == "configurations":
-                self.connection.execute("CREATE OR REPLACE TABLE kept AS FROM averages")
-                self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM kept")
+            if name == "configurations":
+                self.connection.execute(
+                    "CREATE OR REPLACE TABLE kept AS FROM averages;"
+                    "CREATE OR REPLACE VIEW configurations AS FROM kept"
+                )
             else:
-                ids = self._relation("SELECT run_id FROM runs").to_arrow_table()
-                read = READERS[name][1](self.store, ids.column("run_id").to_pylist())
-                self.register(f"stored_{name}", read)
+                ids = self.table("SELECT run_id FROM runs").column("run_id").to_pylist()
+                self.register(f"stored_{name}", READERS[name][1](self.store, ids))
+            self._there.add(name)
 
     def _changed(self) -> None:
         """Forget the configurations of other runs."""
-        self._there -= {"configurations"}
-        self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
+        if "configurations" in self._there:
+            self._there.remove("configurations")
+            self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
 
     def select(self, where: Sequence[str]) -> None:
         """Leave only the runs that meet these conditions. Raises `WrongInput` for one that no run
         meets, with the values that there are.
         """
-        met = "FROM runs"
-        for number, condition in enumerate(where):
-            there, words = met, f"--where {condition!r}"
+        met = self.connection.view("runs")
+        for condition in where:
+            self._read(condition)  # it may be on what other views have now
+            before = met
+            words = f"--where {condition!r}"
             quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
-            met += f"{' AND' if number else ' WHERE'} ({quoted}\n)"
-            if not self._some(met, words) and self._some(there, words):
-                raise WrongInput(f"{words}: no run matches{self._values(condition, there)}")
-        here = ""
-        if where:  # they may be on what other views have now
-            self.connection.execute(f"CREATE OR REPLACE TABLE met AS SELECT run_id {met}")
-            here = "WHERE run_id IN (FROM met)"
-        self.connection.execute(f"CREATE OR REPLACE VIEW selected AS FROM runs {here}")
+            with _asked(words):
+                met = before.filter(f"({quoted}\n)")
+                found = met.limit(1).fetchall()
+            if not found and before.limit(1).fetchall():
+                raise WrongInput(f"{words}: no run matches{''.join(_values(condition, before))}")
+        if where:
+            self.register("met", met.project("run_id").to_arrow_table())
+            self.connection.execute(
+                "CREATE OR REPLACE VIEW selected AS FROM runs WHERE run_id IN (FROM met)"
+            )
         self._changed()
-
-    def _some(self, among: str, words: str) -> bool:
-        """Whether there are such rows."""
-        self._read(among)
-        return bool(_answered(words, lambda: self._relation(f"{among} LIMIT 1").fetchall()))
-
-    def _values(self, condition: str, among: str) -> str:
-        """The values of the columns that a condition names, in words."""
-        found = []
-        for name in _named(condition):
-            query = f'SELECT DISTINCT "{name}" AS v FROM ({among}) WHERE v IS NOT NULL ORDER BY v'
-            texts = [str(value) for (value,) in self._relation(query).fetchall()]
-            more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
-            found.append(f"; {name} is {', '.join(texts[:MOST]) or 'NULL'}{more}")
-        return "".join(found)
 
     def measure(self, chosen_by: str, score: str) -> None:
         """Choose and compare by other numbers: expressions of columns of `runs` and `halves`."""
@@ -223,9 +178,9 @@ class Views:
 
 def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
     """Rows of the table `runs` that belong to a sweep, with all columns or only some."""
-    views = Views(store, [sweep], columns=columns)
-    table = views.table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
-    return as_runs(table)
+    return as_runs(
+        Views(store, [sweep]).table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
+    )
 
 
 def as_runs(table: pa.Table) -> pa.Table:
@@ -236,8 +191,8 @@ def as_runs(table: pa.Table) -> pa.Table:
 
 def is_one_of(name: str, values: Iterable[str]) -> str:
     """A condition in SQL: a column is one of some texts."""
-    texts = ", ".join("'{}'".format(value.replace("'", "''")) for value in values)
-    return f"{name} IN ({texts})"
+    texts = ("'{}'".format(value.replace("'", "''")) for value in values)
+    return f"{name} IN ({', '.join(texts)})"
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -251,18 +206,42 @@ def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
     return pa.table(dict(zip(columns, lists, strict=True)), schema=typed(**columns))
 
 
-def _named(text: str) -> list[str]:
-    """The columns of `runs` that a text names."""
-    words = set(re.findall(r"\w+", text))
-    return [name for name in NAMES if name in words]
+def _members(store: AnyPath, _: Sequence[str]) -> pa.Table:
+    """Which runs each sweep of a store has."""
+    rows = (
+        (sweep, run_id)
+        for sweep in sweep_names(store)
+        for run_id in sweep_note(store, sweep)["run_ids"]
+    )
+    return table_of(rows, sweep=str, run_id=str)
 
 
-def _answered(asked: str, answer: Callable[[], T]) -> T:
-    """What DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
+# columns of tables that are read when a query names them, and what reads them
+READERS: dict[str, tuple[pa.Schema, Callable[[AnyPath, Sequence[str]], pa.Table]]] = {
+    "members": (typed(sweep=str, run_id=str), _members),
+    "curves": (schema(CURVES), read_curves),
+    "windows": (schema(WINDOWS), read_windows),
+    "predictions": (schema(PREDICTIONS), read_predictions),
+}
+
+
+def _values(condition: str, among: Any) -> Iterator[str]:
+    """The values of the columns that a condition names, in words."""
+    words = set(re.findall(r"\w+", condition))
+    for name in filter(words.__contains__, NAMES):
+        values = among.project(f'"{name}" AS v').filter("v IS NOT NULL").distinct().order("v")
+        texts = [str(value) for (value,) in values.fetchall()]
+        more = f" and {len(texts) - MOST:,} more" if len(texts) > MOST else ""
+        yield f"; {name} is {', '.join(texts[:MOST]) or 'NULL'}{more}"
+
+
+@contextmanager
+def _asked(asked: str) -> Iterator[None]:
+    """Context in which DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
     import duckdb
 
     try:
-        return answer()
+        yield
     except (duckdb.OperationalError, duckdb.InternalError):  # of memory, not of what was asked
         raise
     except duckdb.Error as error:

@@ -1,10 +1,12 @@
 -- The views of a store's results. Python registers, from files whose checksums it has verified:
 --   stored_runs, stored_curves, stored_windows, stored_predictions   the tables of the store
---   members (sweep, run_id)               which runs each sweep has
+--   stored_members (sweep, run_id)        which runs each sweep has
 --   chosen (sweep, run_id, halved)        the runs that are asked for; whether the sweep has halved
 --   named (dataset_hash, dataset)         the names that those sweeps give their datasets
 -- and the functions exact_mean and deviation of lists: of the exact sum, so that no order of rows
 -- matters, in 12 digits, and NULL for an empty list or one with anything that is not finite.
+
+SET TimeZone = 'UTC';
 
 -- A configuration beats Constant in mean loss, and in errors where there are classes.
 CREATE MACRO beats(learner, loss, error, constant_loss, constant_error) AS
@@ -38,6 +40,9 @@ SELECT * EXCLUDE (family),
        || coalesce(format(' of {:,} rows', window_rows), '')
        || coalesce(format(', the first {:,} rows', max_rows), '') AS stream
 FROM told;
+
+-- Which runs each sweep has.
+CREATE VIEW members AS FROM stored_members;
 
 -- The runs that meet the conditions; without any, all.
 CREATE VIEW selected AS FROM runs;

@@ -20,8 +20,7 @@ from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
 from koco_stream.runs.schemas import points_until
-from koco_stream.streams.block_labels import BlockLabels
-from koco_stream.streams.reader import BLOCK_ROWS, StreamReader
+from koco_stream.streams.reader import BLOCK_ROWS, BlockLabels, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
@@ -126,15 +125,19 @@ def run_cohort(
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states, cohort.later)
-    done = done or continued(store, cohort, reader.n_rows, run_states)
+    if cohort.kept and not done:
+        done = continued(store, cohort, reader.n_rows, run_states)
+        if not done:
+            run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
     while done < reader.n_rows:
         until = min((done // every + 1) * every, reader.n_rows)
         rows = block_rows or fitting_rows(reader, run_states)
-        advance = run_states, reader, done, until, rows, points
-        done = advance_runs(*advance, cohort.states_bytes, reporter)
+        done = advance_runs(
+            run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
+        )
         if done < reader.n_rows:
             if cohort.resumable:
                 save_cohort(checkpoint, done, run_states, cohort.later)
@@ -246,8 +249,8 @@ def advance_runs(
     last: int,
     block_rows: int,
     points: Array,
-    states_bytes: int = 0,
-    reporter: Reporter | None = None,
+    states_bytes: int,
+    reporter: Reporter,
 ) -> int:
     """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
 
@@ -261,7 +264,7 @@ def advance_runs(
         block_rows = min(block_rows, GROWING_ROWS)
     done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
-        labels = BlockLabels.of(block.labels, reader)
+        labels = reader.to_learn(block.labels)
         rows = {
             intercept: with_intercept(block.rows) if intercept else block.rows
             for intercept in {intercept for intercept, _ in groups}
@@ -270,9 +273,8 @@ def advance_runs(
             live = [run_state for run_state in group if run_state.status == "ok"]
             if live:
                 advance_group(live, rows[intercept], labels, points)
-            if reporter is not None:
-                rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
-                reporter.tell(rounds, len(run_states))
+            rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
+            reporter.tell(rounds, len(run_states))
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
@@ -365,7 +367,7 @@ def count(
     """
     loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
     kept = totals, points, run_state.at, run_state.curve
-    if labels.numbers is None:
+    if not labels.classes:
         run_state.at = tally(loss, predictions[0], labels.learnt[0], rounds, *kept)
     else:
         run_state.at = tally_classes(
@@ -390,9 +392,8 @@ def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds
     """
     if run_state.predictions.size:
         first = int(run_state.totals[0]) - rounds
-        if labels.numbers is None:
-            found = predictions[0, :rounds]
-        else:
+        found = predictions[0, :rounds]
+        if labels.classes:
             found = np.array(labels.classes)[predictions[:, :rounds].argmax(0)]
         run_state.predictions[first : first + rounds] = found
     if run_state.measurement is not None:

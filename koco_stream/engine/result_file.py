@@ -33,8 +33,7 @@ from koco_stream.runs.schemas import (
     schema,
 )
 from koco_stream.streams.reader import StreamReader
-from koco_stream.theory.comparator import comparator_of
-from koco_stream.theory.trivial import trivial_result
+from koco_stream.theory.baselines import comparator_of, trivial_result
 from koco_stream.types import Array
 from koco_stream.version import __version__
 
@@ -60,13 +59,10 @@ def commit(
     Windows and predictions are written before it, so that a run that is there has them.
     """
     for run_state in run_states:
-        if run_state.measurement is not None and run_state.status != "failed":
-            try:
-                run_state.measurement.finish()  # the last window
-            except WrongInput as error:  # of a user's metric
-                run_state.fail(error)
         if run_state.status == "failed":
             run_state.measurement = None
+        elif run_state.measurement is not None:
+            run_state.measurement.finish()  # the last window
     write_more(store, cohort, run_states)
     table = result_table(sweep, cohort, reader, run_states)
     write_tables([table], result_path(store, cohort))
@@ -276,15 +272,11 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
     learner, states = run_state.run.learner_class, run_state.states
     last = [recorded(state).get("dictionary_size") for state in states]
     size = sum(k for k in last if k is not None) if last and None not in last else None
-    nothing: list[int | None] = [None] * points.size
-    sizes = np.zeros(points.size, np.int64)
-    for state in states:
-        joined = learner.joined(state)
-        if joined is None:
-            return size, nothing
-        sizes += np.searchsorted(joined, points, side="right")
-    shown: list[int | None] = [int(k) for k in sizes]
-    return size, shown if states else nothing
+    joined = [learner.joined(state) for state in states]
+    sizes = [np.searchsorted(of, points, side="right") for of in joined if of is not None]
+    if not states or len(sizes) < len(states):
+        return size, [None] * points.size
+    return size, np.sum(sizes, axis=0).tolist()
 
 
 def machine() -> str:

@@ -19,10 +19,9 @@ from koco_stream.learners import Growth, Public, StreamSize, learner_named
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.cost_model import DataSize, Timing
 from koco_stream.runs.run import Run
-from koco_stream.streams.block_labels import BlockLabels
+from koco_stream.streams.reader import BlockLabels
 from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
-from koco_stream.theory.comparator import add_squares, normal_rows, scaled_norm2
-from koco_stream.theory.trivial import result_on
+from koco_stream.theory.baselines import add_squares, normal_rows, result_on
 
 TIMED_SECONDS = 0.02
 TIMED_ROWS = 256  # in a block
@@ -107,14 +106,13 @@ def load(kinds: Sequence[Needed]) -> None:
         params = learner.to_params(learner.complete(kind.params))
         rows = dense_rows(np.ones((1, 1), kind.value_type))
         learner.advance(
-            params, learner.init(params, 1, 0), rows, frozen([1.0], np.float64), np.zeros(1)
+            params, learner.begun(params, 1, 0, True), rows, frozen([1.0], np.float64), np.zeros(1)
         )
     for value_type in {kind.value_type for kind in kinds}:
         rows = dense_rows(np.ones((1, 1), value_type))
         add_squares(rows.indptr, rows.indices, 0, rows.values, np.zeros(1))
         label, w, out, totals = frozen([1.0], np.float64), np.zeros(1), np.zeros(1), np.zeros(2)
         normal_rows(rows.indptr, rows.indices, 0, rows.values, label, False, True, w, out, totals)
-    scaled_norm2(np.zeros(1), np.ones(1))
     result_on([BlockLabels(frozen([[1.0]], np.float64))], "squared")
 
 
@@ -125,7 +123,7 @@ def timed(kind: Needed) -> Timing:
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
     labels = frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64)
     predictions = np.zeros(rows.n_rows)
-    state, done, begun = learner.init(params, d, 0), 0, time.perf_counter()
+    state, done, begun = learner.begun(params, d, 0, True), 0, time.perf_counter()
     while time.perf_counter() < begun + TIMED_SECONDS:
         state, rounds = learner.advance(params, state, rows, labels, predictions)
         done += rounds

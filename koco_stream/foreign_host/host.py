@@ -46,20 +46,13 @@ from koco_stream.types import Array
 
 
 class Hosted:
-    """A learner in this process, and the rows of a batch that it has predicted but not learnt.
-
-    `dense` says whether rows are given to it with all their features. If it is None, those are that
-    have no zero.
-    """
+    """A learner in this process; `dense` says whether its rows have all their features."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
-        self.n_features, self.dense = int(asked["n_features"]), asked["dense"]
-        self.batch = int(asked["batch"])
+        self.n_features, self.dense = int(asked["n_features"]), bool(asked["dense"])
         if asked["file"]:  # the target's module is this file
             import_file(asked["target"].partition(":")[0], Path(asked["file"]))
         self.model = model_of(asked["target"], asked["arguments"], asked["seed"], self.n_features)
-        self.rows: list[Row] = []
-        self.labels: list[float] = []
 
     def learn(self, asked: dict[str, Any], arrays: list[Array], progress: Array) -> Array:
         """The predictions for a block of rows, each made before its label is learnt.
@@ -70,39 +63,22 @@ class Hosted:
         predictions = np.empty(len(labels))
         for t, row in enumerate(self._rows_of(arrays, asked["sparse"])):
             progress[0] += 1
-            if self.batch == 1:
-                score = self.model.round(row, labels[t])
-            else:
-                score = self.model.predict(row)
-            predictions[t] = score
-            if not math.isfinite(score):
+            predictions[t] = self.model.round(row, labels[t])
+            if not math.isfinite(predictions[t]):
                 return predictions[: t + 1]
-            if self.batch > 1:
-                self._keep(row, labels[t])
         return predictions
-
-    def _keep(self, row: Row, label: float) -> None:
-        """Learn the rows of a batch when its last one is there, whichever block that is in."""
-        self.rows.append(row)
-        self.labels.append(label)
-        if len(self.rows) == self.batch:
-            self.model.learn(self.rows, self.labels)
-            self.rows, self.labels = [], []
 
     def _rows_of(self, arrays: list[Array], sparse: bool) -> Iterator[Row]:
         indptr, _, values, indices = arrays
         every = np.arange(self.n_features, dtype=np.int32)
         for lo, hi in pairwise(indptr.tolist()):
-            val = values[lo:hi]
             idx = indices[lo:hi] if sparse else every
-            dense = val.size == self.n_features if self.dense is None else self.dense
-            if dense:
-                if val.size < self.n_features:
-                    val = np.zeros(self.n_features, val.dtype)
-                    val[idx] = values[lo:hi]
+            if self.dense:
+                val = np.zeros(self.n_features, values.dtype)
+                val[idx] = values[lo:hi]
                 yield None, val
             else:
-                yield idx, val
+                yield idx, values[lo:hi]
 
 
 def model_of(target: str, arguments: dict[str, Any], seed: int, n_features: int) -> Model:

@@ -1,4 +1,5 @@
-"""Learners of each kind of library, as their process asks them.
+"""Learners of each kind of library, as their process asks them: by rounds, whose prediction is a
+score, as a float.
 
 - River's have `learn_one` and `predict_one`. A row is a dictionary from feature numbers to values.
   A classifier, which has `predict_proba_one`, is given the labels True and False.
@@ -11,7 +12,6 @@ A library is imported when its kind is made.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
@@ -29,29 +29,13 @@ LEAST, MOST = 1e-15, 1.0 - 1e-15
 CLASSES = np.array([-1, 1])  # for scikit-learn
 
 
-class Model(ABC):
-    """A learner that predicts and learns row by row. A prediction is a score, as a float."""
-
-    @abstractmethod
-    def predict(self, row: Row) -> float:
-        """The score of a row. Nothing is learnt."""
-
-    @abstractmethod
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows in order."""
-
-    @abstractmethod
-    def round(self, row: Row, label: float) -> float:
-        """The score of a row, which is then learnt; not if the score is not finite."""
-
-
 def log_odds(p: float) -> float:
     """log(p/(1 − p)) of a probability p."""
     p = min(max(p, LEAST), MOST)
     return math.log(p / (1.0 - p))
 
 
-class RiverModel(Model):
+class RiverModel:
     """A learner with River's methods.
 
     The score of a classifier is the log-odds of True, and 0 as long as it has no answer. One that
@@ -63,25 +47,13 @@ class RiverModel(Model):
         self.classifies = hasattr(learner, "predict_proba_one")
         self.has_probabilities = self.classifies
 
-    def predict(self, row: Row) -> float:
-        """The score of a row. Nothing is learnt."""
-        return self._score(_features(row))
-
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows in order."""
-        for row, label in zip(rows, labels, strict=True):
-            self.learner.learn_one(_features(row), self._label(label))
-
     def round(self, row: Row, label: float) -> float:
         """The score of a row, which is then learnt; not if the score is not finite."""
         x = _features(row)
         score = self._score(x)
         if math.isfinite(score):
-            self.learner.learn_one(x, self._label(label))
+            self.learner.learn_one(x, label > 0.0 if self.classifies else label)
         return score
-
-    def _label(self, label: float) -> Any:
-        return label > 0.0 if self.classifies else label
 
     def _score(self, x: dict[int, float]) -> float:
         if self.has_probabilities:
@@ -104,7 +76,7 @@ def _features(row: Row) -> dict[int, float]:
     return dict(enumerate(val.tolist()) if idx is None else zip(idx.tolist(), val.tolist()))  # noqa: B905
 
 
-class ScikitLearnModel(Model):
+class ScikitLearnModel:
     """A learner with scikit-learn's methods.
 
     A classifier is one whose `partial_fit` has an argument `classes`. The score is its
@@ -117,41 +89,30 @@ class ScikitLearnModel(Model):
         self.classifies = learns_classes(learner)
         self.has_learnt = False
 
-    def predict(self, row: Row) -> float:
-        """The score of a row. Nothing is learnt."""
-        return self._score(self._matrix([row]))
-
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows, in one call."""
-        self._learn(self._matrix(rows), labels)
-
     def round(self, row: Row, label: float) -> float:
         """The score of a row, which is then learnt; not if the score is not finite."""
-        X = self._matrix([row])
+        X = self._matrix(row)
         score = self._score(X)
         if math.isfinite(score):
-            self._learn(X, [label])
+            self._learn(X, label)
         return score
 
-    def _matrix(self, rows: list[Row]) -> Any:
-        """Rows as one matrix. It is new every time, since a learner may keep it."""
-        if all(idx is None for idx, _ in rows):
-            return np.array([val for _, val in rows])
+    def _matrix(self, row: Row) -> Any:
+        """A row as a matrix. It is new every time, since a learner may keep it."""
+        idx, val = row
+        if idx is None:
+            return val.reshape(1, -1)
         from scipy.sparse import csr_matrix
 
-        every = np.arange(self.n_features, dtype=np.int32)
-        indices = [every if idx is None else idx for idx, _ in rows]
-        values = [val for _, val in rows]
-        indptr = np.cumsum([0, *(val.size for val in values)], dtype=np.int32)
-        content = (_joined(values), _joined(indices), indptr)
-        return csr_matrix(content, shape=(len(rows), self.n_features))
+        indptr = np.array([0, val.size], np.int32)
+        return csr_matrix((val, idx, indptr), shape=(1, self.n_features))
 
-    def _learn(self, X: Any, labels: list[float]) -> None:
+    def _learn(self, X: Any, label: float) -> None:
         if self.classifies:
             more = {} if self.has_learnt else {"classes": CLASSES}
-            self._call("partial_fit", X, np.array(labels, np.int64), **more)
+            self._call("partial_fit", X, np.array([label], np.int64), **more)
         else:
-            self._call("partial_fit", X, np.array(labels))
+            self._call("partial_fit", X, np.array([label]))
         self.has_learnt = True
 
     def _score(self, X: Any) -> float:
@@ -176,11 +137,7 @@ class ScikitLearnModel(Model):
             raise
 
 
-def _joined(arrays: list[Array]) -> Array:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-class VowpalWabbitModel(Model):
+class VowpalWabbitModel:
     """Vowpal Wabbit with the options of its command line.
 
     The prediction of a round is the one that Vowpal Wabbit makes as it learns, and that its own
@@ -204,19 +161,6 @@ class VowpalWabbitModel(Model):
                 f" predicts {predicts.name}; only options with the types SIMPLE and SCALAR can run"
             )
 
-    def predict(self, row: Row) -> float:
-        """The prediction for a row. Nothing is learnt."""
-        example = self._example(row)
-        example.setup_example()
-        predicted = float(self.workspace.predict(example, self.scalar))
-        self.workspace.finish_example(example)
-        return predicted
-
-    def learn(self, rows: list[Row], labels: list[float]) -> None:
-        """Learn rows in order."""
-        for row, label in zip(rows, labels, strict=True):
-            self.round(row, label)
-
     def round(self, row: Row, label: float) -> float:
         """The prediction for a row, made as it is learnt."""
         example = self._example(row)
@@ -232,3 +176,6 @@ class VowpalWabbitModel(Model):
         numbers = range(val.size) if idx is None else idx.tolist()
         # The space names the namespace of features that stand behind a bare `|`.
         return self.workspace.example({" ": list(zip(numbers, val.tolist(), strict=True))})
+
+
+Model = RiverModel | ScikitLearnModel | VowpalWabbitModel

@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -32,7 +33,8 @@ def class_of(target: str) -> Any:
         if not hasattr(found, part):
             inside = [name for name, value in vars(found).items() if inspect.isclass(value)]
             names = [name for name in inside if not name.startswith("_")]
-            raise WrongInput(f"{module} has no class {path!r}{nearest(part, names)}")
+            place = module if found.__package__ else Path(found.__file__).name
+            raise WrongInput(f"{place} has no class {path!r}{nearest(part, names)}")
         found = getattr(found, part)
     if not inspect.isclass(found):
         raise WrongInput(f"{target} is not a class, but of type {type(found).__name__}")

@@ -1,147 +1,116 @@
-"""A file format for named arrays with a JSON header, without pickle and verified by a checksum.
-Saved learners are such files. Checkpoints of cohorts consist of several, one after the other.
+"""Array files: named arrays with a JSON header. Saved learners and checkpoints of cohorts are such.
 
-Layout: the line `KOCO\\n`, the header's length (8 bytes, little endian), the header (JSON, with
-`format`, `version` and the arrays' names, types and shapes), the arrays as raw bytes in that order,
-and the SHA-256 (32 bytes) of everything before it.
+An array file is a table file (`io.table_file`) whose rows are pieces of the arrays' bytes, one
+after the other, and whose footer says which array is where. A piece is compressed, so what is
+mostly zero takes little room, and is a row group, so few bytes are in memory at a time.
 """
 
-import hashlib
 import json
-import math
-import mmap
-from itertools import chain
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from koco_stream.errors import other_format
 from koco_stream.io.files import canonical_json
+from koco_stream.io.local import StorePath
+from koco_stream.io.table_file import opened, write_tables
 from koco_stream.types import Array
-from koco_stream.version import __version__
 
-FORMAT = 1  # of the file and of what is in it
-MAGIC = b"KOCO\n"
-# what a header with values of other types than ours leads to
-MALFORMED = (
-    TypeError,
-    ValueError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-)
+PIECE = 16 << 20  # bytes
+SCHEMA = pa.schema([("piece", pa.binary())])
+HEADER, ARRAYS = b"koco_header", b"koco_arrays"
 
 
-class Unreadable(ValueError):
-    """An array file is truncated, altered, of another kind or format; the message says which."""
+def write_arrays(file: StorePath, header: dict[str, Any], arrays: Mapping[str, Array]) -> None:
+    """Write named arrays and a header, atomically; an array that has several names is written once.
 
-
-Bytes = bytes | mmap.mmap | memoryview
-
-
-def write_arrays(handle: BinaryIO, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write named arrays and a header as an array file.
-
-    The header may contain NumPy scalars and infinities; `format`, `version` and `arrays` are added.
+    The header may contain NumPy scalars and infinities.
     """
-    arrays = {name: np.asarray(a) for name, a in arrays.items()}
-    entries = [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()]
-    added = {"format": FORMAT, "version": __version__, "arrays": entries}
-    text = canonical_json(_plain({**header, **added})).encode()
-    digest = hashlib.sha256()
-    # An array that is not contiguous is copied when its turn comes: all copies might not fit
-    # the memory.
-    flat = (np.ascontiguousarray(a).reshape(-1) for a in arrays.values() if a.size)
-    pieces: chain[Any] = chain(
-        (MAGIC, len(text).to_bytes(8, "little"), text), (a.view(np.uint8).data for a in flat)
-    )
-    for piece in pieces:
-        digest.update(piece)
-        handle.write(piece)
-    handle.write(digest.digest())
+    once = {id(array): array for array in arrays.values()}
+    ends = np.cumsum([0, *(array.nbytes for array in once.values())])
+    places = dict(zip(once, ends.tolist(), strict=False))
+    entries = [[name, a.dtype.str, a.shape, places[id(a)]] for name, a in arrays.items()]
+    texts = {HEADER: canonical_json(header, allow_nan=True), ARRAYS: canonical_json(entries)}
+    pieces = (pa.table([[piece]], SCHEMA) for piece in _pieces(once.values()))
+    write_tables(pieces, file, texts)
 
 
-def read_header(data: Bytes) -> tuple[dict[str, Any], int]:
-    """The header of an array file from its bytes, and where its arrays begin.
+def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
+    """The arrays' bytes in pieces; all are of the same size but for the last one."""
+    piece = bytearray()
+    for array in arrays:
+        # An array that is not contiguous is copied when its turn comes: all copies might not fit
+        # the memory.
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        while content:
+            room = PIECE - len(piece)
+            piece += content[:room]
+            content = content[room:]
+            if len(piece) == PIECE:
+                yield piece
+                piece = bytearray()
+    yield piece
 
-    The checksum is not verified. Raises `Unreadable` if the header cannot be read.
+
+def read_header(file: StorePath) -> dict[str, Any]:
+    """The header of an array file, of whose other bytes nothing is read or checked.
+
+    Raises `WrongInput` if it is damaged or has another format.
     """
-    start = len(MAGIC) + 8
-    if len(data) < start + 32 or data[: len(MAGIC)] != MAGIC:
-        raise Unreadable("it does not begin with a whole header; use another copy")
-    end = start + int.from_bytes(data[len(MAGIC) : start], "little")
-    try:
-        header = json.loads(
-            bytes(data[start:end]),
-            # the inverse of `_plain`
-            object_hook=lambda one: float(one["float"]) if one.keys() == {"float"} else one,
-        )
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict):
-        raise Unreadable("its header cannot be read; use another copy")
-    return header, end
+    return opened(file, lambda parquet, _: _in_footer(parquet, HEADER))
 
 
-def read_arrays(data: Bytes, more: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and the arrays of an array file from its bytes; the arrays are read-only views.
+def _in_footer(parquet: pq.ParquetFile, key: bytes) -> Any:
+    return json.loads((parquet.metadata.metadata or {}).get(key, b"{}"))
 
-    With `more`, other bytes may follow. Raises `Unreadable` also if it has another format.
+
+@contextmanager
+def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
+    """Context manager that gives an array file's header and arrays, all bytes of which are checked.
+
+    An array is read when it is asked for. Raises `WrongInput` if the file is damaged or has another
+    format.
     """
-    header, start = read_header(data)
-    if (found := header.get("format", "unknown")) != FORMAT:
-        remedy = "let the learner learn again"
-        raise Unreadable(f"it {other_format(found, FORMAT, remedy, header.get('version'))}")
-    end = _end(header, start) if more else len(data)
-    view = memoryview(data)[:end]
-    if hashlib.sha256(view[:-32]).digest() != view[-32:]:
-        raise Unreadable(
-            "its checksum does not match: it was cut short or altered; use another copy"
-        )
-    arrays = {}
-    try:
-        for entry in header.pop("arrays"):
-            dtype, count = np.dtype(entry["dtype"]), math.prod(entry["shape"])
-            array = np.frombuffer(data, dtype, count, start).reshape(entry["shape"])
-            arrays[str(entry["name"])] = array
-            start += count * dtype.itemsize
-    except MALFORMED as error:
-        raise Unreadable(
-            f"its header does not fit its arrays ({error}); use another copy"
-        ) from None
-    return header, arrays
+    with file.local() as path:
+        opened(StorePath(str(path)), lambda _, hashes: hashes.check(0, hashes.end))
+        with pq.ParquetFile(path) as parquet:
+            yield _in_footer(parquet, HEADER), Arrays(parquet)
 
 
-def _end(header: dict[str, Any], start: int) -> int:
-    """Where an array file whose arrays begin at `start` ends, by its header."""
-    try:
-        sizes = [
-            np.dtype(entry["dtype"]).itemsize * math.prod(entry["shape"])
-            for entry in header["arrays"]
-        ]
-        return max(start + sum(sizes) + 32, 0)
-    except MALFORMED:
-        raise Unreadable("its header cannot be read; use another copy") from None
+class Arrays(Mapping[str, Array]):
+    """The arrays of an opened array file, by name; each is read when it is asked for."""
 
+    def __init__(self, parquet: pq.ParquetFile) -> None:
+        self.parquet, entries = parquet, _in_footer(parquet, ARRAYS)
+        self.places = {name: (dtype, shape, first) for name, dtype, shape, first in entries}
+        self.last: tuple[int, Array] = -1, np.zeros(0, np.uint8)
 
-def forget_pages(data: mmap.mmap) -> None:
-    """Give back the memory of a mapped file's pages that have been read; they can be read again.
+    def __getitem__(self, name: str) -> Array:
+        dtype, shape, first = self.places[name]
+        array = np.empty(shape, dtype)
+        content = array.reshape(-1).view(np.uint8)
+        last = first + content.size
+        for number in range(first // PIECE, -(-last // PIECE)):
+            start = number * PIECE
+            lo, hi = max(first, start), min(last, start + PIECE)
+            content[lo - first : hi - first] = self._piece(number)[lo - start : hi - start]
+        return array
 
-    Otherwise a process seems to hold the whole file, and may be ended for it.
-    """
-    data.madvise(mmap.MADV_DONTNEED)
+    def place(self, name: str) -> int:
+        """Where an array begins: names of the same array have the same place."""
+        return int(self.places[name][2])
 
+    def _piece(self, number: int) -> Array:
+        if self.last[0] != number:
+            (piece,) = self.parquet.read_row_group(number).column("piece")
+            self.last = number, np.frombuffer(piece.as_buffer(), np.uint8)
+        return self.last[1]
 
-def _plain(value: Any) -> Any:
-    """A header value, also nested, with NumPy scalars as Python's and infinities as text."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return {"float": str(value)}
-    return value
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)

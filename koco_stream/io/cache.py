@@ -6,12 +6,16 @@ temporary directory. `$KOCO_CACHE_BYTES` limits the copies of datasets (see
 `koco_stream.streams.shard_cache`).
 """
 
+import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from koco_stream.errors import WrongInput
+from koco_stream.io.files import content_hash, json_text, locked, write_text
 
 
 def cache_folder() -> Path:
@@ -57,6 +61,19 @@ def private_folder(*names: str) -> Path:
         folder.mkdir(mode=0o700, exist_ok=True)
         _check(folder)
     return folder
+
+
+def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
+    """What `compute` gives, as decoded from JSON, kept by its `identity` in a cache folder.
+
+    Processes that need it at the same time wait for the first. What is not finite is None.
+    """
+    path = private_folder(folder) / f"{content_hash(identity)}.json"
+    if not path.is_file():
+        with locked(path.with_suffix(".lock")):
+            if not path.is_file():
+                write_text(path, json_text(compute()))
+    return json.loads(path.read_text())
 
 
 def _make(folder: Path) -> None:

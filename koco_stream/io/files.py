@@ -98,12 +98,19 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def canonical_json(value: Any) -> str:
+def canonical_json(value: Any, allow_nan: bool = False) -> str:
     """JSON with sorted keys and without spaces, so that equal values give equal text.
 
-    Raises `ValueError` for NaN or infinity.
+    NumPy's scalars are as Python's. Raises `ValueError` for NaN or infinity, unless
+    `allow_nan` is set: Python can read them.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(
+        value,
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=allow_nan,
+        default=lambda one: one.item(),
+    )
 
 
 def content_hash(value: Any) -> str:

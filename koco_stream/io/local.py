@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
@@ -83,12 +84,7 @@ class StorePath:
 
         Raises `OSError` if a page checksum does not match.
         """
-
-        def whole(handle: pa.NativeFile) -> pa.Table:
-            with pq.ParquetFile(handle, page_checksum_verification=True) as file:
-                return file.read()
-
-        return self.reading(whole)
+        return self.reading(partial(pq.read_table, page_checksum_verification=True))
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
         """What `read` gives of the opened file, all of it of one version."""

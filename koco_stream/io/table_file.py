@@ -9,21 +9,22 @@ rename. A read checks the footer, and the blocks that it needs before they are p
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.errors import Damaged, StoreUnavailable, WrongInput, other_format
-from koco_stream.io.local import StorePath
+from koco_stream.io.local import StorePath, T
+from koco_stream.version import __version__
 
 FORMAT = 1  # of what is in the file, as its footer says
-FORMAT_KEY = b"koco_format"
+FORMAT_KEY, VERSION_KEY = b"koco_format", b"koco_version"
 BLOCK = 8 << 20  # bytes
 HASH = 32
 AGAIN = "and the sweeps will compute its runs again"
@@ -37,18 +38,25 @@ REMEDIES = {  # by the folder of the file
     "history": "move it away, and the next nightly run begins a new history",
     "accepted": "accept a night whose numbers are right: koco nightly accept {name}",
 }
-T = TypeVar("T")
+COLUMNS: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+# Bytes that are large and all different: a dictionary and extremes would take most of the time.
+PIECES = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
 
 
-def write_tables(tables: Iterable[pa.Table], file: StorePath) -> None:
-    """Write tables with one schema to one file, atomically, with one table in memory at a time."""
+def write_tables(
+    tables: Iterable[pa.Table], file: StorePath, texts: Mapping[bytes, str] | None = None
+) -> None:
+    """Write tables with one schema to one file, atomically, with one table in memory at a time.
+
+    The footer also has the `texts`.
+    """
     each = iter(tables)
     first = next(each)
+    options = PIECES if pa.binary() in first.schema.types else COLUMNS
     with file.written() as temporary:
-        with pq.ParquetWriter(
-            temporary, first.schema, compression="zstd", write_page_checksum=True
-        ) as writer:
-            writer.add_key_value_metadata({FORMAT_KEY: str(FORMAT)})
+        with pq.ParquetWriter(temporary, first.schema, **options) as writer:
+            about = {FORMAT_KEY: str(FORMAT), VERSION_KEY: __version__}
+            writer.add_key_value_metadata({**about, **(texts or {})})
             for table in chain([first], each):
                 if table.num_rows:
                     writer.write_table(table)
@@ -117,6 +125,8 @@ def refusal(file: StorePath, why: str) -> str:
 def remedy_for(file: StorePath) -> str:
     """What to do about a table file that is refused."""
     *_, folder, name = str(file).split("/")
+    if not name.endswith(".parquet"):
+        return "let the learner learn again, or use another copy"
     return REMEDIES.get(folder, "remove it").format(name=name.removesuffix(".parquet"))
 
 
@@ -131,9 +141,11 @@ def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
             handle = pa.BufferReader(handle.read_buffer())
         hashes = Hashes(file, handle)
         with pq.ParquetFile(handle) as parquet:
-            found = (parquet.metadata.metadata or {}).get(FORMAT_KEY, b"unknown").decode()
+            texts = parquet.metadata.metadata or {}
+            found = texts.get(FORMAT_KEY, b"unknown").decode()
             if found != str(FORMAT):
-                raise WrongInput(f"{file} {other_format(found, FORMAT, remedy_for(file))}")
+                wrote = texts.get(VERSION_KEY, b"").decode()
+                raise WrongInput(f"{file} {other_format(found, FORMAT, remedy_for(file), wrote)}")
             return read(parquet, hashes)
 
     with named(file):

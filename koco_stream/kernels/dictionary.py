@@ -113,11 +113,14 @@ def grown(points: Points, s: int, more_points: bool = True) -> Points:
 
 
 def without_gaps(points: Points, s: int) -> Points:
-    """The same points, whose rows follow each other, with room for a row of s non-zeros."""
+    """The same points, whose rows follow each other, with room for a row of s non-zeros.
+
+    The room never shrinks: a state that is saved has at least that of a new one.
+    """
     rows, sizes = points.rows, points.rows.end - points.rows.begin
     places = [np.arange(*ends) for ends in zip(rows.begin, rows.end, strict=True)]
     kept, end = np.concatenate(places), np.cumsum(sizes)
-    room = kept.size + max(kept.size, BLOCK * s)
+    room = max(kept.size + max(kept.size, BLOCK * s), rows.indices.size)
     return points._replace(
         rows=rows._replace(
             begin=end - sizes,

@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
+from koco_stream.foreign_host.target import kind_of
 from koco_stream.learners.base import Learner
 from koco_stream.learners.constant import Constant
 from koco_stream.learners.foreign.learner import ForeignLearner, foreign_learner
@@ -36,7 +37,6 @@ from koco_stream.learners.references import (
     Reference,
     class_of,
     foreign_target,
-    is_reference,
     reference_to,
     run_name,
     shown_name,
@@ -110,7 +110,7 @@ def learner_named(name: str) -> AnyLearner:
 
     An unknown name raises `WrongInput`, which suggests the nearest name.
     """
-    if is_reference(name):
+    if "@" in name:  # a reference
         return _referred(name)
     if name not in LEARNERS:
         raise WrongInput(f"no learner is called {name!r}{nearest(name, list(LEARNERS))}")
@@ -136,7 +136,7 @@ def _referred(text: str) -> AnyLearner:
     found: AnyLearner = class_of(text)
     if not issubclass(found, Learner):
         found = foreign_learner(*foreign_target(text))
-        found.check_target()
+        kind_of(found.target)  # which refuses a class that cannot be called row by row
     LOADED.add(text)
     return found
 

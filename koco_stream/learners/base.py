@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from koco_stream.errors import WrongInput, warn
+from koco_stream.io.array_file import write_arrays
+from koco_stream.io.paths import store_path
 from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
     arrays_of,
@@ -15,7 +17,6 @@ from koco_stream.learners.saved import (
     restored,
     revived,
     state_arrays,
-    write_model,
 )
 from koco_stream.learners.scan import Algorithm, embed_rows
 from koco_stream.learners.spec import SEED, Public
@@ -183,7 +184,7 @@ class Learner(Algorithm, Estimator):
         A loaded learner continues with bit-identical results. A subclass is loaded by its own
         `load`; `koco_stream.load` returns the library's class.
         """
-        write_model(Path(path), description(self), arrays_of(self))
+        write_arrays(store_path(path), description(self), arrays_of(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -19,10 +19,9 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner
-from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.learners.spec import SEED
 from koco_stream.streams.inputs import as_rows
-from koco_stream.streams.rows import Rows, frozen
+from koco_stream.streams.rows import frozen
 from koco_stream.types import Array
 
 N_ROWS, N_FEATURES = 120, 12
@@ -202,32 +201,8 @@ def blocks(trial: Trial) -> None:
     _same(expected, np.concatenate(found), "the same rows in pieces")
 
 
-def resumed(trial: Trial) -> None:
-    """a run goes on from a checkpoint, the arrays of its state, to the same bits"""
-    learner = trial.learner
-    params = learner.to_params(learner.complete(trial.given))
-    rows, labels = as_rows(trial.X), frozen(trial.y, np.float64)
-    expected, found = np.empty(N_ROWS), np.empty(N_ROWS)
-    _advanced(trial, learner.init(params, N_FEATURES, 0), rows, labels, expected)
-    half = N_ROWS // 2
-    first = rows._replace(indptr=rows.indptr[: half + 1])
-    before = _advanced(
-        trial, learner.init(params, N_FEATURES, 0), first, labels[:half], found[:half]
-    )
-    arrays = {name: array.copy() for name, array in state_arrays(before).items()}
-    again = restored(learner.init(params, N_FEATURES, 0), arrays, learner.grows)
-    rest = rows._replace(indptr=rows.indptr[half:])
-    _advanced(trial, again, rest, labels[half:], found[half:])
-    _same(expected, found, "a run that was cut and went on from its checkpoint")
-
-
-def _advanced(trial: Trial, begun: Any, rows: Rows, labels: Array, predictions: Array) -> Any:
-    params = trial.learner.to_params(trial.learner.complete(trial.given))
-    return trial.learner.advance(params, begun, rows, labels, predictions)[0]
-
-
 def saved(trial: Trial) -> None:
-    """a learner that is saved and loaded goes on to the same bits"""
+    """a learner that is saved and loaded, as a checkpoint has it, goes on to the same bits"""
     expected, half = trial.predictions(), N_ROWS // 2
     model = trial.made().partial_fit(trial.X[:half], trial.y[:half])
     with tempfile.TemporaryDirectory() as folder:
@@ -309,7 +284,6 @@ CHECKS: tuple[Callable[[Trial], None], ...] = (
     deterministic,
     separate,
     blocks,
-    resumed,
     saved,
     rows_kept,
     predicting,

@@ -6,15 +6,14 @@ package in this version. Runs carry it in place of the learner's name, so that a
 new runs, and no process runs other code than was asked for.
 """
 
-import importlib
 import importlib.metadata
 import importlib.util
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from koco_stream.errors import LearnerChanged, WrongInput, nearest
+from koco_stream.foreign_host import target
 from koco_stream.learners.files import imported, kept_copy
 
 GROUP = "koco_stream.learners"  # of entry points
@@ -49,11 +48,6 @@ class Reference(NamedTuple):
         return self.name.partition(":")[0].endswith(".py")
 
 
-def is_reference(learner: str) -> bool:
-    """Whether the learner of a run is a reference, and not the name of one of the library's."""
-    return "@" in learner
-
-
 def shown_name(learner: str) -> str:
     """The learner of a run as tables name it."""
     return Reference.of(learner).name
@@ -74,12 +68,10 @@ def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
     if class_name and place.endswith(".py"):
         path = folder / Path(place).expanduser()
         return Reference(f"{path.name}:{class_name}", kept_copy(path))
-    if name == VW or class_name:
-        return _of_distribution(name)
     offered = entry_points()
-    if name in offered:
-        return Reference(name, _version_of(offered[name].dist))
-    raise WrongInput(f"no learner is called {name!r}{nearest(name, [*known, *offered])}{FORMS}")
+    if name != VW and not class_name and name not in offered:
+        raise WrongInput(f"no learner is called {name!r}{nearest(name, [*known, *offered])}{FORMS}")
+    return installed(name)
 
 
 def entry_points() -> dict[str, Any]:
@@ -87,7 +79,13 @@ def entry_points() -> dict[str, Any]:
     return {found.name: found for found in importlib.metadata.entry_points(group=GROUP)}
 
 
-def _of_distribution(name: str) -> Reference:
+def installed(name: str) -> Reference:
+    """The reference of a learner of an installed package. Raises `WrongInput` if there is none."""
+    if name != VW and ":" not in name:
+        offered = entry_points().get(name)
+        if offered is None:
+            raise WrongInput(f"no installed package offers the learner {name!r}")
+        return Reference(name, _version_of(offered.dist))
     package = "vowpalwabbit" if name == VW else name.partition(":")[0].partition(".")[0]
     found = importlib.metadata.packages_distributions().get(package)
     if found:
@@ -115,20 +113,12 @@ def class_of(text: str) -> type:
     `LearnerChanged` if the code is not that of the reference.
     """
     reference = Reference.of(text)
-    place, _, class_name = reference.name.partition(":")
-    if reference.of_file:
-        module = imported(place, reference.code)
-    elif reference.name == VW:
-        module, class_name = _of_package(reference, "vowpalwabbit"), "Workspace"
-    elif class_name:
-        module = _of_package(reference, place)
-    else:
-        return _offered(reference)
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
-        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
-        raise WrongInput(f"{place} has no class {class_name!r}{nearest(class_name, classes)}")
-    return found
+    if not reference.of_file and (found := installed(reference.name)) != reference:
+        raise LearnerChanged(
+            f"{reference.name}: this machine has {found.code}, but the sweep started with"
+            f" {reference.code}; install the same version on every machine"
+        )
+    return cast(type, target.class_of(foreign_target(text)[1]))
 
 
 def foreign_target(text: str) -> tuple[str, str, str]:
@@ -141,28 +131,3 @@ def foreign_target(text: str) -> tuple[str, str, str]:
     if reference.name == VW or class_name:
         return reference.name, reference.name, ""
     return reference.name, entry_points()[reference.name].value, ""
-
-
-def _of_package(reference: Reference, place: str) -> ModuleType:
-    _check_version(reference, _of_distribution(reference.name).code)
-    try:
-        return importlib.import_module(place)
-    except ImportError as error:
-        raise WrongInput(f"{reference.name} cannot be imported: {error}") from error
-
-
-def _offered(reference: Reference) -> type:
-    offered = entry_points().get(reference.name)
-    if offered is None:
-        raise WrongInput(f"no installed package offers the learner {reference.name!r}")
-    _check_version(reference, _version_of(offered.dist))
-    loaded: type = offered.load()
-    return loaded
-
-
-def _check_version(reference: Reference, found: str) -> None:
-    if found != reference.code:
-        raise LearnerChanged(
-            f"{reference.name}: this machine has {found}, but the sweep started with"
-            f" {reference.code}; install the same version on every machine"
-        )

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.array_file import MALFORMED, Unreadable, read_arrays, write_arrays
-from koco_stream.io.files import written_atomically
+from koco_stream.io.array_file import opened_arrays
+from koco_stream.io.paths import store_path
 from koco_stream.kernels.leaving_points import Holdings
 from koco_stream.kernels.random_features import Frequencies
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
@@ -18,12 +18,17 @@ from koco_stream.types import Array
 L = TypeVar("L")
 
 NOT_SAVED = Frequencies, Holdings  # made again from the seed, or from the points
-
-
-def write_model(path: Path, header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a model's header, which has its name as `learner`, and its arrays atomically."""
-    with written_atomically(path) as temporary, temporary.open("wb") as handle:
-        write_arrays(handle, header, arrays)
+# what a header with values of other types than ours leads to
+MALFORMED = (
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+)
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -63,17 +68,16 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file that `write_model` wrote.
+    """Header and arrays of a file of a learner or `Classifier`.
 
     Raises `WrongInput` if it is truncated, altered, or of another format or kind.
     """
-    try:
-        header, arrays = read_arrays(path.read_bytes())
-    except Unreadable as error:
-        raise WrongInput(f"{path} is not a koco-stream learner that can be read: {error}") from None
-    if "learner" not in header:
-        raise WrongInput(f"{path} is not a koco-stream learner; use the file that its save wrote")
-    return header, arrays
+    with readable(path), opened_arrays(store_path(path)) as (header, arrays):
+        if "learner" not in header:
+            raise WrongInput(
+                f"{path} is not a koco-stream learner; use the file that its save wrote"
+            )
+        return header, dict(arrays)
 
 
 def revived(
@@ -97,13 +101,7 @@ def revived(
         if learnt is not None:
             names = learnt.get("feature_names")
             model._start(learnt["n_features"], None if names is None else np.array(names, object))
-            try:
-                model._state = restored(model._state, arrays, model.grows)
-            except ValueError as error:
-                raise WrongInput(
-                    f"{path}: {error} does not fit this version of {name}; use the version that"
-                    " wrote it"
-                ) from None
+            model._state = restored(model._state, arrays, model.grows)
             model.rounds_ = int(learnt["rounds"])
     return cast(L, model)
 
@@ -129,7 +127,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
 
     With `grows`, saved arrays may be larger than those of a new state.
 
-    Raises `ValueError` with the name of an array that does not fit.
+    Raises `ValueError` if an array does not fit.
     """
     grown = {}
     for name, value in state._asdict().items():
@@ -145,7 +143,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
                 or (saved.shape != value.shape and not grows)
                 or any(has < least for has, least in zip(saved.shape, value.shape, strict=True))
             ):
-                raise ValueError(prefix + name)
+                raise ValueError(f"{prefix}{name} does not fit this version of the learner")
             if saved.shape != value.shape:
                 is_real = saved.dtype == np.float64
                 room = (

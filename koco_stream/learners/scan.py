@@ -80,7 +80,6 @@ class Algorithm(Spec):
     init: ClassVar[Callable[..., Any]]
     step: ClassVar[Callable[..., float]]
     forward: ClassVar[Callable[..., float]]
-    grows: ClassVar[bool] = False
 
     @classmethod
     def begun(cls, params: Any, n_features: int, seed: int, dense: bool) -> Any:
@@ -117,13 +116,6 @@ class Algorithm(Spec):
     def enlarge(params: Any, state: Any, features: int, /) -> Any:
         """The same state in larger arrays, with room for a row with `features` non-zeros."""
         return state
-
-    @staticmethod
-    def joined(state: Any, /) -> Array | None:
-        """The rounds, increasing, in which the dictionary's points joined; None if points can
-        leave.
-        """
-        return None
 
     @classmethod
     def advance(

@@ -18,6 +18,7 @@ from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.kernels.kernel import KERNELS
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, STEP_SCHEDULES, curvature_of
+from koco_stream.types import Array
 
 Value = float | int | bool | str | None
 
@@ -258,6 +259,7 @@ class Spec:
     unused: ClassVar[tuple[str, ...]] = ()
     always_stochastic: ClassVar[bool] = False
     numbers: ClassVar[str] = "own"
+    grows: ClassVar[bool] = False
     numbers_version: ClassVar[int] = 1
     curvature_share: ClassVar[float] = 1.0
     feature_floats: ClassVar[int] = 2
@@ -303,6 +305,13 @@ class Spec:
     @classmethod
     def sampling(cls, q: Public) -> Sampling | None:
         """What decides whether rows join its dictionary; None if it has none that grows so."""
+        return None
+
+    @staticmethod
+    def joined(state: Any, /) -> Array | None:
+        """The rounds, increasing, in which the dictionary's points joined; None if points can
+        leave, or if there is no dictionary.
+        """
         return None
 
     @classmethod

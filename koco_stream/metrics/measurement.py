@@ -1,24 +1,13 @@
 """The metrics of one run, computed while it runs, with memory that is known before."""
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from koco_stream.metrics.declared import NUMBERS, WINDOWED
 from koco_stream.metrics.ranking import COUNTS, auc_of_segment, auc_of_window, keep_scores
-from koco_stream.metrics.sums import (
-    MANY,
-    REAL,
-    ROUNDS,
-    SIZE,
-    TWO,
-    add_block,
-    end_window,
-    merge,
-    metrics_into,
-)
+from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_block, merge, metrics_into
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept
@@ -110,62 +99,47 @@ class Measurement:
         return int(self._arrays["total_sums"][ROUNDS] + self._arrays["sums"][ROUNDS])
 
     def arrays(self) -> dict[str, Array]:
-        """Its whole state, as arrays by name."""
+        """Its whole state, as arrays by name. It goes on from what they are filled with."""
         return self._arrays
 
-    def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Go on from a state that `arrays` gave."""
-        for name, array in self._arrays.items():
-            if array.size:  # files leave out empty arrays
-                array[...] = arrays[name].reshape(array.shape)
-
-    def add(self, predictions: Array, learnt: Array, numbers: Array | None, done: int) -> None:
+    def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
         """Measure the first `done` rounds of a block.
 
         Parameters
         ----------
         predictions, learnt : ndarray of shape (1, n) or (K, n)
             The predictions and the labels that were learnt; (K, n) if each class has a score.
-        numbers : ndarray of shape (n,), optional
-            The rows' classes, counted from 0, if each class has a score.
+        numbers : ndarray of shape (n,)
+            The rows' classes, counted from 0, if each class has a score; else empty.
         done : int
             How many rounds count.
         """
+        metered = self.metered
+        a = self._arrays
         first = 0
-        of_rows = np.zeros(0, np.int64) if numbers is None else numbers
-        if self._segment:
-            ranked = self._ranked
-            while first < done:  # Python has something to do where a window or a segment ends
-                rounds = self.rounds
+        while first < done:
+            rounds = self.rounds
+            last = done
+            if self._segment:  # Python has something to do where a window or a segment ends
                 last = min(done, first + self._left(rounds))
-                keep_scores(predictions[0], learnt[0], first, last, *ranked)
-                self._add(
-                    predictions[:, first:last], learnt[:, first:last], of_rows[first:last], rounds
-                )
-                self._end(rounds + last - first)
-                first = last
-        elif done:
-            self._add(predictions[:, :done], learnt[:, :done], of_rows[:done], self.rounds)
-
-    def _add(self, predictions: Array, learnt: Array, numbers: Array, rounds: int) -> None:
-        """Add rounds after the first `rounds` to the sums, and end the windows that end."""
-        metered, a = self.metered, self._arrays
-        add_block(
-            metered.kind,
-            metered.loss,
-            self._with_log_loss,
-            predictions,
-            learnt,
-            numbers,
-            predictions.shape[1],
-            rounds,
-            metered.window or 0,
-            a["sums"],
-            a["confusion"],
-            a["total_sums"],
-            a["total_confusion"],
-            a["windows"],
-        )
+                keep_scores(predictions[0], learnt[0], first, last, *self._ranked)
+            add_block(
+                metered.kind,
+                metered.loss,
+                self._with_log_loss,
+                predictions[:, first:last],
+                learnt[:, first:last],
+                numbers[first:last],
+                rounds,
+                metered.window or 0,
+                a["sums"],
+                a["confusion"],
+                a["total_sums"],
+                a["total_confusion"],
+                a["windows"],
+            )
+            self._end(rounds + last - first)
+            first = last
 
     def _left(self, rounds: int) -> int:
         """The rounds until a window or a segment ends."""
@@ -174,12 +148,14 @@ class Measurement:
 
     def _end(self, rounds: int, is_last: bool = False) -> None:
         """End the window and the segment that end after so many rounds; at last both end."""
-        window, segment = self.metered.window, self._segment
+        window = self.metered.window
+        segment = self._segment
         if segment and window and (rounds % window == 0) != is_last:
             row = self._arrays["windows"][(rounds - 1) // window]
             row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
         if segment and (rounds % segment == 0) != is_last:
-            n, found = (rounds - 1) % segment + 1, auc_of_segment(*self._ranked)
+            n = (rounds - 1) % segment + 1
+            found = auc_of_segment(*self._ranked)
             if not math.isnan(found):
                 self._arrays["mean"] += (n * found, n)
 
@@ -189,18 +165,20 @@ class Measurement:
 
     def finish(self) -> None:
         """End the last window and segment. No more rounds can be added."""
-        a, rounds, window = self._arrays, self.rounds, self.metered.window
+        a = self._arrays
+        rounds = self.rounds
+        window = self.metered.window
         sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
         if window and rounds % window:
-            row = a["windows"][rounds // window]
-            end_window(self.metered.kind, *sums, row)
+            metrics_into(self.metered.kind, *sums[:2], a["windows"][rounds // window])
         merge(*sums)
         if rounds:
             self._end(rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
         """The metrics over all rounds of a finished run, by name; None where one is not defined."""
-        a, row = self._arrays, np.empty(len(WINDOWED))
+        a = self._arrays
+        row = np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
         found = dict(zip(WINDOWED, row.tolist(), strict=True))
         total, weight = a["mean"].tolist()
@@ -214,7 +192,8 @@ class Measurement:
 
         Loss and error are always among them, and what was not asked for or is not defined is NaN.
         """
-        window, rounds = self.metered.window or 1, self.rounds
+        window = self.metered.window or 1
+        rounds = self.rounds
         n = -(-rounds // window) if self.metered.window else 0
         first = np.arange(n) * window + 1
         table = self._arrays["windows"][:n]

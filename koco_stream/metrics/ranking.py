@@ -18,7 +18,8 @@ def keep_scores(
     """Keep the scores of rounds `first` to `last`: positive ones from the beginning of `kept` on,
     negative ones from its end back.
     """
-    positive, negative = counts[POSITIVE], counts[NEGATIVE]
+    positive = counts[POSITIVE]
+    negative = counts[NEGATIVE]
     for t in range(first, last):
         if labels[t] > 0.0:
             kept[positive] = scores[t]
@@ -48,7 +49,8 @@ def auc_of_window(kept: Array, counts: Array) -> float:
 
 def auc_of_segment(kept: Array, counts: Array) -> float:
     """The AUC of all kept scores; none is kept after it."""
-    p, n = counts[POSITIVE], counts[NEGATIVE]
+    p = counts[POSITIVE]
+    n = counts[NEGATIVE]
     counts[:] = 0
     return auc(kept[:p], kept[kept.size - n :])
 
@@ -59,7 +61,9 @@ def wins(positive: Array, negative: Array) -> float:
 
     The count is exact up to 2^52.
     """
-    total, below, until = 0.0, 0, 0
+    total = 0.0
+    below = 0
+    until = 0
     for i in range(positive.size):
         while below < negative.size and negative[below] < positive[i]:
             below += 1

@@ -43,7 +43,9 @@ def add_rounds(
     for t in range(first, last):
         sums[ROUNDS] += 1.0
         if kind == MANY:
-            classes, best, total = predictions.shape[0], 0, 0.0
+            classes = predictions.shape[0]
+            best = 0
+            total = 0.0
             for k in range(classes):
                 if with_loss:
                     total += loss_value(loss, predictions[k, t], learnt[k, t])
@@ -59,11 +61,13 @@ def add_rounds(
                 own = predictions[numbers[t], t] - predictions[best, t]
                 sums[LOG_LOSS] += math.log(exponentials) - own
             continue
-        y_hat, y = predictions[0, t], learnt[0, t]
+        y_hat = predictions[0, t]
+        y = learnt[0, t]
         if with_loss:
             sums[LOSS] += loss_value(loss, y_hat, y)
         if kind == TWO:
-            own, predicted = int(y >= 0.0), int(y_hat >= 0.0)
+            own = int(y >= 0.0)
+            predicted = int(y_hat >= 0.0)
             sums[MISTAKES] += own != predicted
             confusion[own, predicted] += 1
             if with_log_loss:  # log(1 + exp(−z)) = log(1 + exp(−|z|)) + max(−z, 0), with z = yŷ
@@ -92,15 +96,6 @@ def multiply_out(sums: Array) -> None:
 
 
 @jit
-def end_window(
-    kind: int, sums: Array, confusion: Array, into: Array, confusion_into: Array, out: Array
-) -> None:
-    """Fill `out` with the metrics of a window, and add its sums to those of the run."""
-    metrics_into(kind, sums, confusion, out)
-    merge(sums, confusion, into, confusion_into)
-
-
-@jit
 def add_block(
     kind: int,
     loss: int,
@@ -108,7 +103,6 @@ def add_block(
     predictions: Array,
     learnt: Array,
     numbers: Array,
-    done: int,
     rounds: int,
     window: int,
     sums: Array,
@@ -117,11 +111,12 @@ def add_block(
     confusion_into: Array,
     windows: Array,
 ) -> None:
-    """Add the first `done` rounds of a block that begins after `rounds` rounds, in all its windows.
+    """Add the rounds of a block that begins after `rounds` rounds, in all its windows.
 
     `windows` (w, …) is filled with the metrics of those that end. Without windows, `window` is 0.
     """
     first = 0
+    done = predictions.shape[1]
     while first < done:
         last = done if window == 0 else min(done, first + window - (rounds + first) % window)
         add_rounds(
@@ -139,14 +134,15 @@ def add_block(
         )
         first = last
         if window > 0 and (rounds + first) % window == 0:
-            row = windows[(rounds + first) // window - 1]
-            end_window(kind, sums, confusion, into, confusion_into, row)
+            metrics_into(kind, sums, confusion, windows[(rounds + first) // window - 1])
+            merge(sums, confusion, into, confusion_into)
 
 
 @jit
 def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> None:
     """Add the sums of a window to those of the run, and begin the next window."""
-    rounds, more = into[ROUNDS], sums[ROUNDS]
+    rounds = into[ROUNDS]
+    more = sums[ROUNDS]
     if more == 0.0:
         return
     multiply_out(sums)
@@ -184,9 +180,15 @@ def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
             constant = 1.0 if sums[SQUARED] == 0.0 else 0.0
             out[9] = 1.0 - sums[SQUARED] / sums[SPREAD] if sums[SPREAD] > 0.0 else constant
         return
-    recalls, occurring, f1, named, by_chance, hits = 0.0, 0, 0.0, 0, 0.0, 0.0
+    recalls = 0.0
+    occurring = 0
+    f1 = 0.0
+    named = 0
+    by_chance = 0.0
+    hits = 0.0
     for k in range(confusion.shape[0]):
-        own, predicted = 0.0, 0.0
+        own = 0.0
+        predicted = 0.0
         for i in range(confusion.shape[0]):
             own += confusion[k, i]
             predicted += confusion[i, k]

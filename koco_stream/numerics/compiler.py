@@ -50,18 +50,24 @@ def file_of(module: str) -> Path | None:
     return file if file.is_file() else None
 
 
-@cache
-def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
-    """The text of a module of ours, and which modules of ours it imports itself.
+def imports_of(text: str) -> frozenset[str]:
+    """Which modules of ours this source imports itself.
 
     A package is one of them only if a name is imported from its own file.
     """
-    file = file_of(module)
-    text, imports = file.read_text(encoding="utf-8") if file else "", set[str]()
+    imports = set[str]()
     for base, names in IMPORT.findall(text):
         for name in (words.split()[0] for words in names.strip("()").split(",") if words.strip()):
             imports.add(f"{base}.{name}" if file_of(f"{base}.{name}") else base)
-    return text, frozenset(imports)
+    return frozenset(imports)
+
+
+@cache
+def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
+    """The text of a module of ours, and which modules of ours it imports itself."""
+    file = file_of(module)
+    text = file.read_text(encoding="utf-8") if file else ""
+    return text, imports_of(text)
 
 
 @cache
@@ -177,8 +183,13 @@ def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...
     users = {Path(one.__code__.co_filename) for one in sources if not is_ours(one)}
     if not all(path.is_file() for path in users):
         return compiled  # typed in a notebook: compiled anew in each process
+    theirs = [source_files(path) for path in sorted(users)]
+    texts = [text for files in theirs for text in files.values()]
     ours = frozenset(one.__module__ for one in sources if is_ours(one))
-    folders = (closure_hash(ours), *(hash_of(source_files(path)) for path in sorted(users)))
+    library = closure_hash(ours.union(*map(imports_of, texts)))
+    if any(re.search(r"^ *import koco_stream", text, re.MULTILINE) for text in texts):
+        library = code_hash()  # any of ours may be called
+    folders = (library, *map(hash_of, theirs))
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(private_folder("compiled", *folders))
     try:

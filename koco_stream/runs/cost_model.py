@@ -7,7 +7,7 @@ a few rows just before the sweep or on earlier runs.
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -22,14 +22,13 @@ from koco_stream.learners import (
     learner_named,
 )
 from koco_stream.metrics import measurement_bytes
-from koco_stream.runs.run import Run, Seen
-from koco_stream.runs.rungs import NO_RUNGS, Rungs
+from koco_stream.runs.run import NO_RUNGS, Run, Rungs, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import Manifest
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import Stream
-from koco_stream.theory.comparator import HELD_BYTES
+from koco_stream.theory.baselines import HELD_BYTES
 
 WORKER_BYTES = 300 << 20  # resident: a worker process with its libraries loaded, without data
 RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its row and curve
@@ -40,7 +39,6 @@ MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting inclu
 GATHERED_BYTES = 24 << 20  # the longest block of shuffled rows for runs over all classes
 # Of a learner that cannot say it; a run is then planned with all of a worker's memory.
 UNKNOWN = Cost(0, 1e4)
-WORK_SAMPLE = 8  # runs of a cohort that stand for all
 TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
@@ -83,7 +81,8 @@ class DataSize:
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream as its learner sees it, with the intercept feature counted."""
-        d, rounds = self.n_features + run.adds_intercept, self.rounds(run.stream)
+        d = self.n_features + run.adds_intercept
+        rounds = self.rounds(run.stream)
         sampling = run.learner_class.sampling(run.params)
         growth = None if sampling is None else self.growths.get((sampling, rounds))
         return StreamSize(rounds, d, self.n_values / max(self.n_rows, 1), growth)
@@ -127,19 +126,23 @@ class Costs:
 
     def of(self, run: Run) -> RunCost:
         """The estimated cost of a run on one core, from where it begins."""
-        whole, begun = self._from_the_first_row(run), self.rungs.begun(run)
+        whole = self._from_the_first_row(run)
+        begun = self.rungs.begun(run)
         if not begun:
             return whole
         rounds = self.sizes[run.stream.dataset_hash].rounds(run.stream)
-        rest = 1.0 - self.work_done([run], begun / rounds)
+        rest = 1.0 - self.work_done(run, begun / rounds)
         return whole._replace(
             seconds=rest * whole.seconds, shared_seconds=rest * whole.shared_seconds
         )
 
     def _from_the_first_row(self, run: Run) -> RunCost:
-        learner, size = run.learner_class, self.sizes[run.stream.dataset_hash]
-        stream, factor = size.seen_by(run), self.factors.get(run.learner, 1.0)
-        cost, states = cost_of(learner, run.params, stream), run.stream.n_states(size.n_classes)
+        learner = run.learner_class
+        size = self.sizes[run.stream.dataset_hash]
+        stream = size.seen_by(run)
+        factor = self.factors.get(run.learner, 1.0)
+        cost = cost_of(learner, run.params, stream)
+        states = run.stream.n_states(size.n_classes)
         n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
         n_bytes += size.measured_bytes(run, self.rungs.last(run.stream, size.rounds(run.stream)))
         if run.stream.multiclass is not None:
@@ -157,18 +160,15 @@ class Costs:
             seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats
         )
 
-    def work_done(self, runs: Sequence[Run], share: float) -> float:
-        """The share of the runs' work that is done after a share of their rounds.
+    def work_done(self, run: Run, share: float) -> float:
+        """The share of a run's work that is done after a share of its rounds.
 
         It differs from the share of the rounds where a round takes longer as a dictionary grows.
-        A few of the runs stand for all.
         """
-        done = total = 0.0
-        for run in runs[:: -(-len(runs) // WORK_SAMPLE)]:
-            stream = self.sizes[run.stream.dataset_hash].seen_by(run)
-            some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
-            done += cost_of(run.learner_class, run.params, some).seconds(some.rounds)
-            total += cost_of(run.learner_class, run.params, stream).seconds(stream.rounds)
+        stream = self.sizes[run.stream.dataset_hash].seen_by(run)
+        some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
+        done = cost_of(run.learner_class, run.params, some).seconds(some.rounds)
+        total = cost_of(run.learner_class, run.params, stream).seconds(stream.rounds)
         return done / total if total else share
 
     def reading(self, stream: Stream, begun: int = 0) -> float:

@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
@@ -43,7 +42,8 @@ SMALLEST_SLOPE = 0.35
 JITTER = 1e-12  # relative to the kernel matrix's diagonal
 # A dictionary that takes more than this share of the rows, and more than so many points, is
 # reported before the sweep.
-LARGE_SHARE, LARGE_POINTS = 0.4, 400
+LARGE_SHARE = 0.4
+LARGE_POINTS = 400
 
 
 class DictionarySample:
@@ -90,7 +90,8 @@ class DictionarySample:
             nearest = np.argpartition(self.distances[:, :t], k - 1, axis=1)[:, :k]
             among = np.empty((len(nearest), k, k))
             for i, these in enumerate(nearest):
-                rows, norms = self.earlier[these], self.norms[these]
+                rows = self.earlier[these]
+                norms = self.norms[these]
                 among[i] = norms[:, None] + norms[None, :] - 2.0 * dense(rows @ rows.T)
             found[t] = np.take_along_axis(self.distances, nearest, 1), np.maximum(among, 0.0)
         return found
@@ -179,7 +180,8 @@ def dense(products: Any) -> Array:
 def sampled_rows(store: AnyPath, stream: Stream) -> Any:
     """Rows (n, d) of a stream's dataset, sampled from at most three shards, in random order."""
     stored = replace(Stream(stream.dataset, stream.dataset_hash), positive_class=None)
-    reader, draw = StreamReader(store, stored), np.random.default_rng(0)
+    reader = StreamReader(store, stored)
+    draw = np.random.default_rng(0)
     shards = sorted({0, len(reader.firsts) // 2 - 1, len(reader.firsts) - 2} - {-1})
     most = (EARLIER + QUERIES) // len(shards)
     numbers = np.concatenate(
@@ -189,14 +191,8 @@ def sampled_rows(store: AnyPath, stream: Stream) -> Any:
             if (size := int(reader.firsts[k + 1] - reader.firsts[k]))
         ]
     )
-    rows = reader.rows_at(draw.permutation(numbers)).rows
-    # dense rows without zeros have one list of features
-    indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
-    X = csr_array(
-        (rows.values.astype(np.float64), indices, rows.indptr),
-        shape=(numbers.size, rows.n_features),
-    )
-    return X.toarray() if rows.values.size > 0.3 * X.shape[0] * X.shape[1] else X
+    X = reader.rows_at(draw.permutation(numbers)).rows.to_scipy().astype(np.float64)
+    return X.toarray() if X.nnz > 0.3 * X.shape[0] * X.shape[1] else X
 
 
 def with_growths(
@@ -209,13 +205,15 @@ def with_growths(
     """
     asked: dict[str, dict[tuple[Sampling, int], Stream]] = {}
     for run in runs:
-        sampling, identity = run.learner_class.sampling(run.params), run.stream.dataset_hash
+        sampling = run.learner_class.sampling(run.params)
+        identity = run.stream.dataset_hash
         if sampling is not None:
             key = sampling, sizes[identity].rounds(run.stream)
             asked.setdefault(identity, {}).setdefault(key, run.stream)
     known = dict(sizes)
     for identity, samplings in asked.items():
-        stream, distance = next(iter(samplings.values())), math.nan
+        stream = next(iter(samplings.values()))
+        distance = math.nan
         try:
             X = sampled_rows(store, stream)
             with np.errstate(all="ignore"):  # what is not finite is refused
@@ -244,7 +242,8 @@ def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[
         seen = sizes[run.stream.dataset_hash].seen_by(run)
         sampling = run.learner_class.sampling(run.params)
         if seen.growth is not None and sampling is not None and sampling.floor < 1.0:
-            key, share = (run.learner, run.stream.dataset), seen.growth.last / max(seen.rounds, 1)
+            key = (run.learner, run.stream.dataset)
+            share = seen.growth.last / max(seen.rounds, 1)
             estimated = not math.isnan(sizes[run.stream.dataset_hash].median_distance)
             if estimated and seen.growth.last > LARGE_POINTS and share > LARGE_SHARE:
                 largest[key] = max(
@@ -254,8 +253,10 @@ def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[
                 )
     found = []
     for (learner, dataset), (_, run, points) in largest.items():
-        size, public = sizes[run.stream.dataset_hash], run.learner_class.refilled(run.params)
-        rows, distance = size.rounds(run.stream), size.median_distance
+        size = sizes[run.stream.dataset_hash]
+        public = run.learner_class.refilled(run.params)
+        rows = size.rounds(run.stream)
+        distance = size.median_distance
         if public["kernel"] == "gaussian":
             given = f" with bandwidth {public['bandwidth']:g}"
             remedy = (
@@ -265,7 +266,8 @@ def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[
                 else f"a larger {'ridge' if 'ridge' in public else 'alpha'} makes it smaller"
             )
         else:
-            given, remedy = f" with the {public['kernel']} kernel", "scale the features"
+            given = f" with the {public['kernel']} kernel"
+            remedy = "scale the features"
         limit = "" if "max_dictionary" not in public else ", or give max_dictionary"
         other = " (BKONS has max_dictionary)" if not limit and "ridge" in public else ""
         found.append(

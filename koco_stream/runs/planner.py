@@ -19,11 +19,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
-from koco_stream.runs.run import Cohort, Run
-from koco_stream.runs.rungs import NO_RUNGS, Rungs, States, to_keep
+from koco_stream.runs.run import NO_RUNGS, Cohort, Run, Rungs
 from koco_stream.streams.stream import Stream
 
 # The minimum duration of a cohort in seconds, if there is enough work. It keeps the overhead of
@@ -58,7 +57,8 @@ class Limits:
     cohort_runs : int
         The maximum number of runs in a cohort.
     kept_bytes : int or None
-        The room on disk for states from which longer runs go on; None if it is not limited.
+        The room on disk for states from which longer runs go on: cohorts keep theirs as long as
+        there is room. None if it is not limited.
     """
 
     workers: int
@@ -131,19 +131,13 @@ class UnfinishedCohort:
         self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
-    @property
-    def states(self) -> States:
-        """What keeping its states costs and saves."""
-        reading = self.costs.reading(self.stream, self.begun)
-        return States(self.bytes, self.seconds + reading)
-
     def finished(self, limits: Limits, keeps: bool) -> Cohort:
         """The finished cohort; `keeps` says whether longer runs may go on from its states.
 
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
         takes a small share of its time.
         """
-        seconds = self.states.seconds
+        seconds = self.seconds + self.costs.reading(self.stream, self.begun)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
         rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream) - self.begun
         every = max(1, int(rounds * between / seconds)) if seconds > between else 0
@@ -211,10 +205,11 @@ def plan(
                 for run_id in ids:
                     del left[run_id]
     passes: dict[tuple[Stream, int], list[tuple[Run, RunCost]]] = {}
+    alone: list[UnfinishedCohort] = []  # runs that may fail or hang, and cannot be resumed
     for run in left.values():
-        if run.learner_class.numbers == "foreign":  # it may fail or hang, and cannot be resumed
-            planned.append(UnfinishedCohort(run.stream, costs))
-            planned[-1].add(run, costs.of(run))
+        if run.learner_class.numbers == "foreign":
+            alone.append(UnfinishedCohort(run.stream, costs))
+            alone[-1].add(run, costs.of(run))
         else:
             key = run.stream, rungs.begun(run)
             passes.setdefault(key, []).append((run, costs.of(run)))
@@ -222,12 +217,14 @@ def plan(
     for key, costed in passes.items():
         empty = UnfinishedCohort(key[0], costs, key[1])
         planned += cohorts_of(empty, costed, limits, total)
+    planned += alone  # last, so that states that can be kept have the room
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
-    kept = to_keep([cohort.states for cohort in planned], limits.kept_bytes)
+    room = math.inf if limits.kept_bytes is None else limits.kept_bytes
+    taken = accumulate(one.bytes for one in planned)
     cohorts = sorted(
-        (cohort.finished(limits, keeps) for cohort, keeps in zip(planned, kept, strict=True)),
+        (one.finished(limits, used <= room) for one, used in zip(planned, taken, strict=True)),
         key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
     )
     return Plan(tuple(early_results(cohorts)), memory, costs)
@@ -259,7 +256,8 @@ def cohorts_of(
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for costed_run in costed:
         by_key.setdefault(costed_run[1].key, []).append(costed_run)
-    cohort, cohorts = empty, [empty]
+    cohort = empty
+    cohorts = [empty]
     for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
         lengths = cohort_lengths(alike, workers, least, max(target, least))
         intended = next(lengths)
@@ -303,7 +301,8 @@ def cohort_lengths(
     a cohort until their own work clearly exceeds it, provided every worker still has something to
     do.
     """
-    own, shared = sum(cost.seconds for _, cost in alike), alike[0][1].shared_seconds
+    own = sum(cost.seconds for _, cost in alike)
+    shared = alike[0][1].shared_seconds
     cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
     if cohorts > workers:
         cohorts = -(-cohorts // workers) * workers

@@ -34,7 +34,10 @@ def check_rows(table: pa.Table) -> None:
             raise pa.ArrowInvalid(f"a row has no {name}")
     for name in names:
         if pa.types.is_string(table.column(name).type):
-            _check_utf8(table.column(name), name)
+            try:
+                table.column(name).validate(full=True)
+            except pa.ArrowException as error:
+                raise pa.ArrowInvalid(f"column {name} has a text that is not UTF-8") from error
         if pa.types.is_timestamp(table.column(name).type):
             _check_times(table.column(name), name)
     if "params" in names:
@@ -52,13 +55,6 @@ def _texts(table: pa.Table, name: str) -> pa.ChunkedArray:
         if not pa.types.is_dictionary(column.type):
             raise pa.ArrowInvalid(f"column {name} is {column.type}, and string is needed")
     return column.cast(pa.string())
-
-
-def _check_utf8(column: pa.ChunkedArray, name: str) -> None:
-    try:
-        column.validate(full=True)
-    except pa.ArrowException as error:
-        raise pa.ArrowInvalid(f"column {name} has a text that is not UTF-8") from error
 
 
 def _check_times(column: pa.ChunkedArray, name: str) -> None:

@@ -1,7 +1,7 @@
 """Runs, cohorts and runs in progress. The identity of a run or cohort is a hash of its content."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,9 +12,37 @@ from koco_stream.io.files import canonical_json, content_hash, text_hash
 from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
 from koco_stream.losses import LOSSES
 from koco_stream.metrics import Measurement, Metered
-from koco_stream.runs.measured import NOTHING_MORE, Measured
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a sweep asks for of its runs' predictions, beside loss and error.
+
+    Parameters
+    ----------
+    metrics : tuple of str
+        Names of `koco_stream.metrics.METRICS`, sorted.
+    window : int, optional
+        The rounds of a window over which all of them are measured too.
+    keep_predictions : bool
+        Whether the prediction of every round is kept.
+    """
+
+    metrics: tuple[str, ...] = ()
+    window: int | None = None
+    keep_predictions: bool = False
+
+    @cached_property
+    def identity_text(self) -> str:
+        """What of this is in a run's identity, as canonical JSON: a run that was not measured so is
+        run again.
+        """
+        return canonical_json(asdict(self))
+
+
+NOTHING_MORE = Measured()
 
 
 @dataclass(frozen=True)
@@ -55,7 +83,8 @@ class Run:
         runs have the same stream.
         """
         seed = "null" if self.learner_seed is None else self.learner_seed
-        version, measured = self.learner_class.numbers_version, self.measured.identity_text
+        version = self.learner_class.numbers_version
+        measured = self.measured.identity_text
         return text_hash(
             f'{{"learner":"{self.learner}","learner_seed":{seed},"measured":{measured},'
             f'"numbers_version":{version},"params":{canonical_json(self.params)},"stream":{self.stream.identity_text}}}'
@@ -84,13 +113,15 @@ class Run:
 
     def metered(self, seen: "Seen") -> Metered:
         """What a measurement of the run is to compute."""
-        names, window = self.measured.metrics, self.measured.window
+        names = self.measured.metrics
+        window = self.measured.window
         classes = seen.classes if self.stream.multiclass is not None else ()
         return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
 
     def check_labels(self, classes: list[float], task: str) -> None:
         """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels."""
-        name, positive = repr(self.stream.dataset), self.stream.positive_class
+        name = repr(self.stream.dataset)
+        positive = self.stream.positive_class
         shown = ", ".join(f"{c:g}" for c in classes[:30])
         if positive is not None and task == "regression":
             raise WrongInput(
@@ -199,7 +230,8 @@ class RunState:
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(run, params, [], np.zeros((points.size, 3)))
-        width, count = seen.n_features + run.adds_intercept, run.stream.n_states(len(seen.classes))
+        width = seen.n_features + run.adds_intercept
+        count = run.stream.n_states(len(seen.classes))
         if run.measured.metrics or run.measured.window:
             started.measurement = Measurement(run.metered(seen))
         if run.measured.keep_predictions:
@@ -233,6 +265,33 @@ class Kept(NamedTuple):
     rounds: int
     cohort_id: str
     run_id: str
+
+
+class Rungs(NamedTuple):
+    """What a plan knows of the rungs of successive halving.
+
+    Parameters
+    ----------
+    later : mapping of Stream to tuple of int
+        The rounds of the later rungs of each stream that is cut at a rung, increasing.
+    kept : mapping of str to Kept
+        By run_id, the state of the shorter run from which a run goes on.
+    """
+
+    later: Mapping[Stream, tuple[int, ...]]
+    kept: Mapping[str, Kept]
+
+    def begun(self, run: Run) -> int:
+        """The rounds that a run need not do again."""
+        kept = self.kept.get(run.run_id) if self.kept else None
+        return kept.rounds if kept else 0
+
+    def last(self, stream: Stream, rounds: int) -> int:
+        """The rounds of the last rung of a stream that has so many rounds itself."""
+        return self.later.get(stream, (rounds,))[-1]
+
+
+NO_RUNGS = Rungs({}, {})
 
 
 @dataclass(frozen=True)

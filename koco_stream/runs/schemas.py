@@ -240,19 +240,14 @@ def curve_points(n_rounds: int) -> Array:
     """The rounds at which loss curves have points, (k,) float64, increasing.
 
     There are eight per decade, evenly spaced in log t from 1 to `n_rounds` inclusive, and one at
-    `half_of` them.
+    half of them: a run's second half is what comes after it.
     """
     if n_rounds < 1:
         return np.zeros(0)
     exponents = np.arange(0, np.log10(n_rounds) * 8 + 1) / 8
     points = np.rint(10.0**exponents)
-    ends = [float(n) for n in (half_of(n_rounds), n_rounds) if n]
+    ends = [float(n) for n in (n_rounds // 2, n_rounds) if n]
     return np.unique([*points[points <= n_rounds], *ends])
-
-
-def half_of(n_rounds: int) -> int:
-    """The rounds of the first half of a stream: a run's second half is what comes after them."""
-    return n_rounds // 2
 
 
 def points_until(n_rounds: int, later: Sequence[int]) -> Array:

@@ -35,7 +35,7 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         another number of features.
     """
     if isinstance(X, Rows):
-        rows, finite = X, canonical(X)
+        rows, finite = X, True
     elif type(X).__module__.startswith("pyarrow."):
         rows, finite = _from_table(X)
     elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):

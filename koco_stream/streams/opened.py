@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.streams.manifest import load_manifest
@@ -48,13 +46,7 @@ class OpenedStream:
 
     def whole(self) -> tuple[Any, Array]:
         """All rows (n, d) and labels (n,), for a stream that fits into memory."""
-        blocks = self._reader.blocks(max(self.n_rows, 1), zeros=True)
-        rows, labels = zip(*map(_as_given, blocks), strict=True)
-        if isinstance(rows[0], np.ndarray):
-            return np.concatenate(rows), np.concatenate(labels)
-        from scipy.sparse import vstack
-
-        return vstack(rows, format="csr"), np.concatenate(labels)
+        return _as_given(self._reader.whole(zeros=True))
 
 
 def stream(
@@ -77,7 +69,7 @@ def stream(
     store : str or Path
         The store: a folder, or an `s3://` or `gs://` address.
     dataset : str
-        The dataset's name in the store (`koco datasets`).
+        The dataset's name in the store (`koco list datasets`).
     order : {"as-stored", "shuffled", "shuffled-in-windows"}
         The order of the rows.
     order_seed : int, optional
@@ -136,7 +128,4 @@ def _as_given(block: Block) -> tuple[Any, Array]:
     rows = block.rows
     if rows.index_stride == 0:
         return rows.values.reshape(rows.n_rows, rows.n_features), block.labels
-    from scipy.sparse import csr_array
-
-    shape = (rows.n_rows, rows.n_features)
-    return csr_array((rows.values, rows.indices, rows.indptr), shape), block.labels
+    return rows.to_scipy(), block.labels

@@ -5,7 +5,7 @@ windows, only the shards in use are open, so a dataset may be larger than the ca
 A full shuffle keeps all shards open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,18 @@ class Block(NamedTuple):
 
     rows: Rows
     labels: Array
+
+
+class BlockLabels(NamedTuple):
+    """The labels of a block of rows as the states of a run learn them.
+
+    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt; then `numbers` (n,)
+    counts from 0 which of `classes` a row has.
+    """
+
+    learnt: Array
+    numbers: Array = np.zeros(0, np.int64)
+    classes: Sequence[float] = ()
 
 
 class StreamReader:
@@ -100,37 +112,35 @@ class StreamReader:
         while start < last:
             end = min(start + block_rows, last)
             if self.order is not None:
-                yield self._gathered(self.order[start:end], zeros)
+                yield self.rows_at(self.order[start:end], zeros)
             else:
                 k = int(np.searchsorted(self.firsts, start, side="right")) - 1
                 end = min(end, int(self.firsts[k + 1]))
                 yield self._viewed(k, start - int(self.firsts[k]), end - int(self.firsts[k]), zeros)
             start = end
 
-    def labels(self) -> Iterator[Array]:
-        """Yield the labels (n,) of all rounds of the stream in blocks, without reading values."""
-        start = 0
-        while start < self.n_rows:
-            end = min(start + LABEL_ROWS, self.n_rows)
-            if self.order is not None:
-                numbers = self.order[start:end]
-                labels = self._labels_of(self._sources(numbers), numbers.size)
-            else:  # a view of one shard's
-                k = int(np.searchsorted(self.firsts, start, side="right")) - 1
-                first, end = int(self.firsts[k]), min(end, int(self.firsts[k + 1]))
-                self._open([k])
-                labels = self.opened[k].labels[start - first : end - first]
-            yield self._as_read(labels)
-            start = end
+    def labels(self) -> Iterator[BlockLabels]:
+        """Yield the labels of all rounds of the stream in blocks, without reading values."""
+        for start in range(0, self.n_rows, LABEL_ROWS):
+            numbers = self._numbers(start, min(start + LABEL_ROWS, self.n_rows))
+            yield self.to_learn(self._labels_of(self._parts(numbers), numbers.size))
 
-    def whole(self) -> Block:
+    def to_learn(self, labels: Array) -> BlockLabels:
+        """The labels (n,) of a block as the states of a run learn them."""
+        if self.stream.multiclass is None:
+            return BlockLabels(labels.reshape(1, -1))
+        classes = np.array(self.manifest.classes)
+        learnt = np.where(labels == classes[:, None], 1.0, -1.0)
+        numbers = np.searchsorted(classes, labels)
+        return BlockLabels(frozen(learnt, np.float64), numbers, self.manifest.classes)
+
+    def whole(self, zeros: bool = False) -> Block:
         """The entire stream as one block, for datasets that fit in memory."""
-        numbers = np.arange(self.n_rows) if self.order is None else self.order[0 : self.n_rows]
-        return self._gathered(numbers, False)
+        return self.rows_at(self._numbers(0, self.n_rows), zeros)
 
-    def rows_at(self, numbers: Array) -> Block:
-        """The stored rows with these numbers (n,), in the given order."""
-        return self._gathered(numbers, False)
+    def _numbers(self, start: int, end: int) -> Array:
+        """The dataset's row of each of these rounds."""
+        return np.arange(start, end) if self.order is None else self.order[start:end]
 
     def _open(self, numbers: list[int]) -> None:
         """Keep exactly these shards open, since mapped memory counts as this process's."""
@@ -143,55 +153,51 @@ class StreamReader:
         """Rows `lo` to `hi` of one shard as a view."""
         self._open([number])
         shard = self.opened[number]
+        labels = self._as_read(shard.labels[lo:hi])
         if self.manifest.layout == "dense":
-            return self._block(dense_rows(shard.values[lo:hi], zeros), shard.labels[lo:hi])
+            return Block(dense_rows(shard.values[lo:hi], zeros), labels)
         a, b = int(shard.offsets[lo]), int(shard.offsets[hi])
         indptr = shard.offsets[lo : hi + 1].astype(np.int64) - a
-        return self._block(
-            sparse_rows(indptr, shard.indices[a:b], shard.values[a:b], self.manifest.n_features),
-            shard.labels[lo:hi],
-        )
+        indices, values = shard.indices[a:b], shard.values[a:b]
+        return Block(sparse_rows(indptr, indices, values, self.manifest.n_features), labels)
 
-    def _gathered(self, numbers: Array, zeros: bool) -> Block:
-        """The rows with these numbers, in the given order, copied from their shards."""
-        sources = self._sources(numbers)
-        labels = self._labels_of(sources, numbers.size)
-        value_type, d = sources[0][0].values.dtype, self.manifest.n_features
+    def rows_at(self, numbers: Array, zeros: bool = False) -> Block:
+        """The stored rows with these numbers (n,), in the given order, copied from their shards."""
+        parts = self._parts(numbers)
+        labels = self._labels_of(parts, numbers.size)
+        value_type, d = parts[0][0].values.dtype, self.manifest.n_features
         if self.manifest.layout == "dense":
             matrix = np.empty((numbers.size, d), value_type)
-            for shard, rows, targets in sources:
+            for shard, rows, targets in parts:
                 matrix[targets] = shard.values[rows]
-            return self._block(dense_rows(matrix, zeros), labels)
+            return Block(dense_rows(matrix, zeros), labels)
         indptr = np.zeros(numbers.size + 1, np.int64)
-        for shard, rows, targets in sources:
+        for shard, rows, targets in parts:
             indptr[1 + targets] = shard.offsets[rows + 1] - shard.offsets[rows]
         np.cumsum(indptr, out=indptr)
         indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], value_type)
-        for shard, rows, targets in sources:
+        for shard, rows, targets in parts:
             copy_rows(
                 shard.offsets, shard.indices, shard.values, rows, indptr[targets], indices, values
             )
-        return self._block(sparse_rows(indptr, indices, values, d), labels)
+        return Block(sparse_rows(indptr, indices, values, d), labels)
 
-    def _sources(self, numbers: Array) -> "list[Source]":
+    def _parts(self, numbers: Array) -> "list[Part]":
         """Where the rows with these numbers are: for each shard that has some of them."""
         shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
         self._open(np.unique(shard_numbers).tolist())
         found = []
         for k, shard in self.opened.items():
             targets = np.flatnonzero(shard_numbers == k)
-            found.append(Source(shard, numbers[targets] - self.firsts[k], targets))
+            found.append((shard, numbers[targets] - self.firsts[k], targets))
         return found
 
-    def _labels_of(self, sources: "list[Source]", n_rows: int) -> Array:
-        """The stored labels (n,) of rows in several shards."""
+    def _labels_of(self, parts: "list[Part]", n_rows: int) -> Array:
+        """The labels (n,) of rows in several shards."""
         labels = np.empty(n_rows)
-        for shard, rows, targets in sources:
+        for shard, rows, targets in parts:
             labels[targets] = shard.labels[rows]
-        return labels
-
-    def _block(self, rows: Rows, labels: Array) -> Block:
-        return Block(rows, self._as_read(labels))
+        return self._as_read(labels)
 
     def _as_read(self, labels: Array) -> Array:
         """Stored labels (n,) as the stream has them, read-only."""
@@ -213,12 +219,8 @@ class ShardArrays(NamedTuple):
     values: Array
 
 
-class Source(NamedTuple):
-    """Rows of one shard: their numbers in it, and their positions among those that are read."""
-
-    shard: ShardArrays
-    rows: Array
-    targets: Array
+# Rows of one shard: their numbers in it, and their positions among those that are read.
+Part = tuple[ShardArrays, Array, Array]
 
 
 def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:

@@ -35,6 +35,13 @@ class Rows(NamedTuple):
         """The number of rows."""
         return int(self.indptr.size) - 1
 
+    def to_scipy(self) -> Any:
+        """The rows as a `scipy.sparse.csr_array` (n, d)."""
+        from scipy.sparse import csr_array
+
+        indices = self.indices if self.index_stride else np.tile(self.indices, self.n_rows)
+        return csr_array((self.values, indices, self.indptr), (self.n_rows, self.n_features))
+
 
 @inlined
 def row(rows: Rows, t: int) -> tuple[Array, Array]:

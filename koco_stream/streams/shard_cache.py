@@ -66,11 +66,9 @@ def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None
     Compiled code counts on the manifest: it does not check the number of a feature.
     """
     value = pa.float32() if manifest.value_type == "float32" else pa.float64()
-    kinds = {"label": pa.float64()}
+    kinds = {"label": pa.float64(), "values": pa.list_(value, manifest.n_features)}
     if manifest.layout == "sparse":
-        kinds |= {"indices": pa.list_(pa.int32()), "values": pa.list_(value)}
-    else:
-        kinds["values"] = pa.list_(value, manifest.n_features)
+        kinds |= {"values": pa.list_(value), "indices": pa.list_(pa.int32())}
     found = {name: table.schema.field(name).type for name in kinds if name in table.column_names}
     if found != kinds:
         return f"columns {found}, and {kinds} would be those"

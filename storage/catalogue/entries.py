@@ -10,7 +10,6 @@ from koco_stream.errors import WrongInput, nearest
 from storage.sources.compressed import OPENERS
 
 SON = "SON 2016"
-PROS = "PROS-N-KONS 2017"
 CHECKED = ConfigDict(extra="forbid")  # an unknown key or a value of another type is an error
 
 
@@ -40,18 +39,15 @@ class Address:
 
     def name_of(self, file: str) -> str:
         """Name on disk of an edition's `file`, with the suffix of its compression."""
-        if self.suffix is not None:
-            return file + self.suffix
         published = Path(self.path_inside or self.url).suffix
-        return file + published if published in OPENERS else file
+        suffix = published if self.suffix is None else self.suffix
+        return file + suffix if suffix in OPENERS else file
 
     def text(self) -> str:
         """The URL, with the path of the file if it is in an archive, for messages."""
         inside = f" (in it {self.path_inside})" if self.path_inside else ""
-        if not self.skip_lines:
-            return self.url + inside
         lines = "line" if self.skip_lines == 1 else f"{self.skip_lines} lines"
-        return f"{self.url}{inside}, without its first {lines}"
+        return f"{self.url}{inside}" + (f", without its first {lines}" if self.skip_lines else "")
 
 
 @dataclass(frozen=True, config=CHECKED)
@@ -158,25 +154,28 @@ def how_to_get(entry: Entry) -> str:
     """Instructions for the user: files of a dataset, their sources, and the command to prepare
     them.
     """
-    lines = []
-    for edition in entry.editions:
-        lines.append(f"  or {edition_text(edition)}")
-        lines += [f"    {address.text()}" for address in edition.addresses]
-    lines[0] = f"{entry.name}: get {edition_text(entry.editions[0])} from {entry.source}"
-    lines.append(
-        "  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named like"
-        " the dataset; then"
+    texts = [
+        "\n    ".join([edition_text(edition), *(address.text() for address in edition.addresses)])
+        for edition in entry.editions
+    ]
+    first, *addresses = texts[0].split("\n")
+    return "\n".join(
+        [
+            f"{entry.name}: get {first} from {entry.source}",
+            *addresses,
+            *(f"  or {text}" for text in texts[1:]),
+            "  plain, .gz, .bz2, .xz or .zst, in a folder of your choice or in its subfolder named"
+            " like the dataset; then",
+            f"  koco prepare {entry.name} --from FOLDER",
+        ]
     )
-    lines.append(f"  koco prepare {entry.name} --from FOLDER")
-    return "\n".join(lines)
 
 
 def edition_text(edition: Edition) -> str:
     """Description of an edition, such as `a9a and a9a.t (48,842 rows, 123 features)`."""
-    size = f"{edition.n_rows:,} rows"
-    if edition.n_features:
-        size += f", {edition.n_features:,} features"
-    return f"{' and '.join(edition.files)} ({edition.subset or size})"
+    features = f", {edition.n_features:,} features" if edition.n_features else ""
+    size = edition.subset or f"{edition.n_rows:,} rows{features}"
+    return f"{' and '.join(edition.files)} ({size})"
 
 
 def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
@@ -192,17 +191,16 @@ def find_edition(entry: Entry, folder: Path) -> tuple[Edition, list[Path]]:
     WrongInput
         If there is none, with the missing files and their sources.
     """
-    found: dict[str, Path] = {}
+    found = {
+        name: base / (name + suffix)
+        for edition in entry.editions
+        for name in edition.files
+        # of several files of a name, the last one is taken
+        for base in (folder / entry.name, folder)
+        for suffix in (*reversed(OPENERS), "")
+        if (base / (name + suffix)).is_file()
+    }
     for edition in entry.editions:
-        for name in edition.files:
-            candidates = [
-                base / (name + suffix)
-                for base in (folder, folder / entry.name)
-                for suffix in ("", *OPENERS)
-            ]
-            path = next(filter(Path.is_file, candidates), None)
-            if path is not None:
-                found[name] = path
         if all(name in found for name in edition.files):
             return edition, [found[name] for name in edition.files]
     there = f" (only {', '.join(sorted(found))})" if found else ""

@@ -13,6 +13,8 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
+from io import SEEK_END, FileIO
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -98,23 +100,26 @@ def fetch(
     if not name or name != Path(name).name or name.startswith("."):
         raise WrongInput(f"{address} does not end in a file's name")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target, about = folder / name, folder / f"{name}.json"
-    partial, partial_about = folder / f"{name}.part", folder / f"{name}.part.json"
+    target = folder / name
+    partial = folder / f"{name}.part"
+    about = folder / f"{name}.json"
     with locked(folder / f".{name}.lock"):
         sha256 = _noted(about, address, "sha256")
         if target.is_file() and file_hash(target) == sha256 and expected_sha256 in (None, sha256):
             return target
-        _download(address, partial, partial_about, progress, pause)
+        # unbuffered, so that all data is in the file even if this process is terminated
+        with partial.open("ab", buffering=0) as handle:
+            _download(address, handle, about, progress, pause)
         found = file_hash(partial)
-        partial_about.unlink()
         if expected_sha256 not in (None, found):
             partial.unlink()
+            about.unlink()
             raise WrongChecksum(
                 f"{address} gave a file with the sha256 {found}, but {expected_sha256} is expected"
             )
         sync(partial)
-        _note(about, address, "sha256", found)
         partial.replace(target)
+        _note(about, address, "sha256", found)
         sync(folder)
     return target
 
@@ -125,29 +130,30 @@ def check_address(address: str) -> None:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
         raise WrongInput(f"{address!r} is not an address: {error}") from None
-    here = url.scheme == "http" and url.host in LOOPBACK
-    if not url.host or not (url.scheme == "https" or here):
+    is_here = url.scheme == "http" and url.host in LOOPBACK
+    if not url.host or not (url.scheme == "https" or is_here):
         raise WrongInput(f"{address!r} cannot be fetched: only https addresses can")
 
 
-def _noted(path: Path, address: str, what: str) -> str | None:
+def _noted(about: Path, address: str, what: str) -> str | None:
     """What `_note` wrote about a file; None if that is missing, damaged or of another address.
 
     The file is then fetched again, which is the only loss.
     """
     try:
-        noted = json.loads(path.read_text(encoding="utf-8"))
+        noted = json.loads(about.read_text(encoding="utf-8"))
         return str(noted[what]) if noted["address"] == address and noted[what] else None
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
 
-def _note(path: Path, address: str, what: str, value: str | None) -> None:
-    write_text(path, json_text({"address": address, what: value}) + "\n")
+def _note(about: Path, address: str, what: str, value: str | None) -> None:
+    """Note the version of a file that is being fetched, or the hash of one that is there."""
+    write_text(about, json_text({"address": address, what: value}) + "\n")
 
 
 def _download(
-    address: str, partial: Path, about: Path, progress: Progress, pause: Callable[[float], object]
+    address: str, partial: FileIO, about: Path, progress: Progress, pause: Callable[[float], object]
 ) -> None:
     """Complete the file `partial` with as many requests as needed.
 
@@ -165,17 +171,17 @@ def _download(
         # check every URL, including those of redirections
         event_hooks={"request": [lambda request: check_address(str(request.url))]},
     ) as client:
-        first, tries = True, 0
-        while True:
-            before = _size(partial)
+        tries = 0
+        for request in count():
+            before = partial.seek(0, SEEK_END)
             try:
                 return _request(client, address, partial, about, progress)
             except (_RetryableError, httpx.TransportError) as error:
                 why = str(error) or type(error).__name__
                 # without any answer so far, repeating the request is useless
-                if first and isinstance(error, NO_WAY):
+                if request == 0 and isinstance(error, NO_WAY):
                     raise Unreachable(f"no connection to {address} ({why})") from None
-                tries = 0 if _size(partial) > before else tries + 1
+                tries = 0 if partial.seek(0, SEEK_END) > before else tries + 1
                 if tries == TRIES:
                     raise ConnectionError(
                         f"{address}: {why}, {TRIES} times in a row; the part that was downloaded"
@@ -184,15 +190,10 @@ def _download(
                 pause(min(2.0**tries, LONGEST_PAUSE))
             except httpx.TooManyRedirects as error:
                 raise Gone(f"{address}: {error}") from None
-            first = False
-
-
-def _size(partial: Path) -> int:
-    return partial.stat().st_size if partial.is_file() else 0
 
 
 def _request(
-    client: httpx.Client, address: str, partial: Path, about: Path, progress: Progress
+    client: httpx.Client, address: str, partial: FileIO, about: Path, progress: Progress
 ) -> None:
     """Send one request for the rest of a file, and append its response to `partial`.
 
@@ -200,34 +201,35 @@ def _request(
     succeed.
     """
     version = _noted(about, address, "version")
-    here = _size(partial) if version else 0
+    here = partial.seek(0, SEEK_END) if version else 0
     headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
     with client.stream("GET", address, headers=headers) as answer:
-        status, says = answer.status_code, f"the server says {answer.status_code}"
+        status = answer.status_code
+        says = f"the server says {status} {answer.reason_phrase}"
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
         # a partial answer is checked, because some servers ignore If-Range
         goes_on = here > 0 and begins and _version(answer) in (None, version)
-        if status == 416 or (status == 206 and not goes_on):
-            partial.unlink(missing_ok=True)
-            raise _RetryableError("the file on the server has changed")
-        if status == 429 or status >= 500:
-            raise _RetryableError(f"{says} {answer.reason_phrase}")
-        if status not in (200, 206):
-            raise Gone(f"{address}: {says} {answer.reason_phrase}")
-        if answer.headers.get("Content-Type", "").startswith("text/html"):
-            raise Gone(f"{address}: the server sends a web page, not the file")
+        changed = status == 416 or (status == 206 and not goes_on)
+        is_page = answer.headers.get("Content-Type", "").startswith("text/html")
+        if changed or status == 200:
+            here = partial.truncate(0)
+        refused = [
+            (changed, _RetryableError("the file on the server has changed")),
+            (status == 429 or status >= 500, _RetryableError(says)),
+            (status not in (200, 206), Gone(f"{address}: {says}")),
+            (is_page, Gone(f"{address}: the server sends a web page, not the file")),
+        ]
+        for is_there, error in refused:
+            if is_there:
+                raise error
         if status == 200:
-            here = 0
-            partial.unlink(missing_ok=True)
             _note(about, address, "version", _version(answer))
         length = answer.headers.get("Content-Length", "")
         total = here + int(length) if length.isdigit() else None
-        # unbuffered, so that all data is in the file even if this process is terminated
-        with partial.open("ab", buffering=0) as handle:
-            for chunk in answer.iter_raw():
-                handle.write(chunk)
-                here += len(chunk)
-                progress(here, total)
+        for chunk in answer.iter_raw():
+            partial.write(chunk)
+            here += len(chunk)
+            progress(here, total)
     if total not in (None, here):
         raise _RetryableError(f"the server sent {here:,} of {total:,} bytes")
 

@@ -11,8 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from koco_stream.types import Array
-from storage.generated.blocks import MODEL, Blocks, block_rows_of, draw_of, too_noisy
-from storage.generated.streams import sparse_text
+from storage.generated.streams import MODEL, Blocks, block_rows_of, draw_of, sparse_text, too_noisy
 from storage.sources.source import Piece, dense_piece, refuse_first
 
 MOST_CONCEPTS = 10_000  # so that a manifest, which lists the changes, stays small
@@ -254,12 +253,12 @@ def swapped_text(
     """
     changes = Changes(n_rows, every, width, 2)
     text = sparse_text(n_rows, n_features, mean_nonzeros, noise, scale, data_seed)
-    model = {"text": text, "changes": changes, "data_seed": data_seed}
-    return replace(text, make=_swapped_block, model=model, changes=changes.rounds)
+    make = partial(_swapped_block, text=text, changes=changes, data_seed=data_seed)
+    return replace(text, make=make, changes=changes.rounds)
 
 
 def _swapped_block(number: int, text: Blocks, changes: Changes, data_seed: int) -> Piece:
-    rows = text.make(number, **text.model)
+    rows = text.make(number)
     chance = draw_of(data_seed, DRIFTING, number).random(rows.n_rows)
     swapped = changes.concepts(number * text.block_rows, chance) == 1
     return replace(rows, labels=np.where(swapped, -rows.labels, rows.labels))
@@ -286,15 +285,15 @@ def _dense(
     )
     block_rows = block_rows_of(n_features)
     return Blocks(
-        make=_dense_block,
-        model={
-            "linear": linear,
-            "changes": changes,
-            "ends": ends,
-            "noise": noise,
-            "data_seed": data_seed,
-            "shape": (block_rows, n_features),
-        },
+        make=partial(
+            _dense_block,
+            linear=linear,
+            changes=changes,
+            ends=ends,
+            noise=noise,
+            data_seed=data_seed,
+            shape=(block_rows, n_features),
+        ),
         n_rows=changes.n_rows,
         n_features=n_features,
         layout="dense",

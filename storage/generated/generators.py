@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,8 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from storage.generated.blocks import BLOCK_ROWS, Blocks
 from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
-from storage.generated.streams import dense_stream, sparse_text
+from storage.generated.streams import BLOCK_ROWS, Blocks, dense_stream, sparse_text
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import Piece, Source, dense_piece
 
@@ -48,7 +47,8 @@ def ill_conditioned(
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep
-    X, scores = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
+    X = np.empty((n_rows, n_features))
+    scores = np.empty((n_rows, 1))
     product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
     product(Z, theta, scores)
     return dense_piece(np.where(scores[:, 0] >= 0, 1.0, -1.0), X)
@@ -101,11 +101,10 @@ def slice_like(
     """
     draw = np.random.default_rng([data_seed, 0x51])
     hidden = draw.random((n_rows, n_factors))
-    weights, direction = (
-        draw.standard_normal((n_factors, n_features)),
-        draw.standard_normal((n_factors, 1)),
-    )
-    X, score = np.empty((n_rows, n_features)), np.empty((n_rows, 1))
+    weights = draw.standard_normal((n_factors, n_features))
+    direction = draw.standard_normal((n_factors, 1))
+    X = np.empty((n_rows, n_features))
+    score = np.empty((n_rows, 1))
     product(hidden - 0.5, weights, X)
     product(hidden - 0.5, direction, score)
     return dense_piece(
@@ -115,12 +114,52 @@ def slice_like(
 
 VERSION = 1  # of the rows that are made of the same parameters
 LIMIT = 2**63
-TABLES: dict[str, Callable[..., Piece]] = {
-    "ill-conditioned": ill_conditioned,
-    "adversary": adversary,
-    "slice-like": slice_like,
-}
-STREAMS: dict[str, Callable[..., Blocks]] = {
+
+
+def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
+    """A generator of tables as one of blocks, which are read from the whole table.
+
+    All rows of a table depend on one random sequence.
+    """
+
+    @wraps(table)
+    def blocks(**values: Any) -> Blocks:
+        n_rows = values["n_rows"]
+        n_features = values["n_features"]
+        if n_rows * n_features > MOST_DENSE_VALUES:
+            raise WrongInput(
+                f"n_rows = {n_rows} of n_features = {n_features} are more than"
+                f" {MOST_DENSE_VALUES:,} values"
+            )
+        return Blocks(
+            make=partial(_block_of_table, table=table, values=tuple(values.items())),
+            n_rows=n_rows,
+            n_features=n_features,
+            layout="dense",
+            block_rows=BLOCK_ROWS,
+        )
+
+    return blocks
+
+
+@lru_cache(maxsize=1)
+def _whole(table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]) -> Piece:
+    """Rows of a table; each process that reads pieces of a table generates it once."""
+    return table(**dict(values))
+
+
+def _block_of_table(
+    number: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
+) -> Piece:
+    rows = _whole(table, values)
+    start = number * BLOCK_ROWS
+    return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
+
+
+GENERATORS: dict[str, Callable[..., Blocks]] = {
+    "ill-conditioned": blocks_of(ill_conditioned),
+    "adversary": blocks_of(adversary),
+    "slice-like": blocks_of(slice_like),
     "sparse-text": sparse_text,
     "dense-stream": dense_stream,
     "hyperplane": hyperplane,
@@ -128,7 +167,6 @@ STREAMS: dict[str, Callable[..., Blocks]] = {
     "swapped-dense": swapped_dense,
     "swapped-text": swapped_text,
 }
-GENERATORS: dict[str, Callable[..., Piece] | Callable[..., Blocks]] = {**TABLES, **STREAMS}
 # scales that a generator applies itself, and scales applied to the rows of other generators
 OWN_SCALES = dict.fromkeys(("sparse-text", "swapped-text"), ("unit-rows", "none"))
 OF_DENSE_ROWS = tuple(scale for scale in SCALES if scale != "tf-idf")
@@ -168,17 +206,11 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
         if wrong := _requirement(generator, name, known[name], value):
             raise WrongInput(f"{generator}: {name} must be {wrong}, not {value!r}")
     values = all_values(generator, given)
-    if generator in STREAMS:
-        # generates no rows yet, but rejects incompatible parameters
-        try:
-            STREAMS[generator](**own_values(generator, given))
-        except WrongInput as error:
-            raise WrongInput(f"{generator}: {error}") from None
-    elif values["n_rows"] * values["n_features"] > MOST_DENSE_VALUES:
-        raise WrongInput(
-            f"{generator}: n_rows = {values['n_rows']} of n_features = {values['n_features']} are"
-            f" more than {MOST_DENSE_VALUES:,} values"
-        )
+    # generates no rows yet, but rejects incompatible parameters
+    try:
+        GENERATORS[generator](**own_values(generator, given))
+    except WrongInput as error:
+        raise WrongInput(f"{generator}: {error}") from None
     # shortest text of the number: 10 for 10.0
     texts = {name: str(values[name]).removesuffix(".0") for name in known if name in given}
     return ",".join([generator, *(f"{name}={text}" for name, text in texts.items())])
@@ -211,10 +243,8 @@ def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def own_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
     """Values of the parameters of the generator's function, given or default."""
-    values = all_values(generator, given)
-    if generator not in OWN_SCALES:
-        del values["scale"]
-    return values
+    own = inspect.signature(GENERATORS[generator]).parameters
+    return {name: value for name, value in all_values(generator, given).items() if name in own}
 
 
 def expected_values(generator: str, given: dict[str, Any]) -> int:
@@ -228,33 +258,8 @@ def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
 
     Raises `WrongInput` for incompatible parameters.
     """
-    origin, own = _origin(generator, values), own_values(generator, values)
-    if generator in STREAMS:
-        return replace(STREAMS[generator](**own), origin=origin)
-    return Blocks(
-        make=_block_of_table,
-        model={"generator": generator, "values": tuple(own.items())},
-        n_rows=own["n_rows"],
-        n_features=own["n_features"],
-        layout="dense",
-        block_rows=BLOCK_ROWS,
-        origin=origin,
-    )
-
-
-@lru_cache(maxsize=1)
-def _table(generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
-    """Rows of a table generator; each process that reads pieces of a table generates it once."""
-    return TABLES[generator](**dict(values))
-
-
-def _block_of_table(number: int, generator: str, values: tuple[tuple[str, Any], ...]) -> Piece:
-    """Block `number` of the rows of a table.
-
-    The whole table is generated first, because all its rows depend on one random sequence.
-    """
-    rows, start = _table(generator, values), number * BLOCK_ROWS
-    return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
+    blocks = GENERATORS[generator](**own_values(generator, values))
+    return replace(blocks, origin=_origin(generator, values))
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:

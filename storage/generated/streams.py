@@ -1,26 +1,89 @@
-"""Synthetic streams of any size, which resemble two real datasets in size and shape.
+"""Synthetic streams of any size, generated block by block, each block from a counter.
 
-Measurements on them are indicative for these datasets, but the data are not real.
+The rows of a block depend only on the parameters and the block's number, so a stream takes the
+memory of a block, and any process can generate any block. Two streams resemble real datasets in
+size and shape: measurements on them are indicative, but the data are not real.
 """
 
 import math
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.types import Array
-from storage.generated.blocks import MODEL, Blocks, block_rows_of, draw_of, too_noisy
-from storage.sources.source import Piece, dense_piece, refuse_first
+from storage.sources.source import Piece, Source, dense_piece, refuse_first
 
-SPARSE, DENSE = 0x7E, 0xDE
+BLOCK_ROWS = 16_384
+BLOCK_VALUES = 1 << 22  # approximate limit on the values of a block
+MODEL = 1 << 47  # block number reserved for the random numbers that all rows share
+SPARSE = 0x7E
+DENSE = 0xDE
 # offset c of the word distribution: the most frequent word is about as frequent as the third word
 # of Zipf's law, 3 % of all words for a vocabulary of 100,000
 HEAD = 3.0
 SHAPE = 2.0  # shape of the Gamma distribution of the row lengths
 RELEVANT = 0.1  # fraction of the features on which the labels depend
 MOST_DENSE_FEATURES = 4096  # the mixing matrix of dense features is (d, d)
+
+
+@dataclass(kw_only=True)
+class Blocks(Source):
+    """Source of rows that are generated block by block.
+
+    Parameters
+    ----------
+    make : callable
+        Generates the block with a number; a module-level function, or a `partial` of one.
+    n_rows : int
+        Number of rows.
+    block_rows : int
+        Rows per block; the last block is generated in full and truncated.
+    """
+
+    make: Callable[[int], Piece]
+    n_rows: int
+    block_rows: int
+    format: str = "synthetic"
+
+    def __post_init__(self) -> None:
+        self.n_bytes = self.n_rows
+
+    def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
+        """Blocks of generated rows as (first row, number of rows); the last may be truncated."""
+        for first in range(0, self.n_rows, self.block_rows):
+            yield first, min(self.block_rows, self.n_rows - first)
+
+    def read(self, piece: tuple[int, int]) -> Piece:
+        """Generate the rows of a block, or of any range of rows within one block."""
+        first, n = piece
+        number, begin = divmod(first, self.block_rows)
+        return self.make(number).between(begin, begin + n)
+
+    def piece_bytes(self, piece: tuple[int, int]) -> int:
+        """Number of rows of a block, by which progress is counted."""
+        return piece[1]
+
+
+def block_rows_of(values_per_row: float) -> int:
+    """Number of rows of a block whose rows have about so many values."""
+    return max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(values_per_row, 1.0))))
+
+
+def too_noisy(noise: float) -> tuple[bool, str]:
+    """Whether more than half of the labels would be wrong, and the message, for `refuse_first`."""
+    return noise > 0.5, f"noise = {noise:g} is the share of wrong labels, at most 0.5"
+
+
+def draw_of(data_seed: int, kind: int, number: int) -> np.random.Generator:
+    """Counter-based random number generator of one block, with its own key."""
+    return np.random.Generator(
+        np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64))
+    )
 
 
 def sparse_text(
@@ -74,15 +137,15 @@ def sparse_text(
     )
     block_rows = block_rows_of(mean_nonzeros)
     return Blocks(
-        make=_sparse_block,
-        model={
-            "n_features": n_features,
-            "mean_nonzeros": mean_nonzeros,
-            "data_seed": data_seed,
-            "block_rows": block_rows,
-            "noise": noise,
-            "unit": scale == "unit-rows",
-        },
+        make=partial(
+            _sparse_block,
+            n_features=n_features,
+            mean_nonzeros=mean_nonzeros,
+            data_seed=data_seed,
+            block_rows=block_rows,
+            noise=noise,
+            unit=scale == "unit-rows",
+        ),
         n_rows=n_rows,
         n_features=n_features,
         layout="sparse",
@@ -100,6 +163,7 @@ def dense_stream(
     """Synthetic regression rows of the size of YearPredictionMSD, with Gaussian features.
 
     The features are correlated, and the target is in [0, 1].
+
     Parameters
     ----------
     n_rows, n_features : int
@@ -128,14 +192,14 @@ def dense_stream(
         raise WrongInput(f"n_features = {n_features} is more than {MOST_DENSE_FEATURES}")
     block_rows = block_rows_of(n_features)
     return Blocks(
-        make=_dense_block,
-        model={
-            "n_features": n_features,
-            "condition_number": condition_number,
-            "data_seed": data_seed,
-            "block_rows": block_rows,
-            "noise": noise,
-        },
+        make=partial(
+            _dense_block,
+            n_features=n_features,
+            condition_number=condition_number,
+            data_seed=data_seed,
+            block_rows=block_rows,
+            noise=noise,
+        ),
         n_rows=n_rows,
         n_features=n_features,
         layout="dense",
@@ -153,9 +217,11 @@ def _words(
     the weight (d,) of each word, and the expected weight of a word.
     """
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while _expected_nonzeros(chance, high) < mean_nonzeros:
-        low, high = high, 2.0 * high
+        low = high
+        high = 2.0 * high
     for _ in range(40):
         middle = 0.5 * (low + high)
         low, high = (
@@ -207,7 +273,8 @@ def _sparse_block(
 def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[Array, Array]:
     """Parameters that all rows of a dense stream share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
     draw = draw_of(data_seed, DENSE, MODEL)
-    V, theta = draw.standard_normal((n_features, n_features)), draw.standard_normal((n_features, 1))
+    V = draw.standard_normal((n_features, n_features))
+    theta = draw.standard_normal((n_features, 1))
     for _ in range(2):
         gram_schmidt(V, n_features, np.empty(n_features))
     gram_schmidt(theta, 1, np.empty(1))
@@ -226,7 +293,8 @@ def _dense_block(
     mixing, theta = _mixing(n_features, condition_number, data_seed)
     draw = draw_of(data_seed, DENSE, number)
     Z = draw.standard_normal((block_rows, n_features))
-    X, score = np.empty((block_rows, n_features)), np.empty((block_rows, 1))
+    X = np.empty((block_rows, n_features))
+    score = np.empty((block_rows, 1))
     product(Z, mixing, X)
     product(Z, theta, score)
     u = score[:, 0] + noise * draw.standard_normal(block_rows)

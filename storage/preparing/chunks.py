@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from koco_stream.types import Array
-from storage.sources.source import Piece, Source, concatenated
+from storage.sources.source import Piece, Source, concatenated, dense_piece
 
 MOST_DISTINCT = 200  # limit up to which distinct labels are counted
 
@@ -72,28 +72,44 @@ def is_single(values: Array) -> bool:
 
 
 def write_rows(rows: Piece, path: Path) -> None:
-    """Write rows to an Arrow file: labels and sizes, then values, with features if sparse."""
-    columns = {"value": rows.values}
-    if rows.indices.size:
-        columns["index"] = rows.indices
-    with pa.OSFile(str(path), "wb") as sink:
-        for batch in (
-            pa.record_batch({"label": rows.labels, "size": np.diff(rows.indptr)}),
-            pa.record_batch(columns),
-        ):
-            with pa.ipc.new_stream(sink, batch.schema) as writer:
-                writer.write_batch(batch)
+    """Write rows to an Arrow file."""
+    batch = batch_of(rows)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
 
 
 def read_rows(path: str | Path) -> Piece:
     """Rows of a file written by `write_rows`, memory-mapped."""
-    columns: dict[str, Array] = {"index": np.zeros(0, np.int32)}
     with pa.memory_map(str(path)) as source:
-        for _ in range(2):
-            batch = pa.ipc.open_stream(source).read_all()
-            columns.update({n: batch.column(n).chunk(0).to_numpy() for n in batch.column_names})
-    indptr = np.concatenate([[0], np.cumsum(columns["size"])])
-    return Piece(columns["label"], indptr, columns["index"], columns["value"])
+        return rows_of_batch(pa.ipc.open_stream(source).read_next_batch())
+
+
+def batch_of(rows: Piece) -> pa.RecordBatch:
+    """Rows in Arrow's form, in which they are prepared.
+
+    Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
+    fixed-size list `values`.
+    """
+    columns = {"label": pa.array(rows.labels)}
+    if rows.values.size and not rows.indices.size:
+        d = int(rows.indptr[1])
+        columns["values"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), d)
+    else:
+        offsets = pa.array(rows.indptr.astype(np.int32))
+        columns["indices"] = pa.ListArray.from_arrays(offsets, pa.array(rows.indices))
+        columns["values"] = pa.ListArray.from_arrays(offsets, pa.array(rows.values))
+    return pa.record_batch(columns)
+
+
+def rows_of_batch(batch: pa.RecordBatch) -> Piece:
+    """Rows out of Arrow's form. Raises `KeyError` if a column is missing."""
+    labels = batch.column("label").to_numpy()
+    values = batch.column("values")
+    flat = values.flatten().to_numpy()
+    if pa.types.is_fixed_size_list(values.type):
+        return dense_piece(labels, flat.reshape(labels.size, values.type.list_size))
+    offsets = values.offsets.to_numpy().astype(np.int64)
+    return Piece(labels, offsets - offsets[0], batch.column("indices").flatten().to_numpy(), flat)
 
 
 class Chunks:
@@ -115,7 +131,8 @@ class Chunks:
         found = []
         for k in range(bisect_right(self.firsts, start) - 1, bisect_right(self.firsts, stop - 1)):
             first = self.firsts[k]
-            a, b = max(start - first, 0), min(stop - first, self.chunks[k].n_rows)
+            a = max(start - first, 0)
+            b = min(stop - first, self.chunks[k].n_rows)
             if a < b:
                 found.append((self.chunks[k].path, a, b))
         return found

@@ -16,7 +16,7 @@ from koco_stream.types import Array
 from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.shards import BLOCK
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
-from storage.sources.source import ParallelMap, Piece, Source
+from storage.sources.source import ParallelMap, Source
 
 
 def with_facts(
@@ -46,7 +46,8 @@ def with_facts(
         return transformation
     np.save(file, range_facts(transformation, covers, parallel_map, n_rows))
     found = replace(transformation, facts=file)
-    low, high = transformation.shape.label_min, transformation.shape.label_max
+    low = transformation.shape.label_min
+    high = transformation.shape.label_max
     if found.scales_labels and low < high and found.label_range == (0.0, 0.0):
         raise WrongInput(
             f"--scale-rows {n_rows}: the target has only one value in these rows, so it cannot be"
@@ -92,9 +93,11 @@ def features_in(
         matrix = np.column_stack([rows.values.reshape(rows.n_rows, -1), rows.labels])
         return np.arange(matrix.shape[1]), matrix.min(axis=0), matrix.max(axis=0), rows.n_rows
     order = np.argsort(rows.indices, kind="stable")
-    features, values = rows.indices[order], rows.values[order]
+    features = rows.indices[order]
+    values = rows.values[order]
     starts = np.flatnonzero(np.diff(features, prepend=-1))
-    labels, d = rows.labels, transformation.shape.n_features
+    labels = rows.labels
+    d = transformation.shape.n_features
     return (
         np.append(features[starts], d),
         np.append(np.minimum.reduceat(values, starts), labels.min()),
@@ -115,15 +118,16 @@ def block_energies(transformation: Transformation, exponent: int, cover: Cover) 
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns `features` (k,) of rows with d features, as a matrix (n, k)."""
+class Holes:
+    """The `features` (k,) with missing values, of rows with d features in a layout."""
 
     features: Array
     d: int
     layout: str
 
-    def __call__(self, rows: Piece) -> Array:
-        """The columns of these rows; features that a row lacks are 0 there."""
+    def columns(self, cover: Cover) -> Array:
+        """These columns of some rows, (n, k); features that a row lacks are 0 there."""
+        rows = rows_of(cover)
         if self.layout == "dense":
             return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
         from scipy.sparse import csr_array  # slow
@@ -131,22 +135,28 @@ class Columns:
         whole = csr_array((rows.values, rows.indices, rows.indptr), (rows.n_rows, self.d))
         return whole[:, self.features].toarray()
 
+    def known_in(self, cover: Cover) -> tuple[Array, Array]:
+        """Number of known values of each column in some rows, and the largest of their sizes."""
+        sizes = np.abs(self.columns(cover))
+        known = ~np.isnan(sizes)
+        return known.sum(axis=0), np.where(known, sizes, 0.0).max(axis=0, initial=0.0)
 
-@dataclass(frozen=True)
-class Filling:
-    """What is filled in: `values` (k,) for the k features of `columns` that have missing values."""
+    def block_sums(self, exponent: Array, cover: Cover) -> Array:
+        """Sums of each column's known values in each block of rows, divided by 2^exponent."""
+        values = np.ldexp(self.columns(cover), -exponent)
+        known = np.where(np.isnan(values), 0.0, values)
+        return np.add.reduceat(known, np.arange(0, len(values), BLOCK))
 
-    columns: Columns
-    values: Array
-
-    def __call__(self, rows: Piece) -> Piece:
-        """Rows with their missing values filled in."""
-        of_feature = np.zeros(self.columns.d)
-        of_feature[self.columns.features] = self.values
-        dense = self.columns.layout == "dense"
-        known = np.tile(of_feature, rows.n_rows) if dense else of_feature[rows.indices]
-        values = np.where(np.isnan(rows.values), known, rows.values)
-        return without_zeros(replace(rows, values=values))
+    def filled(self, values: Array, task: tuple[Chunk, Path]) -> Chunk:
+        """A chunk with these values (k,) where values were missing, in another file."""
+        chunk, path = task
+        rows = read_rows(chunk.path)
+        of_feature = np.zeros(self.d)
+        of_feature[self.features] = values
+        dense = self.layout == "dense"
+        instead = np.tile(of_feature, rows.n_rows) if dense else of_feature[rows.indices]
+        rows = replace(rows, values=np.where(np.isnan(rows.values), instead, rows.values))
+        return store_rows(without_zeros(rows), path, chunk.n_bytes)
 
 
 def without_missing(
@@ -174,48 +184,48 @@ def without_missing(
             )
         said = f"rows with missing values left out: {n_dropped:,}"
         return replace(source, done=(*source.done, said)), chunks
-    if source.n_features is None:
-        raise TypeError("a source with missing values knows its features")
     d = source.n_features
+    assert d is not None  # a source with missing values knows its features
     counts = parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks])
     n_missing = sum(counts, np.zeros(d, np.int64))
     features = np.flatnonzero(n_missing)
     if not features.size:
         return replace(source, done=(*source.done, "no value is missing")), chunks
     names = [source.feature_names[j] if source.feature_names else f"{j + 1}" for j in features]
-    columns = Columns(features, d, source.layout)
+    holes = Holes(features, d, source.layout)
     covers = [chunks.cover(*rows) for rows in ranges]
-    values = _statistics(source, columns, names, covers, parallel_map)
+    values = _means(source, holes, names, covers, parallel_map)
     by_feature = ", ".join(
         f"{name} ({n:,} by {value!r})"
         for name, n, value in zip(names, n_missing[features], values.tolist(), strict=True)
     )
     done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
-    filling = Filling(columns, values)
     tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
     filled = []
-    for old, new in zip(chunks.chunks, parallel_map(partial(_fill, filling), tasks), strict=True):
+    made = parallel_map(partial(holes.filled, values), tasks)
+    for old, new in zip(chunks.chunks, made, strict=True):
         Path(old.path).unlink()
         filled.append(new)
     return replace(source, done=tuple(done)), Chunks(filled)
 
 
-def _statistics(
+def _means(
     source: Source,
-    columns: Columns,
+    holes: Holes,
     names: Sequence[str],
     covers: Sequence[Cover],
     parallel_map: ParallelMap,
 ) -> Array:
-    """The means of the columns, whose rows are read twice: for their size, and for their sums.
+    """The means of the columns with holes.
 
-    Values are divided by a power of 2, so that no sum overflows. Each range of rows begins at a
-    multiple of `BLOCK`, so that blocks are summed, and their sums added, in the same order for any
-    division.
+    Rows are read twice: for the sizes of values, and for their sums. Values are divided by a power
+    of 2, so that no sum overflows. Each range of rows begins at a multiple of `BLOCK`, so that
+    blocks are summed, and their sums added, in the same order for any division.
     """
-    found = parallel_map(partial(_known_in, columns), covers)
+    found = parallel_map(holes.known_in, covers)
     counts, largest = zip(*found, strict=True)
-    known, exponent = sum(counts), np.frexp(reduce(np.maximum, largest))[1]
+    known = sum(counts)
+    exponent = np.frexp(reduce(np.maximum, largest))[1]
     for name, n_known in zip(names, known, strict=True):
         if not n_known:
             n_rows = sum(rows_of(cover).n_rows for cover in covers)
@@ -224,24 +234,9 @@ def _statistics(
                 f" which missing values are filled in; leave it out with --drop {name}"
             )
     total = np.zeros(known.size)
-    for sums in parallel_map(partial(_block_sums, columns, exponent), covers):
+    for sums in parallel_map(partial(holes.block_sums, exponent), covers):
         total = reduce(np.add, sums, total)
     return np.ldexp(total / known, exponent)
-
-
-def _known_in(columns: Columns, cover: Cover) -> tuple[Array, Array]:
-    """Number of known values of each column in some rows, and the largest of their sizes."""
-    sizes = np.abs(columns(rows_of(cover)))
-    known = ~np.isnan(sizes)
-    return known.sum(axis=0), np.where(known, sizes, 0.0).max(axis=0, initial=0.0)
-
-
-def _block_sums(columns: Columns, exponent: Array, cover: Cover) -> Array:
-    """Sums of the known values of each column in each block of rows, divided by 2^exponent."""
-    values = np.ldexp(columns(rows_of(cover)), -exponent)
-    return np.add.reduceat(
-        np.where(np.isnan(values), 0.0, values), np.arange(0, len(values), BLOCK)
-    )
 
 
 def _missing_in(d: int, path: str) -> Array:
@@ -249,8 +244,3 @@ def _missing_in(d: int, path: str) -> Array:
     rows = read_rows(path)
     missing = np.flatnonzero(np.isnan(rows.values))
     return np.bincount(rows.indices[missing] if rows.indices.size else missing % d, minlength=d)
-
-
-def _fill(filling: Filling, task: tuple[Chunk, Path]) -> Chunk:
-    chunk, path = task
-    return store_rows(filling(read_rows(chunk.path)), path, chunk.n_bytes)

@@ -9,7 +9,8 @@ renamed.
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, pairwise, tee
@@ -32,7 +33,6 @@ from storage.preparing.shards import (
     identity_of,
     is_narrow,
     ranges_of,
-    whole_blocks,
     write_shard,
 )
 from storage.preparing.transform import Shape, Transformation, check_choices
@@ -42,6 +42,8 @@ from storage.store import LOCK, check_store, open_store, staging_folder
 
 VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
+# tasks submitted per worker: enough to keep it busy, few enough to limit the scratch files
+IN_FLIGHT = 3
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
 Progress = Callable[[str, int, int, int], None]
@@ -169,15 +171,15 @@ def prepare_source(
     scratch_root = root.path if root.is_local else private_folder("preparing")
     try:
         with staging_folder(scratch_root) as staging:
-            scratch, shards = staging / "scratch", staging / "shards"
+            scratch = staging / "scratch"
+            shards = staging / "shards"
             scratch.mkdir()
             shards.mkdir()
             source = source.surveyed(how.parallel_map, scratch)
             check(source.layout)
             chunks = Chunks(read_chunks(source, scratch, how))
-            source, chunks = without_missing(
-                source, chunks, known_rows(chunks, how), how.parallel_map, scratch
-            )
+            known = known_rows(pairwise(chunks.firsts), chunks.n_rows, how)
+            source, chunks = without_missing(source, chunks, known, how.parallel_map, scratch)
             manifest = write_shards(name, source, chunks, how, shards)
             return publish(root, shards, manifest, how.parallel_map)
     except OSError as error:
@@ -191,25 +193,21 @@ def prepare_source(
         ) from None
 
 
-def known_rows(chunks: Chunks, how: Preparing) -> list[tuple[int, int]]:
-    """Ranges of the rows (first, end) from which statistics are computed, a chunk's or so each.
+def known_rows(
+    ranges: Iterable[tuple[int, int]], n_rows: int, how: Preparing
+) -> list[tuple[int, int]]:
+    """Those of the rows of ranges (first, end) from which statistics are computed.
 
-    Raises `WrongInput` if there are fewer rows than `how.scale_rows`.
+    The ranges' ends are moved up to multiples of `BLOCK`, or to `how.scale_rows`. Raises
+    `WrongInput` if there are fewer rows than that.
     """
-    if how.scale_rows is not None and how.scale_rows > chunks.n_rows > 0:
+    end = n_rows if how.scale_rows is None else how.scale_rows
+    if end > n_rows > 0:
         raise WrongInput(
-            f"--scale-rows {how.scale_rows}: there are only {chunks.n_rows:,} rows; give at most"
-            " that many"
+            f"--scale-rows {end}: there are only {n_rows:,} rows; give at most that many"
         )
-    return first_rows(whole_blocks(list(pairwise(chunks.firsts))), how)
-
-
-def first_rows(ranges: Sequence[tuple[int, int]], how: Preparing) -> list[tuple[int, int]]:
-    """Those of the rows of ranges (first, end) from which statistics are computed."""
-    end = how.scale_rows
-    if end is None:
-        return list(ranges)
-    return [(start, min(stop, end)) for start, stop in ranges if start < end]
+    moved = [(block_end(a, n_rows), min(block_end(b, n_rows), end)) for a, b in ranges]
+    return [(first, stop) for first, stop in moved if first < stop]
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
@@ -222,7 +220,8 @@ def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk
     stored = how.parallel_map(partial(store_piece, source), zip(to_read, paths, strict=False))
     for chunk, piece in zip(stored, to_release, strict=True):
         source.release(piece)
-        done, rows = done + chunk.n_bytes, rows + chunk.n_rows
+        done = done + chunk.n_bytes
+        rows = rows + chunk.n_rows
         how.progress("reading", done, source.n_bytes, rows)
         yield chunk
 
@@ -240,7 +239,7 @@ def write_shards(
     transformation = with_facts(
         transformation,
         chunks,
-        first_rows(whole_blocks(ranges), how),
+        known_rows(ranges, chunks.n_rows, how),
         how.parallel_map,
         folder.parent / "facts.npy",
     )
@@ -254,7 +253,9 @@ def write_shards(
     written = list(written_shards(write, chunks, ranges, how))
     sums = np.vstack([one.sums for one in written])
     value_type = "float32" if single else "float64"
-    n, d, layout = chunks.n_rows, transformation.n_features, transformation.kept
+    n = chunks.n_rows
+    d = transformation.n_features
+    layout = transformation.kept
     label_min, label_max = transformation.label_range
     return Manifest(
         name=name,
@@ -288,7 +289,8 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
     than 20 distinct values and no `--labels` rule; otherwise classification. Raises `WrongInput`
     for options that do not fit the rows.
     """
-    every, labels = chunks.chunks, chunks.labels
+    every = chunks.chunks
+    labels = chunks.labels
     task = how.task
     if task is None:
         many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
@@ -300,12 +302,9 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
             f"there are more than {MOST_DISTINCT} distinct labels; for real targets add --task"
             " regression"
         )
-    n_features = source.n_features
-    if n_features is None:
-        n_features = max((chunk.n_features for chunk in every), default=0)
     shape = Shape(
         n_rows=chunks.n_rows,
-        n_features=n_features,
+        n_features=source.n_features or max(chunk.n_features for chunk in every),
         n_values=chunks.n_values,
         layout=source.layout,
         least=min(chunk.least for chunk in every),
@@ -325,13 +324,15 @@ def written_shards(
 
     def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
         for number, (start, stop) in enumerate(ranges):
-            first_block, end = block_end(start, chunks.n_rows), block_end(stop, chunks.n_rows)
+            first_block = block_end(start, chunks.n_rows)
+            end = block_end(stop, chunks.n_rows)
             beyond = chunks.cover(stop, end) if first_block < stop < end else []
             yield f"{number:05d}.parquet", start, chunks.cover(start, stop), beyond
 
     gone = values = rows = 0
     for written in how.parallel_map(write, tasks()):
-        values, rows = values + written.shard.n_values, rows + written.shard.n_rows
+        values = values + written.shard.n_values
+        rows = rows + written.shard.n_rows
         how.progress("writing", 12 * values, 12 * chunks.n_values, rows)
         while gone < len(chunks.chunks) and chunks.firsts[gone + 1] <= rows - BLOCK:
             Path(chunks.chunks[gone].path).unlink()
@@ -370,7 +371,8 @@ def put_files(
     Existing files are not replaced, because the current manifest may refer to them: identical
     files are reused, and different ones go to a new subfolder.
     """
-    name, number = manifest.dataset_hash[:16], 1
+    name = manifest.dataset_hash[:16]
+    number = 1
     target = folder / name
     names = sorted(shard.path for shard in manifest.shards)
     while there := target.names():
@@ -387,3 +389,53 @@ def put_files(
     else:
         list(parallel_map(lambda name: (target / name).put(written / name), names))
     return target.name
+
+
+def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Apply a function to items on the workers of a Dask cluster, like `map`.
+
+    Results come in the order of the items, and the first exception in that order is raised.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of the cluster.
+    function : callable
+        Picklable function of one item.
+    items : iterable
+        Items; they are consumed as workers become free.
+
+    Raises
+    ------
+    OSError
+        If several workers die on the same item.
+    """
+    at_once = IN_FLIGHT * max(1, len(client.nthreads()))
+    under_way: deque[Any] = deque()
+    try:
+        for item in items:
+            under_way.append(client.submit(function, item, pure=False))
+            if len(under_way) >= at_once:
+                yield _result(client, under_way.popleft())
+        while under_way:
+            yield _result(client, under_way.popleft())
+    finally:
+        if under_way:
+            client.cancel(list(under_way), force=True)
+
+
+def _result(client: Any, future: Any) -> Any:
+    """Result of a Dask future, once the task has ended.
+
+    Waiting for the result itself would print errors to stderr when interrupted. Raises `OSError` if
+    the task's workers died, usually for lack of memory.
+    """
+    from distributed import KilledWorker, as_completed
+
+    try:
+        return next(as_completed([future], loop=client.loop)).result()
+    except KilledWorker as error:
+        raise OSError(
+            "several worker processes in a row were killed at the same chunk; free some memory,"
+            " or use --workers 0"
+        ) from error

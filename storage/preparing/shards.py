@@ -3,7 +3,7 @@ sharding.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash, sync
 from koco_stream.streams.manifest import Shard
 from koco_stream.types import Array
-from storage.preparing.chunks import Chunks, Cover, is_single, read_rows, rows_of
+from storage.preparing.chunks import Chunks, Cover, batch_of, is_single, read_rows, rows_of
 from storage.preparing.transform import Transformation, square_norms
 from storage.sources.source import Piece, concatenated
 
@@ -72,18 +72,12 @@ def ranges_of(
         ) < chunk.n_rows:
             stop = max(row + fit, start + 1)  # a row beyond the limit is a shard of its own
             yield start, stop
-            start, from_value = stop, int(ends[stop - row - 1]) if stop > row else value
+            start = stop
+            from_value = int(ends[stop - row - 1]) if stop > row else value
         row += chunk.n_rows
         value = int(ends[-1]) if chunk.n_rows else value
     if start < row:
         yield start, row
-
-
-def whole_blocks(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Row ranges with their ends moved up to multiples of `BLOCK`; empty ranges are dropped."""
-    n_rows = max(stop for _, stop in ranges)
-    moved = [(block_end(start, n_rows), block_end(stop, n_rows)) for start, stop in ranges]
-    return [(start, stop) for start, stop in moved if start < stop]
 
 
 def block_end(row: int, n_rows: int) -> int:
@@ -109,14 +103,13 @@ def write_shard(
     rows = transformation(rows_of(cover))
     check_finite(rows, first, transformation.scale)
     rows = narrowed(rows, single)
-    d, layout = transformation.n_features, transformation.kept
+    d = transformation.n_features
+    layout = transformation.kept
     write_parquet(rows, folder / name, d, layout)
     shard = Shard(name, rows.n_rows, int(rows.values.size), file_hash(folder / name))
     own = min(-first % BLOCK, rows.n_rows)  # leading rows of a block that began in an earlier shard
-    of_blocks = [rows.between(own, rows.n_rows)]
-    if beyond:
-        of_blocks.append(narrowed(transformation(rows_of(beyond)), single))
-    digests, sums = digests_of(concatenated(of_blocks), layout)
+    rest = [narrowed(transformation(rows_of(beyond)), single)] if beyond else []
+    digests, sums = digests_of(concatenated([rows.between(own, rows.n_rows), *rest]), layout)
     return Written(shard, digests, sums, int((np.diff(rows.indptr) == 0).sum()))
 
 
@@ -135,8 +128,6 @@ def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
         Concatenated SHA-256 of the blocks; sum of labels and sum of square norms of each.
     """
     starts = np.arange(0, rows.n_rows, BLOCK)
-    if not starts.size:
-        return b"", np.zeros((0, 2))
     digests = []
     for start in starts.tolist():
         block = rows.between(start, min(start + BLOCK, rows.n_rows))
@@ -156,12 +147,8 @@ def identity_of(
 
     It does not depend on sharding or compression.
     """
-    digest = hashlib.sha256(
-        f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}".encode()
-    )
-    for some in digests:
-        digest.update(some)
-    return digest.hexdigest()
+    about = f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}"
+    return hashlib.sha256(b"".join([about.encode(), *digests])).hexdigest()
 
 
 def check_finite(rows: Piece, first: int, scale: str) -> None:
@@ -192,23 +179,17 @@ def check_finite(rows: Piece, first: int, scale: str) -> None:
 def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None:
     """Write prepared rows to a Parquet file and sync it to disk.
 
-    Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
-    fixed-size list `values`. Feature numbers are delta-encoded. Values that fit float32 are often
-    counts, for which a dictionary is efficient. Other values are split by bytes: smaller than plain
-    encoding, and faster than a dictionary because no lookup is needed.
+    Feature numbers are delta-encoded. Values that fit float32 are often counts, for which a
+    dictionary is efficient. Other values are split by bytes: smaller than plain encoding, and
+    faster than a dictionary because no lookup is needed.
     """
+    about = {"n_features": str(n_features), "label": LABEL}
     value = "values.list.element"
     encodings = {} if rows.values.dtype == np.float32 else {value: "BYTE_STREAM_SPLIT"}
-    columns = {"label": pa.array(rows.labels)}
-    if layout == "dense":
-        columns["values"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.values), n_features)
-    else:
+    if layout == "sparse":
         encodings["indices.list.element"] = "DELTA_BINARY_PACKED"
-        offsets = pa.array(rows.indptr.astype(np.int32))
-        columns["indices"] = pa.ListArray.from_arrays(offsets, pa.array(rows.indices))
-        columns["values"] = pa.ListArray.from_arrays(offsets, pa.array(rows.values))
     pq.write_table(
-        pa.table(columns, metadata={"n_features": str(n_features), "label": LABEL}),
+        pa.Table.from_batches([batch_of(rows)]).replace_schema_metadata(about),
         path,
         compression="zstd",
         compression_level=3,

@@ -105,7 +105,8 @@ class Transformation:
     facts: Path | None = None
 
     def __post_init__(self) -> None:
-        n, d = self.shape.n_rows, self.shape.n_features
+        n = self.shape.n_rows
+        d = self.shape.n_features
         negative = self.shape.least < 0
         densified = self.kept == "dense" and self.shape.layout == "sparse"
         most_values = max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
@@ -164,8 +165,8 @@ class Transformation:
     @property
     def label_range(self) -> tuple[float, float]:
         """Smallest and largest label of the transformed rows."""
-        ends = np.array([self.shape.label_min, self.shape.label_max])
-        low, high = self._scaled_labels(ends).tolist()
+        ends = (self.shape.label_min, self.shape.label_max)
+        low, high = self._scaled_labels(np.array(ends)).tolist()
         return low, high
 
     def laid_out(self, rows: Piece) -> Piece:
@@ -173,7 +174,8 @@ class Transformation:
         rows = replace(rows, values=rows.values.astype(np.float64, copy=False))
         if self.kept == self.shape.layout:
             return rows
-        n, d = rows.n_rows, self.shape.n_features
+        n = rows.n_rows
+        d = self.shape.n_features
         if self.kept == "sparse":
             return without_zeros(replace(rows, indices=np.tile(np.arange(d, dtype=np.int32), n)))
         matrix = np.zeros((n, d))
@@ -193,14 +195,14 @@ class Transformation:
                 values = np.ldexp(rows.values, -self.exponent) / self.root
                 rows = without_zeros(replace(rows, values=values))
         if self.bits is not None:
-            indptr, indices, values = hashed(rows.indices, rows.values, rows.indptr, self.bits)
-            rows = Piece(rows.labels, indptr, indices, values)
+            rows = hashed(rows, self.bits)
         return rows
 
     @property
     def done(self) -> list[str]:
         """Descriptions of the applied transformations, for the manifest."""
         divisor = self.root * 2.0 ** min(self.exponent, 1023)
+        low, high = _mapped(self.facts)[:2, -1].tolist() if self.facts else (0.0, 0.0)
         over = "the file" if self.scale_rows is None else f"the first {self.scale_rows} rows"
         all_said = [
             (self.kept != self.shape.layout, f"rows kept {self.kept}"),
@@ -208,7 +210,7 @@ class Transformation:
                 self.scale == "minmax",
                 f"each feature to [0, 1] over {over}: (value - min)/(max - min), 0 if constant",
             ),
-            (self.scales_labels, self._said_of_target() if self.scales_labels else ""),
+            (self.scales_labels, f"the target to [0, 1]: (y - {low!r})/{high - low!r}"),
             (
                 self.scale == "tf-idf",
                 "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1"
@@ -227,10 +229,6 @@ class Transformation:
             ),
         ]
         return [words for was_done, words in all_said if was_done]
-
-    def _said_of_target(self) -> str:
-        low, high, _ = _mapped(self.facts)[:, -1].tolist() if self.facts else (0.0, 0.0, 0.0)
-        return f"the target to [0, 1]: (y - {low!r})/{high - low!r}"
 
     def _scaled_labels(self, labels: Array) -> Array:
         if not self.scales_labels or self.facts is None:
@@ -296,24 +294,22 @@ def _unit_rows(rows: Piece) -> Piece:
     return without_zeros(replace(rows, values=values))
 
 
-def hashed(indices: Array, values: Array, indptr: Array, bits: int) -> tuple[Array, Array, Array]:
-    """Hash the features of canonical CSR rows to 2^bits features.
+def hashed(rows: Piece, bits: int) -> Piece:
+    """Hash the features of sparse rows to 2^bits features.
 
-    Returns (indptr (n + 1,) int64, indices int32, values float64), canonical again. Feature j with
-    h = murmurhash3_32(j), seed 0, becomes feature h mod 2^bits, and its sign is flipped if the top
-    bit of h is set. Colliding values are added in the order of their original features, and sums of
-    zero are dropped. Each row is hashed independently of the others.
+    The values are float64. Feature j with h = murmurhash3_32(j), seed 0, becomes feature h mod
+    2^bits, and its sign is flipped if the top bit of h is set. Colliding values are added in the
+    order of their original features, and sums of zero are dropped. Each row is hashed independently
+    of the others.
 
     Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009). Features
     are identified by number, so the number is hashed.
     """
     from sklearn.utils import murmurhash3_32
 
-    n = indptr.size - 1
-    code = murmurhash3_32(np.ascontiguousarray(indices, np.int32), positive=True)
-    signed = np.where(code >> 31, -1.0, 1.0) * values
-    row = np.repeat(np.arange(n, dtype=np.int64), np.diff(indptr))
-    key = row << bits | (code & (2**bits - 1)).astype(np.int64)
+    code = murmurhash3_32(np.ascontiguousarray(rows.indices, np.int32), positive=True)
+    signed = np.where(code >> 31, -1.0, 1.0) * rows.values
+    key = row_numbers(rows) << bits | (code & (2**bits - 1)).astype(np.int64)
     order = np.argsort(key, kind="stable")
     key = key[order]
     new = np.diff(key, prepend=-1) > 0
@@ -322,5 +318,5 @@ def hashed(indices: Array, values: Array, indptr: Array, bits: int) -> tuple[Arr
     total = np.bincount(np.cumsum(new) - 1, weights=signed[order]).astype(np.float64)
     kept = total != 0.0
     features = (key[kept] & (2**bits - 1)).astype(np.int32)
-    sizes = np.bincount(key[kept] >> bits, minlength=n)
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), features, total[kept]
+    sizes = np.bincount(key[kept] >> bits, minlength=rows.n_rows)
+    return Piece(rows.labels, np.append(0, np.cumsum(sizes)), features, total[kept])

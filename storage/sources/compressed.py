@@ -8,7 +8,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -42,21 +42,21 @@ class ConcatenatedStreams(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Decompress into `buffer`; return the number of bytes, 0 at the end of the file."""
-        while True:
+        text = b""
+        while not text:
             data = b""
             if self.decompressor.eof:
                 data = self._next()
                 if not data:
-                    return 0
+                    break
                 self.decompressor = self.new()
             elif self.decompressor.needs_input:
                 data = self.raw.read(READ_BYTES)
                 if not data:
                     raise EOFError("it ends within its compressed text")
             text = self.decompressor.decompress(data, len(buffer))
-            if text:
-                buffer[: len(text)] = text
-                return len(text)
+        buffer[: len(text)] = text
+        return len(text)
 
     def _next(self) -> bytes:
         """Start of the next stream, without the padding before it; empty at the end of the file."""
@@ -80,12 +80,8 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
 
     For a file without compression, both are the same object.
     """
-    with path.open("rb") as raw:
-        if path.suffix not in OPENERS:
-            yield raw, raw
-            return
-        with OPENERS[path.suffix](raw) as text:
-            yield raw, text
+    with path.open("rb") as raw, OPENERS.get(path.suffix, nullcontext)(raw) as text:
+        yield raw, text
 
 
 def refuse_damage(path: Path, after: str, error: Exception) -> NoReturn:

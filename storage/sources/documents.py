@@ -8,7 +8,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Self
@@ -26,6 +26,7 @@ MOST_TERMS = 3_000_000  # every process keeps all terms in memory, at about 150 
 MOST_NAMES = 10_000  # limit on feature names in the manifest, to keep it small
 # size counted per document in addition to its text, so that pieces of empty documents are bounded
 ROW_BYTES = 64
+TEXTS, ROWS, TERMS = "texts", "rows.npy", "terms"  # files in the scratch folder
 
 
 def documents_source(path: Path, reading: Reading) -> "Documents":
@@ -63,16 +64,15 @@ class Documents(Source):
         What is removed from each text.
     bytes_per_piece : int
         Approximate text size of a piece.
-    texts, rows, vocabulary : Path
-        Files of all texts, of all rows of the pieces, and of the terms, one per line.
+    scratch : Path
+        Folder with files of all texts (`TEXTS`), of all rows of the pieces (`ROWS`), and of the
+        terms, one per line (`TERMS`).
     """
 
     path: Path
     strip: tuple[str, ...]
     bytes_per_piece: int = PIECE_BYTES
-    texts: Path = Path()
-    rows: Path = Path()
-    vocabulary: Path = Path()
+    scratch: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source with its vocabulary, collected from texts copied to `scratch`.
@@ -80,14 +80,13 @@ class Documents(Source):
         Raises `WrongInput` as `copy_documents` does, and if there are no terms, too many, or more
         than `n_features`.
         """
-        texts, rows_file = scratch / "texts", scratch / "rows.npy"
-        documents = copy_documents(self.path, texts)
+        documents = copy_documents(self.path, scratch / TEXTS)
         groups = sorted({document.group for document in documents})
         number = {group: k for k, group in enumerate(groups, 1)}
         rows = np.array([(one.start, one.size, number[one.group]) for one in documents]).T
-        np.save(rows_file, rows)
-        known = replace(self, texts=texts, rows=rows_file, n_bytes=int(rows[1].sum()))
-        train = [document.split for document in documents if not document.late]
+        np.save(scratch / ROWS, rows)
+        known = replace(self, scratch=scratch, n_bytes=int(rows[1].sum()))
+        train = [document.split for document in documents if document.is_first]
         terms: set[str] = set()
         for found in parallel_map(known.terms, self.cut(rows[:, : len(train) or None])):
             terms |= found
@@ -112,46 +111,36 @@ class Documents(Source):
             ]
         )
         names = sorted(terms)
+        (scratch / TERMS).write_text("\n".join(names), encoding="utf-8")
         read_from = " and ".join(sorted(set(train))) or "all documents"
-        done = [
+        done = [f"{', '.join(self.strip)} taken away, as scikit-learn does"] if self.strip else []
+        done += [
             f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from},"
             " by name in the order of characters",
             f"labels 1 to {len(groups)}: {', '.join(groups)}",
         ]
-        identity = identity_of(self.path, documents, texts)
-        origin: dict[str, Any] = {"format": self.format, "files": [identity]}
-        if self.strip:
-            done.insert(0, f"{', '.join(self.strip)} taken away, as scikit-learn does")
-            origin["strip"] = list(self.strip)
-        # named by its hash, so that every process may keep the vocabulary of this path
-        lines = "\n".join(names).encode()
-        vocabulary = scratch / f"terms-{hashlib.sha256(lines).hexdigest()[:32]}"
-        vocabulary.write_bytes(lines)
+        identity = identity_of(self.path, documents, scratch / TEXTS)
+        stripped_off = {"strip": list(self.strip)} if self.strip else {}
         return replace(
             known,
-            vocabulary=vocabulary,
             n_features=d,
             feature_names=names if len(names) == d <= MOST_NAMES else [],
             done=tuple(done),
-            origin=origin,
+            origin={"format": self.format, "files": [identity], **stripped_off},
         )
 
-    def cut(self, rows: Array) -> Iterator[Array]:
+    def cut(self, rows: Array) -> list[Array]:
         """Cut rows (3, n) into pieces of about `bytes_per_piece` of text, and at least one row."""
-        ends = np.cumsum([0, *(rows[1] + ROW_BYTES)])
-        first = 0
-        while first < rows.shape[1]:
-            stop = int(np.searchsorted(ends, ends[first] + self.bytes_per_piece, side="right")) - 1
-            yield rows[:, first : max(stop, first + 1)]
-            first = max(stop, first + 1)
+        window = np.cumsum(rows[1] + ROW_BYTES) // self.bytes_per_piece
+        return np.split(rows, np.flatnonzero(np.diff(window)) + 1, axis=1)
 
     def pieces(self, scratch: Path) -> Iterator[Array]:
         """Pieces of all rows."""
-        return self.cut(np.load(self.rows))
+        yield from self.cut(np.load(self.scratch / ROWS))
 
     def read(self, piece: Array) -> Piece:
         """Term counts of a range of documents; a document without known terms is an empty row."""
-        counts = _count_vectorizer(self.vocabulary).transform(self._texts(piece))
+        counts = _count_vectorizer(self.scratch / TERMS).transform(self._texts(piece))
         counts.sort_indices()
         return Piece(
             piece[2].astype(np.float64),
@@ -172,14 +161,12 @@ class Documents(Source):
         return {term for text in self._texts(piece) for term in analyse(text)}
 
     def _texts(self, piece: Array) -> Iterator[str]:
-        functions = _stripping() if self.strip else {}
-        with self.texts.open("rb") as handle:
+        strips = [_stripping()[name] for name in self.strip]
+        with (self.scratch / TEXTS).open("rb") as handle:
             for start, size in piece[:2].T.tolist():
                 handle.seek(start)
                 text = handle.read(size).decode("latin-1")
-                for name in self.strip:
-                    text = functions[name](text)
-                yield text
+                yield reduce(lambda text, strip: strip(text), strips, text)
 
 
 def _stripping() -> dict[str, Callable[[str], str]]:
@@ -206,7 +193,10 @@ def _stripping() -> dict[str, Callable[[str], str]]:
 
 @lru_cache(maxsize=1)
 def _count_vectorizer(vocabulary: Path) -> Any:
-    """CountVectorizer with the terms of a vocabulary file; each process reads the file once."""
+    """CountVectorizer with the terms of a file, which each process reads once.
+
+    No other preparation has a file of this name: a scratch folder's is never used again.
+    """
     from sklearn.feature_extraction.text import CountVectorizer
 
     terms = vocabulary.read_text(encoding="utf-8").split("\n")
@@ -218,14 +208,18 @@ MOST_DOCUMENTS = 2_000_000  # names are sorted in memory, at about 250 bytes eac
 
 
 class Document(NamedTuple):
-    """Name of a document and position of its text in the copy. Documents sort in row order."""
+    """Name of a document and position of its text in the copy."""
 
-    late: bool  # whether it is outside the training splits
     split: str
     group: str
     name: str
     start: int
     size: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is in a training split, whose rows come first."""
+        return self.split.endswith("train")
 
 
 def copy_documents(path: Path, target: Path) -> list[Document]:
@@ -250,15 +244,14 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
                 )
             # all documents of a group share one string
             split, group, name = map(sys.intern, ["", *names][-3:])
-            late = not split.endswith("train")
-            documents.append(Document(late, split, group, name, start, len(content)))
+            documents.append(Document(split, group, name, start, len(content)))
             start += handle.write(content)
             if len(documents) > MOST_DOCUMENTS:
                 raise WrongInput(
                     f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare fewer at a time"
                 )
-    documents.sort()
-    twice = next((one for one, other in pairwise(documents) if one[:4] == other[:4]), None)
+    documents.sort(key=lambda one: (not one.is_first, one))
+    twice = next((one for one, other in pairwise(documents) if one[:3] == other[:3]), None)
     refuse_first(
         [
             (
@@ -268,7 +261,7 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
             ),
             (
                 twice is not None,
-                f"{path}: {'/'.join(filter(None, (twice or ())[1:4]))} occurs twice; remove one",
+                f"{path}: {'/'.join(filter(None, (twice or ())[:3]))} occurs twice; remove one",
             ),
         ]
     )
@@ -295,12 +288,12 @@ def _path_components(path: Path, name: str) -> list[str]:
                 " or remove it",
             ),
             (len(names) > 3, "too deep; documents are <group>/<id> or <split>/<group>/<id>"),
+            (
+                name.encode(errors="ignore").decode() != name,
+                "the name is not UTF-8; rename the file",
+            ),
         ]
     )
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise WrongInput(f"{path}, {name!r}: the name is not UTF-8; rename the file") from None
     return names
 
 
@@ -312,9 +305,10 @@ def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str,
     """
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
-    names, content = hashlib.sha256(), hashlib.sha256()
+    names = hashlib.sha256()
+    content = hashlib.sha256()
     with texts.open("rb") as handle:
-        for _, *name, start, size in documents:
+        for *name, start, size in documents:
             names.update(f"{size} {'/'.join(name)}\n".encode())
             handle.seek(start)
             content.update(handle.read(size))

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
-from storage.sources.numbers import LabelRule, is_number
-from storage.sources.problems import MOST_TOLD, Malformed
+from storage.sources.arrow import Locate, encoded, is_missing, labels, numbers, with_missing
+from storage.sources.numbers import CHOOSE, DROP_ROWS, LabelRule, is_number
+from storage.sources.problems import MOST_TOLD, Malformed, Problems, few
 from storage.sources.source import (
     UNDECIDED,
     ParallelMap,
@@ -29,10 +31,8 @@ from storage.sources.source import (
 # limit on the distinct texts of one column: each becomes a feature, named in the manifest
 MOST_TEXTS = 1_000_000
 # names that pandas gives to an index, of which the last may also be a feature's
-STORED, INDEX = (
-    re.compile(r"__index_level_\d+__"),
-    re.compile(r"|Unnamed: 0(\.\d+)?|index|level_\d+"),
-)
+STORED = re.compile(r"__index_level_\d+__")
+INDEX = re.compile(r"|Unnamed: 0(\.\d+)?|index|level_\d+")
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,7 @@ class Choice:
 
     def few(self, columns: Sequence[int]) -> str:
         """Description of columns by their number and the first names."""
-        more = f" and {len(columns) - MOST_TOLD:,} more" if len(columns) > MOST_TOLD else ""
-        return ", ".join(map(self.called, columns[:MOST_TOLD])) + more
+        return few([self.called(column) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,44 @@ class ColumnSource(Source):
     def rows(self, piece: Any) -> Parsed:
         """Read the rows of a piece. Raises `WrongInput` with the position of an error."""
 
+    def from_arrow(self, columns: Sequence[pa.Array], at: Locate) -> Parsed:
+        """Rows from Arrow columns: those of the features, and then the target.
+
+        Raises `Malformed` with every kind of fault; `at` says where a row is.
+        """
+        choice = self.choice
+        problems = Problems()
+        texts = dict[int, list[str]]()
+        *features, target = columns
+        values = np.zeros((len(target), len(features)))
+
+        def feature(k: int, column: pa.Array) -> Array:
+            what = choice.called(k)
+            if k not in choice.texts:
+                read = partial(numbers, what=what, remedy=CHOOSE)
+                return with_missing(read, column, at) if self.missing else read(column, at)
+            column = column.cast(pa.large_string())
+            column = column.fill_null("") if self.missing else column
+            codes, texts[k] = encoded(column, at, what, CHOOSE, no_numbers=True)
+            return codes
+
+        for into, k, column in zip(values.T, choice.features, features, strict=True):
+            kind = "missing" if is_missing(column).any() else "no number"
+            read = partial(feature, k, column)
+            into[:] = problems.noting(read, into, kind, choice.called(k))
+        read = partial(labels, what=choice.called(choice.target), rule=self.rule, remedy=DROP_ROWS)
+        read = partial(with_missing, read) if self.missing == "drop" else read
+        known = problems.noting(partial(read, target, at), values[:, 0], "label")
+        problems.refuse()
+        return Parsed(known, values, texts)
+
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source that knows the distinct texts of its text columns.
 
         Raises `WrongInput` for a malformed row and for too many distinct texts in a column.
         """
-        source, choice = super().surveyed(parallel_map, scratch), self.choice
+        source = super().surveyed(parallel_map, scratch)
+        choice = self.choice
         if not choice.one_hot:
             return source
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
@@ -160,10 +191,8 @@ class ColumnSource(Source):
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
         """One-hot encode those rows where `whole` (n,) is true, in the layout of the source."""
-        values, offsets = (
-            rows.values[whole],
-            np.zeros((int(whole.sum()), rows.values.shape[1]), int),
-        )
+        values = rows.values[whole]
+        offsets = np.zeros((int(whole.sum()), rows.values.shape[1]), int)
         widths = []
         for j, k in enumerate(self.choice.features):
             widths.append(len(self.known.get(k, [""])))
@@ -178,7 +207,8 @@ class ColumnSource(Source):
                         )
                 offsets[:, j] = np.array(ranks, int)[values[:, j].astype(int)]
                 values[:, j] = 1.0
-        indices, labels = offsets + np.cumsum([0, *widths[:-1]]), rows.labels[whole]
+        indices = offsets + np.cumsum([0, *widths[:-1]])
+        labels = rows.labels[whole]
         if self.layout == "dense":
             matrix = np.zeros((labels.size, sum(widths)))
             np.put_along_axis(matrix, indices, values, axis=1)
@@ -285,8 +315,6 @@ def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: s
         return names.index(wanted)
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:
         return int(wanted) - 1
-    if names:
-        raise WrongInput(f"{path}: {option} {wanted}: no such column{nearest(wanted, list(names))}")
-    raise WrongInput(
-        f"{path}: {option} {wanted}: the file has no header; give the column's number, 1 to {width}"
-    )
+    unnamed = f"the file has no header; give the column's number, 1 to {width}"
+    wrong = f"no such column{nearest(wanted, list(names))}" if names else unnamed
+    raise WrongInput(f"{path}: {option} {wanted}: {wrong}")

@@ -4,13 +4,11 @@ import math
 import re
 from pathlib import Path
 
-import numpy as np
-
 from koco_stream.errors import WrongInput
-from koco_stream.types import Array
 
 NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
-SIGN, MONEY = r"[+\-−–]?", r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
+SIGN = r"[+\-−–]?"
+MONEY = r"(?:[$¢£¤¥₠-⃏]|US\$|R\$|USD|EUR|GBP|CHF|JPY)"
 # digits with a decimal point; with a decimal comma; in groups of thousands, or of Indian hundreds
 DIGITS = (
     r"(?:\d+\.?\d*|\.\d+|\d*,\d+|\d+(?:_\d+)+(?:\.\d+)?|\d{1,2}(?:,\d\d)*,\d{3}(?:\.\d+)?"
@@ -29,11 +27,17 @@ MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 NOT_FINITE = ("inf", "infinity")
 MOST_DIGITS = 60  # characters of a number in another notation
 FILL_IN = "remove the row or fill the value in"
+LETTERS = [f"{chr(ord('A') + k)}={k + 1}" for k in range(26)]
 
 
 def at(path: Path, line: int, column: int | None = None) -> str:
     """Position in a file as text for error messages; `line` and `column` are counted from 1."""
     return f"{path}, line {line}" if column is None else f"{path}, line {line}, column {column}"
+
+
+def shown(text: bytes) -> str:
+    """What a text begins with, as it is quoted in messages."""
+    return repr(text.decode("utf-8", "replace").strip()[:60])
 
 
 def is_missing(text: str) -> bool:
@@ -83,16 +87,15 @@ def number_of(
         value = float(token)
         if math.isfinite(value):
             return value
-    shown = token.decode("utf-8", "replace")[:60]
-    if is_missing(shown):
-        remedy = if_missing
-    elif is_infinite(shown):
-        remedy = FILL_IN
-    elif is_other_number(shown):
-        remedy = f"{REWRITE}, or {EXAMPLE}" if remedy == EXAMPLE else REWRITE
-    raise WrongInput(
-        f"{at(path, line, column)}: {what} is {shown!r}, not a finite number; {remedy}"
-    )
+    text = token.decode("utf-8", "replace")[:60]
+    remedies = [
+        (is_missing(text), if_missing),
+        (is_infinite(text), FILL_IN),
+        (is_other_number(text), f"{REWRITE}, or {EXAMPLE}" if remedy == EXAMPLE else REWRITE),
+        (True, remedy),
+    ]
+    advice = next(one for fits, one in remedies if fits)
+    raise WrongInput(f"{at(path, line, column)}: {what} is {text!r}, not a finite number; {advice}")
 
 
 class LabelRule:
@@ -108,20 +111,18 @@ class LabelRule:
     def __init__(self, text: str | None) -> None:
         self.text = text
         self.values: dict[str, float] = {}
-        if text == "letters":
-            self.values = {chr(ord("A") + k): float(k + 1) for k in range(26)}
-        elif text is not None:
-            for pair in text.split(","):
-                name, equals, value = (side.strip() for side in pair.rpartition("="))
-                number = float(value) if NUMBER.match(value.encode()) else math.inf
-                if not equals or not name or not math.isfinite(number):
-                    raise WrongInput(
-                        f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for"
-                        " example g=1,b=-1, or letters"
-                    )
-                if name in self.values:
-                    raise WrongInput(f"--labels {text!r}: {name!r} is given twice")
-                self.values[name] = number
+        pairs = LETTERS if text == "letters" else [] if text is None else text.split(",")
+        for pair in pairs:
+            name, equals, value = (side.strip() for side in pair.rpartition("="))
+            number = float(value) if NUMBER.match(value.encode()) else math.inf
+            if not equals or not name or not math.isfinite(number):
+                raise WrongInput(
+                    f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for example"
+                    " g=1,b=-1, or letters"
+                )
+            if name in self.values:
+                raise WrongInput(f"--labels {text!r}: {name!r} is given twice")
+            self.values[name] = number
         numeric = [name for name in self.values if NUMBER.match(name.encode())]
         self.numbers = {float(name): self.values[name] for name in numeric}
         # whether a label's numeric value determines its text (not so for a rule with 1 and 1.0)
@@ -136,16 +137,6 @@ class LabelRule:
         if self.text is None:
             return number if math.isfinite(number) else None
         return self.numbers.get(number)
-
-    def of_numbers(self, labels: Array) -> Array | None:
-        """Numbers of numeric labels; None if the rule depends on texts, or lacks one of them."""
-        if self.text is None:
-            return labels
-        distinct, codes = np.unique(labels, return_inverse=True)
-        known = [self.numbers.get(label) for label in distinct.tolist()]
-        if None in known or not self.one_text_a_number:
-            return None
-        return np.array(known, dtype=np.float64)[codes]
 
     def __call__(
         self,
@@ -166,9 +157,8 @@ class LabelRule:
         number = self.number(name)
         if number is not None:
             return number
-        wrong = f"{name[:60]!r}, which --labels {self.text!r} does not have; add it there"
-        if not name.strip():
-            wrong = "empty; fill it in, or remove the row"
+        lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; add it there"
+        wrong = lacking if name.strip() else "empty; fill it in, or remove the row"
         raise WrongInput(f"{at(path, line, column)}: {what} is {wrong}")
 
     @property

@@ -1,6 +1,6 @@
 """Faults of a source's rows, collected so that all of them are told at once."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -23,12 +23,14 @@ class Problem:
     def __str__(self) -> str:
         if self.times == 1:
             return self.message
-        where = ""
-        if len(self.columns) > 1:
-            beyond = len(self.columns) - MOST_TOLD
-            named = ", ".join(self.columns[:MOST_TOLD])
-            where = f", in {named}" + (f" and {beyond} more" if beyond > 0 else "")
+        where = f", in {few(self.columns)}" if len(self.columns) > 1 else ""
         return f"{self.message} (and {self.times - 1:,} more of this kind{where})"
+
+
+def few(words: Sequence[str]) -> str:
+    """The first of some words, and how many more there are."""
+    beyond = len(words) - MOST_TOLD
+    return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")
 
 
 class Malformed(WrongInput):

@@ -6,7 +6,7 @@ from pathlib import Path
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import OPENERS
 from storage.sources.documents import documents_source
-from storage.sources.numbers import at
+from storage.sources.numbers import at, shown
 from storage.sources.parquet.source import parquet_source
 from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
 from storage.sources.text.columns import column_source
@@ -44,11 +44,21 @@ def source_of(
     differ, if the first lines are malformed, or if an option does not apply to the format.
     """
     paths = unfolded(paths, reading.format)
-    for number, path in enumerate(paths):
-        if not (path.is_file() or (path.is_dir() and reading.format == "documents")):
-            raise WrongInput(f"{path}: no such file; give the source with --from FILE")
-        if path in paths[:number]:
-            raise WrongInput(f"{path}: given twice, so its rows would count twice; give it once")
+    may_be_folder = reading.format == "documents"
+    refuse_first(
+        problem
+        for number, path in enumerate(paths)
+        for problem in (
+            (
+                not (path.is_file() or (path.is_dir() and may_be_folder)),
+                f"{path}: no such file; give the source with --from FILE",
+            ),
+            (
+                path in paths[:number],
+                f"{path}: given twice, so its rows would count twice; give it once",
+            ),
+        )
+    )
     forms = [reading.format or guess_format(path) for path in paths]
     form = forms[0]
     refuse_first(
@@ -122,9 +132,8 @@ def guess_format(path: Path) -> str:
     _, number, line = top_of(path)
     form = format_of(path, line)
     if form is None:
-        shown = line.strip()[:60].decode("utf-8", "replace")
         raise WrongInput(
-            f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown!r}; name it with --format"
+            f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown(line)}; name it with --format"
             f" {', '.join(FORMATS)}"
         )
     return form

@@ -116,7 +116,8 @@ class Piece:
 
     def between(self, start: int, stop: int) -> "Piece":
         """Rows `start` (inclusive) to `stop` (exclusive) of the piece, as a piece."""
-        a, b = int(self.indptr[start]), int(self.indptr[stop])
+        a = int(self.indptr[start])
+        b = int(self.indptr[stop])
         indptr = self.indptr[start : stop + 1] - a
         return Piece(self.labels[start:stop], indptr, self.indices[a:b], self.values[a:b])
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from cluster.clusters import local_cluster
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import prepare_file
+from storage.preparing.prepare import map_on_dask, prepare_file
 from storage.sources.source import ParallelMap
 from tests.bench.data import Stream
 from tests.bench.measure import Time, in_turn, seconds, show

@@ -1,18 +1,28 @@
 """Site files are checked before anything is asked of a queue, and that can be seen."""
 
 import re
+import shutil
 import signal
+import socket
+import ssl
+import stat
 import subprocess
 import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
+from itertools import chain
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from cluster import jobs
+from cluster.certificates import make_certificates
 from cluster.clusters import cluster_named, patience_of
-from cluster.site import read_site, shipped
+from cluster.site import shipped
 from flows.cli import koco
 from flows.sweeping.planning import limits_of
 from koco_stream.errors import WrongInput
@@ -52,7 +62,6 @@ def site(tmp_path):
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_site__is_read_and_shown(name):
-    read_site(name)
     done = show(name)
     assert (done.exit_code, done.stderr) == (0, ""), done.output
 
@@ -114,18 +123,14 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
     shown = show(site(POD + "secret: keys\nstore_claim: disk\nstore_path: /store\n")).stdout
     made = yaml.safe_load(shown)
     assert (made["kind"], made["spec"]["worker"]["replicas"]) == ("DaskCluster", 3)
-    containers = {}
-    for what in ("worker", "scheduler"):
-        pod = made["spec"][what]["spec"]
-        containers[what] = pod["containers"][0]
-        assert pod["securityContext"]["runAsNonRoot"] is True
-        assert containers[what]["envFrom"] == [{"secretRef": {"name": "keys"}}]
-        assert {"name": "store", "mountPath": "/store"} in containers[what]["volumeMounts"]
+    assert [*inside(made, "runAsNonRoot")] == [True] * 2  # a worker and a scheduler
+    assert [*inside(made, "envFrom")] == [[{"secretRef": {"name": "keys"}}]] * 2
+    mounted = {"name": "store", "mountPath": "/store"}
+    assert [mounted in mounts for mounts in inside(made, "volumeMounts")] == [True] * 2
     allowed = {"name": "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "value": "1"}
-    assert allowed in containers["scheduler"]["env"]
-    worker = containers["worker"]
-    assert worker["resources"]["limits"] == {"cpu": "1", "memory": str(2 << 30)}
-    assert worker["args"][:3] == ["dask-worker", "--nthreads", "1"]
+    assert allowed in chain.from_iterable(inside(made, "env"))
+    assert {"cpu": "1", "memory": str(2 << 30)} in inside(made, "limits")
+    assert ["dask-worker", "--nthreads", "1"] in (args[:3] for args in inside(made, "args"))
     assert not re.search("do-not-tell|&id", shown)
 
 
@@ -172,16 +177,18 @@ def test_site_file__that_is_wrong_is_refused_with_place_and_remedy(site, change,
 @pytest.mark.parametrize(
     ("package", "text", "said"),
     [
-        (None, None, "no site is called 'slrum' (your own file is named by its path, ./mine.yaml;"),
-        (None, None, "did you mean 'slurm'?"),
+        (
+            "none",
+            None,
+            "no site is called 'slrum' (your own file is named by its path, ./mine.yaml;",
+        ),
+        ("none", None, "did you mean 'slurm'?"),
         ("dask_jobqueue", JOB, "pip install 'koco-stream[jobqueue]'"),
         ("dask_kubernetes", POD, "pip install 'koco-stream[kubernetes]'"),
     ],
-    ids=["unknown", "unknown, with a suggestion", "without dask-jobqueue", "without its operator"],
 )
 def test_site__that_cannot_be_shown_is_refused_in_one_line(site, monkeypatch, package, text, said):
-    if package:
-        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setitem(sys.modules, package, None)
     done = show(site(text) if text else "slrum")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr
     assert said in done.stderr
@@ -190,7 +197,7 @@ def test_site__that_cannot_be_shown_is_refused_in_one_line(site, monkeypatch, pa
 @pytest.mark.long
 def test_packages_of_sites__are_not_imported_for_a_local_sweep():
     code = (
-        "import sys, flows.sweeping.flow, flows.sweeping.launch;"
+        "import sys, flows.prefect_flows, flows.sweeping.planning;"
         " sys.exit(any(m.startswith(('dask_jobqueue', 'dask_kubernetes')) for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
@@ -207,19 +214,24 @@ def test_job_site__leaves_the_handlers_of_signals_alone(site):
 
 @needs_jobqueue
 @pytest.mark.parametrize(
-    ("text", "said"), [(JOB, "koco cluster certificates"), (POD, "without certificates")]
+    ("text", "address", "said"),
+    [
+        (JOB, "192.0.2.1", "koco cluster certificates"),
+        (POD, "192.0.2.1", "without certificates"),
+        (
+            JOB.replace("interface: lo", "interface: ib7"),
+            None,
+            r"no network interface 'ib7' with an address; it has: .*lo",
+        ),
+    ],
 )
-def test_site__off_loopback_asks_for_certificates(text, said, site, monkeypatch):
-    monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: "192.0.2.1")
+def test_site__without_its_interface_or_off_loopback_is_refused(
+    text, address, said, site, monkeypatch
+):
+    if address:
+        monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: address)
     with pytest.raises(WrongInput, match=said):
         cluster_named(site(text), 0, 0)
-
-
-@needs_jobqueue
-def test_interface__that_is_not_here_is_named(site):
-    said = r"no network interface 'ib7' with an address; it has: .*lo"
-    with pytest.raises(WrongInput, match=said):
-        cluster_named(site(JOB.replace("interface: lo", "interface: ib7")), 0, 0)
 
 
 def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):
@@ -245,3 +257,185 @@ def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):
 )
 def test_listing__of_each_queue_is_understood(listing, numbers):
     assert jobs.job_numbers(listing) == numbers
+
+
+# Manifests of our own
+# --------------------------------------------------------------------------------------------------
+
+
+HERE = ROOT / "cluster" / "deploy"
+VERSION = "1.34"
+DOCUMENTS = [
+    pytest.param(document, id=f"{file.stem}-{document['kind']}-{document['metadata']['name']}")
+    for file in sorted((HERE / "kubernetes").glob("*.yaml"))
+    for document in yaml.safe_load_all(file.read_text())
+]
+
+
+CONFINED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_manifest__is_valid(document):
+    schemas = pytest.importorskip(
+        "kubernetes_validate", reason="needs the schemas: pip install kubernetes-validate"
+    )
+    schemas.validate(document, VERSION, strict=True)
+
+
+def inside(content, key):
+    """What stands under this key, wherever it is in a manifest."""
+    if isinstance(content, dict):
+        yield from [content[key]] if key in content else []
+        content = list(content.values())
+    for one in content if isinstance(content, list) else ():
+        yield from inside(one, key)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_manifest__of_pods_not_of_root_with_limits_and_probes_no_secret_and_no_stranger(document):
+    assert document["kind"] not in ("Secret", "Ingress")
+    if document["kind"] == "Service":
+        assert document["spec"].get("type", "ClusterIP") == "ClusterIP"
+    for variable in chain.from_iterable(inside(document, "env")):
+        secret = re.search("PASSWORD|AUTH|SECRET|CONNECTION_URL", variable["name"])
+        assert ("valueFrom" in variable) == bool(secret), variable
+    for pod in (template["spec"] for template in inside(document, "template")):
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+        for container in [*pod["containers"], *pod.get("initContainers", [])]:
+            assert {"cpu", "memory"} <= set(container["resources"]["limits"])
+            assert container["securityContext"].items() >= CONFINED.items()
+            assert not any("hostPort" in port for port in container.get("ports", []))
+        if document["kind"] in ("Deployment", "StatefulSet"):
+            for container in pod["containers"]:
+                assert {"readinessProbe", "livenessProbe"} <= set(container)
+
+
+def test_image__has_the_packages_and_the_tested_versions():
+    text = (HERE / "Containerfile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    names = [
+        one.rstrip("*") for one in project["tool"]["setuptools"]["packages"]["find"]["include"]
+    ]
+    wanted = [*(f"COPY {name} {name}\n" for name in names), "-c constraints.txt", "USER 10001"]
+    assert [words for words in wanted if words not in text] == []
+
+
+# Certificates
+# --------------------------------------------------------------------------------------------------
+
+
+TLS = "tls://127.0.0.1:8786"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    make_certificates(tmp_path / "certificates", ["10.0.0.1", "node.example"])
+    return tmp_path / "certificates"
+
+
+def test_folder__is_for_its_owner_only_and_never_written_twice(folder):
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    # the authority's certificate and three pairs; not the authority's key
+    assert list(modes.values()) == [0o600] * 7
+    with pytest.raises(WrongInput, match="exists already"):
+        make_certificates(folder)
+
+
+def test_they_are_valid__for_a_week_and_by_openssl_s_strict_rules(folder):
+    signed = [folder / f"{role}.pem" for role in ("scheduler", "worker", "client")]
+    words = ["openssl", "verify", "-x509_strict", "-CAfile", folder / "authority.pem", *signed]
+    assert subprocess.run(words).returncode == 0
+    words = ["openssl", "x509", "-in", folder / "worker.pem", "-noout", "-text"]
+    text = subprocess.run(words, capture_output=True, text=True).stdout
+    assert all(name in text for name in ("IP Address:10.0.0.1", "DNS:node.example"))
+    ends = make_certificates(folder.with_name("more"))
+    assert 6.9 < (ends - datetime.now(UTC)) / timedelta(days=1) < 7.1
+
+
+def expired(folder):
+    shutil.rmtree(folder)
+    make_certificates(folder, days=-1 / 24 / 12)
+
+
+def with_another_key(folder):
+    make_certificates(folder.with_name("other"))
+    shutil.copy(folder.with_name("other") / "client-key.pem", folder)
+
+
+OPEN = r"other users can read .* \(mode 0.* chmod -R go= "
+NOT_ITS_KEY = r"client-key\.pem is not the key of client\.pem; use a"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda folder: (folder / "client-key.pem").chmod(0o640), OPEN),
+        (lambda folder: (folder / "worker-key.pem").chmod(0o640), OPEN),
+        (lambda folder: folder.chmod(0o750), OPEN),
+        (expired, "expired on 20.* UTC; create new ones with koco cluster certificates NEW_FOLDER"),
+        (shutil.rmtree, "there is no folder"),
+        (lambda folder: (folder / "client-key.pem").unlink(), r"has no client-key\.pem"),
+        (lambda folder: (folder / "client.pem").write_text("nothing"), "is not a certificate"),
+        (lambda folder: (folder / "client-key.pem").write_text(""), NOT_ITS_KEY),
+        (lambda folder: (folder / "client-key.pem").write_text("no key"), NOT_ITS_KEY),
+        (with_another_key, NOT_ITS_KEY),
+    ],
+)
+def test_folder__that_cannot_be_used__is_refused_with_the_remedy(spoil, said, folder):
+    (folder / "scheduler-key.pem").unlink()  # a client needs no other's key
+    cluster_named(TLS, 0, 0, str(folder))
+    spoil(folder)
+    with pytest.raises(WrongInput, match=said):
+        cluster_named(TLS, 0, 0, str(folder))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_listener__without_tls_or_of_another_authority__is_refused_at_once(plain, folder, tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    make_certificates(tmp_path / "other")
+    context.load_cert_chain(*(tmp_path / "other" / f"scheduler{end}.pem" for end in ("", "-key")))
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as answering:
+
+        def answer():
+            accepted, _ = server.accept()
+            with accepted, suppress(OSError):
+                if plain:
+                    accepted.sendall(b"a scheduler without TLS speaks first")
+                else:
+                    context.wrap_socket(accepted, server_side=True).close()
+
+        answering.submit(answer)
+        address = f"tls://127.0.0.1:{server.getsockname()[1]}"
+        cluster = cluster_named(address, 0, 0, str(folder))
+        with pytest.raises(WrongInput, match=f"who listens at {address} has no certificate of"):
+            cluster().__enter__()
+
+
+def test_address__that_others_reach_is_used_without_certificates_only_if_that_is_said():
+    assert cluster_named("tcp://node.example:8786", 0, 0, insecure=True) is not None
+    with pytest.raises(WrongInput, match="--certificates or KOCO_CERTIFICATES"):
+        cluster_named(TLS, 0, 0)
+
+
+def test_command__says_how_long_and_finds_the_folder_in_the_environment(
+    koco, small_store, tmp_path, monkeypatch
+):
+    folder = tmp_path / "new"
+    made = koco("cluster", "certificates", folder, "--host", "127.0.0.1", status=0).stdout
+    assert all(words in made for words in ("(7 days)", "--dashboard-address 127.0.0.1:"))
+    (folder / "client-key.pem").chmod(0o644)
+    monkeypatch.setenv("KOCO_CERTIFICATES", str(folder))
+    text = 'name = "try"\n[[dataset]]\nname = "real"\n[[learner]]\nname = "OGD"\n'
+    spec = written(tmp_path, text)
+    said = koco("sweep", spec, "--store", small_store, "--cluster", TLS, status=2).stderr
+    assert ("other users can read" in said, "Traceback" in said) == (True, False)

@@ -21,14 +21,14 @@ import koco_stream
 from flows.cli import koco
 from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFile
 from flows.sweeping.halving import Halving
-from flows.sweeping.packaged import packaged
+from flows.sweeping.request import packaged
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS
 from storage.results import read_runs
 from tests.helpers.in_process import commands
 from tests.helpers.many_runs import many_runs
 from tests.helpers.pages import SIZES, browser, opened, violations
-from tests.helpers.pages_run import DOCS, blocks_of, environment_for, missing_lines, run_page
+from tests.helpers.pages_run import DOCS, blocks_of, environment_for, run_page
 from tests.helpers.project import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -87,25 +87,15 @@ def test_export__gives_mlflow_the_runs_of_the_store(tmp_path):
     (tmp_path / ".programs" / "python").write_text(f'#!/bin/sh\nexec {python} "$@"\n')
     del environment["PYTHONPATH"]
     run_page("export.md", tmp_path, environment)
+    tagged = "SELECT t.value, o.key, o.value FROM tags t JOIN {} o USING (run_uuid)"
+    tagged += " WHERE t.key = 'run_id'"
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
-        found = {
-            key: set(
-                database.execute(
-                    f"SELECT t.value, o.key, o.value FROM tags t JOIN {key} o"
-                    " USING (run_uuid) WHERE t.key = 'run_id'"
-                )
-            )
-            for key in ("params", "metrics")
-        }
-    assert {(run["run_id"], "dataset", run["dataset"]) for run in runs} <= found["params"]
+        params, metrics = ({*database.execute(tagged.format(of))} for of in ("params", "metrics"))
     for run in runs:
-        for name, value in json.loads(run["params"]).items():
-            assert (run["run_id"], name, str(value)) in found["params"]
-    assert found["metrics"] == {
-        (run["run_id"], name, run[name])
-        for run in runs
-        for name in ("mean_loss", "error_rate", "seconds")
-    }
+        given = {"dataset": run["dataset"], **json.loads(run["params"])}
+        assert {(run["run_id"], name, str(value)) for name, value in given.items()} <= params
+    names = ("mean_loss", "error_rate", "seconds")
+    assert metrics == {(run["run_id"], name, run[name]) for run in runs for name in names}
 
 
 @pytest.mark.long
@@ -135,14 +125,6 @@ def test_every_how_to__is_run_by_a_test():
     pages = {*pages_under("Tutorial"), *pages_under("How to")}
     assert pages <= run
     assert [page for page in pages if not blocks_of(page)] == []
-
-
-def test_runner__sees_what_is_not_so(tmp_path):
-    printed = "reading 12 rows\nmean loss 0.125, 3 runs\n"
-    assert missing_lines("mean loss 0.5, 4 runs\nreading …\n", printed) == []
-    assert missing_lines("mean loss is 0.5\n", printed) == ["mean loss is 0.5"]
-    with pytest.raises(AssertionError, match=r"tutorial\.md:\d+: exit status"):
-        run_page("tutorial.md", tmp_path, {"PATH": "/usr/bin:/bin"})  # where no koco is
 
 
 @pytest.fixture(scope="module")

@@ -206,7 +206,7 @@ def test_dataset_that_is_damaged__stops_only_its_own_runs(
         done.stderr,
     )
     assert read_runs(small_store).column("dataset").to_pylist() == ["sparse"] * 3
-    (status,) = json.loads(koco("status", "--store", small_store, "--json").stdout)
+    (status,) = json.loads(koco("list", "sweeps", "--store", small_store, "--json").stdout)
     assert status["state"] == "ended by an error"
     assert "altered or damaged" in status["error"]
     shard.write_bytes(whole)

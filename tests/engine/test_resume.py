@@ -3,18 +3,29 @@ worker, to the same bits; a checkpoint only ever saves time.
 """
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from distributed import Client
 
 from cluster.executors import DaskExecutor, run_on_dask
-from koco_stream.engine.checkpoint import Saved, checkpoint_of, checkpoints_folder, header_of
+from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, header_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.preemption import Preempted, requested
+from koco_stream.io.array_file import opened_arrays
+from koco_stream.runs.run import Measured
 from koco_stream.streams.manifest import load_manifest
 from storage.results import read_runs
 from tests.helpers.dask_processes import processes
-from tests.helpers.sweeps import cohort_on, compiled, die_after, results_of, undisturbed, wide_store
+from tests.helpers.sweeps import (
+    all_classes,
+    cohort_on,
+    compiled,
+    die_after,
+    results_of,
+    undisturbed,
+    wide_store,
+)
 
 
 def preempted_after(monkeypatch, store, cohort, looks, block_rows):
@@ -30,9 +41,19 @@ def preempted_after(monkeypatch, store, cohort, looks, block_rows):
 
 
 @pytest.mark.parametrize("every", [0, 120])
-@pytest.mark.parametrize("name", ["FDSON", "KONS", "CONKONS"])  # one of each kind of scan
-def test_learner__goes_on_from_any_block(name, every, small_store, monkeypatch):
-    cohort = cohort_on(small_store, [(name, {}, 1), (name, {"fit_intercept": True}, 2)], every)
+@pytest.mark.parametrize(
+    ("name", "of", "metric"),  # one of each kind of scan
+    [("FDSON", "real", "rmse"), ("KONS", "sparse", "kappa"), ("CONKONS", "real", "mae")],
+)
+def test_learner__goes_on_from_any_block(name, of, metric, every, small_store, monkeypatch):
+    """With metrics, windows and predictions; of the set of three classes, for all of them."""
+    learners = [(name, {}, 1), (name, {"fit_intercept": True}, 2)]
+    cohort = cohort_on(small_store, learners, every, of)
+    if of == "sparse":
+        cohort = all_classes(cohort)
+    measured = Measured((metric,), 40, True)
+    runs = tuple(replace(run, measured=measured) for run in cohort.runs)
+    cohort = replace(cohort, runs=runs)
     whole = undisturbed(small_store, cohort)
     assert preempted_after(monkeypatch, small_store, cohort, 1, 37) is None  # before it has begun
     assert preempted_after(monkeypatch, small_store, cohort, 3, 37) == 74
@@ -103,11 +124,10 @@ def test_runs_that_share_kernel_values__and_one_that_diverged(small_store, monke
     whole = undisturbed(small_store, cohort)
     assert "diverged" in {row["status"] for row in whole}
     die_after(monkeypatch, small_store, cohort, 3)
-    saved = Saved.read(checkpoint_of(small_store, cohort))
-    assert saved.header["rounds"] == 300
-    # the rows seen are there once
-    mine = set(saved.arrays) - set(saved.header["shared"])
-    assert sum(name.endswith("history.values") for name in mine) == 1
+    with opened_arrays(checkpoint_of(small_store, cohort)) as (header, arrays):
+        assert header["rounds"] == 300
+        rows = {arrays.place(name) for name in arrays if name.endswith("history.values")}
+    assert len(rows) == 1  # the rows seen are there once
     assert run_cohort(str(small_store), "try", cohort).rounds == 3 * (500 - 300)
     assert results_of(small_store, cohort) == whole
 

@@ -23,8 +23,7 @@ from koco_stream.engine import reporting
 from koco_stream.engine.reporting import Report
 from koco_stream.runs.schemas import CURVES, RUNS
 from storage.collecting import collect
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import Preparing, prepare_source
+from storage.preparing.prepare import Preparing, map_on_dask, prepare_source
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.helpers.sweeps import compiled, run_here, tables

@@ -322,17 +322,6 @@ def numbers_of(name: str, daily: bool = False) -> dict[str, str]:
     return {case.name: number_of(case, daily) for case in cases_of(name, daily)}
 
 
-def input_hashes() -> dict[str, str]:
-    """The hash of each input's numbers, by its name."""
-    found = {}
-    for name, data in inputs().items():
-        matrices = [m.toarray() if scipy.sparse.issparse(m) else m for m in (data.X, data.held_out)]
-        found[name] = digest(
-            np.concatenate([m.astype(np.float64).ravel() for m in (*matrices, data.y)])
-        )
-    return found
-
-
 def environment() -> dict[str, str]:
     """What may change the last digits: the versions, the architecture, and what the exponentials
     and logarithms of C and NumPy depend on, which is the C library and the vector instructions of
@@ -351,7 +340,7 @@ def environment() -> dict[str, str]:
 
 
 def recorded() -> dict[str, dict[str, str]]:
-    """What `numbers.json` holds: `environment`, `inputs` and `cases`."""
+    """What `numbers.json` holds: `environment` and `cases`."""
     return json.loads(NUMBERS.read_text())
 
 
@@ -370,14 +359,13 @@ def changes(old: dict[str, str], new: dict[str, str]) -> list[str]:
 
 def main(chosen: list[str]) -> None:
     """Write the numbers of the learners that are named again, or of all; print which changed."""
-    old, here = recorded(), {"environment": environment(), "inputs": input_hashes()}
-    same = {name: old[name] for name in here} == here
-    assert same or not chosen, "in another environment, or with other inputs, write all numbers"
+    old, here = recorded(), environment()
+    assert old["environment"] == here or not chosen, "in another environment, write all numbers"
     gone = {name for name in old["cases"] if not chosen or name.split("|")[0] in chosen}
     cases = {name: number for name, number in old["cases"].items() if name not in gone}
     for learner in chosen or LEARNERS:
         cases |= numbers_of(learner)
-    content = here | {"cases": dict(sorted(cases.items()))}
+    content = {"environment": here, "cases": dict(sorted(cases.items()))}
     NUMBERS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     print("\n".join(changes(old["cases"], cases)))
 

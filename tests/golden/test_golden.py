@@ -10,7 +10,7 @@ import pytest
 
 import koco_stream
 from koco_stream.learners import LEARNERS
-from tests.golden.cases import cases_of, changes, environment, input_hashes, numbers_of, recorded
+from tests.golden.cases import cases_of, changes, environment, numbers_of, recorded
 from tests.helpers import project
 
 pytestmark = pytest.mark.filterwarnings("ignore:double precision")
@@ -67,11 +67,6 @@ def test_cases__are_those_recorded_and_vary_every_parameter(name):
         assert len(where_it_matters) != 1, (
             f"{q.name} has one value only in the cases where it matters"
         )
-
-
-@in_the_recorded_environment
-def test_inputs__are_those_of_the_recorded_numbers():
-    assert input_hashes() == RECORDED["inputs"]
 
 
 @in_the_recorded_environment

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 import koco_stream
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.measured import Measured
-from koco_stream.runs.run import Run
+from koco_stream.runs.run import Measured, Run
 from koco_stream.streams.stream import Stream
 from storage.preparing.prepare import prepare_file
 

@@ -30,3 +30,15 @@ def cut_after(changes: int) -> Iterator[None]:
         for name in ("remove", "written"):
             patch.setattr(StorePath, name, counted(getattr(StorePath, name)))
         yield
+
+
+def meanwhile(monkeypatch, owner, name, happens):
+    """Before this function is called the next time, another process does something."""
+    call = getattr(owner, name)
+
+    def called_after(*words, **more):
+        monkeypatch.undo()
+        happens(*words, **more)
+        return call(*words, **more)
+
+    monkeypatch.setattr(owner, name, called_after)

@@ -14,11 +14,11 @@ from koco_stream.streams.inputs import as_rows
 CLASSES = "tests.helpers.foreign_classes"
 
 
-def started(name, arguments, n_features, seed=0, dense=None):
+def started(name, arguments, n_features, seed=0, dense=True):
     """A learner's class, its parameters and its state."""
     learner = foreign_learner(name)
     params = learner.to_params(learner.complete(arguments))
-    return learner, params, learner.init(params, n_features, seed, dense)
+    return learner, params, learner.begun(params, n_features, seed, dense)
 
 
 def advanced(learner, params, state, rows, labels, cuts=()):
@@ -35,8 +35,9 @@ def advanced(learner, params, state, rows, labels, cuts=()):
 
 
 def scores(name, arguments, X, labels, cuts=(), seed=0, dense=None):
-    """The predictions of a foreign learner for all rows of X."""
+    """The predictions of a foreign learner for all rows of X, dense if no value of them is 0."""
     rows = as_rows(X)
+    dense = not rows.index_stride if dense is None else dense
     learner, params, state = started(name, arguments, rows.n_features, seed, dense)
     with closing(state):
         predictions, rounds = advanced(learner, params, state, rows, labels, cuts)

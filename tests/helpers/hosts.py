@@ -3,7 +3,6 @@ pairs and a bridge. Needs root.
 """
 
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -84,21 +83,9 @@ def free_network() -> str:
     )
 
 
-def remove_left() -> None:
-    """Remove what killed runs of the tests have left: bridges, links and namespaces that bear the
-    number of a process that is gone.
-    """
-    for kind in ("netns", "link"):
-        for line in _ip(f"-o {kind} show").splitlines():
-            found = re.match(r"(?:\d+: )?(k(\d+)(?:br|v\d+|-\w+))\b", line)
-            if found and not os.path.exists(f"/proc/{found[2]}"):
-                _ip(f"{kind} delete {found[1]}", check=False)
-
-
 @contextmanager
 def hosts(*names: str) -> Iterator[Hosts]:
     """Hosts of these names, removed at the end."""
-    remove_left()
     network = Hosts(list(names))
     try:
         network.make()

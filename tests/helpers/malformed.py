@@ -434,16 +434,6 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         r"a\.vw, line 1, column 5: feature 9{60} is beyond .*; hash",
     ),
     **{
-        f"truncated {suffix}": (
-            f"a.svm{suffix}",
-            PACKED[suffix](ROWS)[:-40],
-            {},
-            rf"a\.svm\{suffix}: {CUT}",
-        )
-        for suffix in PACKED
-        if suffix
-    },
-    **{
         f"damaged {suffix}": (f"a.svm{suffix}", damaged(suffix), {}, rf"a\.svm\{suffix}: {CUT}")
         for suffix in (".gz", ".bz2", ".xz")
     },

@@ -44,17 +44,22 @@ def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed:
 
 
 def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> None:
-    """A store in which a sweep of `run_ids` has run, with these rows of results, and of the
-    curves each run's last.
+    """A store in which a sweep of `run_ids` has run, with these rows of results. A row's `curve`
+    has rows of the table `curves`; without one there is its last point, of no loss.
 
     What every row has is filled in, and `run_ids` are those of the rows if they are None.
     """
     root = open_store(store)
     needed = {"order": "as-stored", "params": "{}", "status": "ok"}
     rows = [{"run_id": f"{k:032x}", **needed, **row} for k, row in enumerate(rows)]
-    ends = [{"run_id": row["run_id"], "t": row["rounds"]} for row in rows if row.get("rounds")]
-    ends = [{**end, "cumulative_loss": 0.0} for end in ends]
-    for kind, columns, results in (("runs", RUNS, rows), ("curves", CURVES, ends)) if rows else ():
+    curves = [
+        {"run_id": row["run_id"], "cumulative_loss": 0.0, **point}
+        for row in rows
+        if row.get("rounds")
+        for point in row.get("curve", [{"t": row["rounds"]}])
+    ]
+    tables = (("runs", RUNS, rows), ("curves", CURVES, curves)) if rows else ()
+    for kind, columns, results in tables:
         table = pa.Table.from_pylist(results, schema=schema(columns))
         write_tables([table], root / "results" / kind / "a.parquet")
     ids = [row["run_id"] for row in rows] if run_ids is None else run_ids

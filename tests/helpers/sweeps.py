@@ -120,11 +120,20 @@ def all_classes(cohort):
 
 
 def results_of(store, cohort):
-    """The rows of the cohort's result file, which is taken away: the cohort can be run again."""
+    """The rows of the cohort's result file, each with its windows and predictions if it has any.
+    The files are taken away: the cohort can be run again.
+    """
     path = result_path(store, cohort).path
-    table = pq.read_table(path)
+    rows = pq.read_table(path).drop_columns(MEASURED).to_pylist()
     path.unlink()
-    return table.drop_columns(MEASURED).to_pylist()
+    for name in ("windows", "predictions"):
+        table = store / "results" / name / path.name
+        if table.exists():
+            for row in rows:
+                of_run = [("run_id", "=", row["run_id"])]
+                row[name] = pq.read_table(table, filters=of_run).to_pylist()
+            table.unlink()
+    return rows
 
 
 def undisturbed(store, cohort):

@@ -4,8 +4,8 @@ import subprocess
 
 import numpy as np
 
+from flows.sweeping.launch import prepare_datasets, remember
 from flows.sweeping.planning import limits_of
-from flows.sweeping.steps import prepare_datasets, remember
 from flows.views.views import runs_of
 from koco_stream.runs.planner import Limits, plan
 from storage.collecting import collect
@@ -77,7 +77,7 @@ def sweep_on(store, spec):
     cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
     run_here(store, cohorts, sweep.sweep.name)
     collect(store)
-    remember(str(store), sweep.sweep, sweep.runs)
+    remember(store, sweep.sweep, sweep.runs)
 
 
 def plan_for(store, tmp_path, workers, cohort_runs=4096):

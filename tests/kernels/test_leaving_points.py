@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 
-from koco_stream import DualSGD
 from koco_stream.kernels.dictionary import no_points
 from koco_stream.kernels.leaving_points import join, leave, must_be_found, not_found, with_room
 from koco_stream.numerics.compiler import jit
@@ -29,6 +28,7 @@ def test_points__are_those_put_last_whatever_left():
     for seed, (budget, d, longest) in enumerate(product((1, 3, 17), (1, 30, 400), (3, 40))):
         draw = np.random.default_rng(seed)
         points, held, rows = no_points(d, room_for(budget)), not_found(), []
+        least = points.rows.indices.size
         for t in range(60):
             size = draw.integers(0, min(longest, d) + 1)
             idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
@@ -41,6 +41,7 @@ def test_points__are_those_put_last_whatever_left():
                 points, held = with_room(points, held, size)
                 seen["grown"] += points.features.shape != before
                 assert not lacks_room(points, held, size)
+                assert points.rows.indices.size >= least  # else its state could not be loaded
             free = int(held.n_free)
             p = len(rows) if len(rows) < budget else int(draw.integers(budget))
             put(points, held, p, idx, val, t)
@@ -68,18 +69,3 @@ def check(points, held, rows, d):
         assert points.rows.indices[begin:end].tolist() == idx.tolist()
         assert points.rows.values[begin:end].tolist() == val.tolist()
     assert points.rows.norms[: len(rows)].tolist() == [1.0 + t for _, _, t in rows]
-
-
-def wide(n=400, d=5000):
-    draw = np.random.default_rng(1)
-    X = np.zeros((n, d))
-    for row in X:
-        row[draw.choice(d, 12, replace=False)] = draw.standard_normal(12)
-    return X, np.where(draw.random(n) < 0.5, -1.0, 1.0)
-
-
-def test_dual_sgd__has_lines_for_what_its_points_hold():
-    X, y = wide()
-    model = DualSGD(budget=7, n_frequencies=3, loss="logistic").partial_fit(X, y)
-    assert (X != 0).any(0).sum() > 3000
-    assert model._state.points.features.shape[1] <= 2 * (7 + 1) * 12

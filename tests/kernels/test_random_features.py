@@ -2,13 +2,10 @@
 whether they are held or drawn again, whoever reads them first, and whatever d is.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 import scipy.sparse
 
-import koco_stream
 from koco_stream import FOGD, DualSGD
 from koco_stream.kernels import random_features
 from koco_stream.kernels.random_features import GROUP
@@ -33,18 +30,13 @@ def stream(d=90, n=60, seed=0):
     return X, np.where(draw.random(n) < 0.5, -1.0, 1.0)
 
 
-def with_lines(monkeypatch, lines):
-    """Let at most so many features have a line in the table."""
-    monkeypatch.setattr(random_features, "HELD", 32 * lines)
-
-
 @each
 def test_few_lines__change_no_bit(make, monkeypatch):
     X, y = stream()
     expected = make().progressive(X, y)
     counts = (X != 0.0).sum(0)
     for lines in (1, 5, 1000):
-        with_lines(monkeypatch, lines)
+        monkeypatch.setattr(random_features, "HELD", 32 * lines)  # at most so many have a line
         model = make()
         assert model.progressive(X, y).tobytes() == expected.tobytes()
         u = model._state.u
@@ -67,20 +59,6 @@ def test_a_row_far_away__makes_rounds_doubtful_and_ends_the_run_only_if_infinite
     X[20] = 1e308
     with pytest.raises(FloatingPointError, match="row 20"):
         make().progressive(X, y)
-
-
-@each
-def test_predicting__from_several_threads_is_predicting_from_one(make, tmp_path):
-    X, y = stream(n=300)
-    model = make().partial_fit(X[:100], y[:100])
-    model.save(tmp_path / "model.koco")
-    expected = model.predict(X).tobytes()
-    loaded = koco_stream.load(tmp_path / "model.koco")  # which holds no frequencies yet
-    assert int(loaded._state.u.used) == GROUP
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: loaded.predict(X).tobytes(), range(16)))
-    assert set(found) == {expected}
-    assert loaded.progressive(X, y).tobytes() == model.progressive(X, y).tobytes()
 
 
 @each

@@ -83,16 +83,6 @@ def test_blocks__give_what_the_whole_gives_and_are_never_held(loss):
     assert len(read) < 11 * 120
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_repeated_features__with_a_tiny_alpha_do_no_harm(loss):
-    F, y = rows(noise=2.0)
-    F, alpha = 1e3 * F[:, :3], 1e-4 if loss == "hinge" else 1e-9
-    values = [
-        objective(best(G, y, loss, alpha), G, y, loss, alpha) for G in (F, np.hstack([F, F, F]))
-    ]
-    assert values[1] == pytest.approx(values[0], rel=1e-5)
-
-
 @pytest.mark.parametrize(
     ("loss", "alpha", "labels", "message"),
     [
@@ -130,11 +120,15 @@ class StandIn:
         return np.maximum(np.asarray(X.todense() if sparse.issparse(X) else X) - self.first_, 0.0)
 
 
+@pytest.mark.parametrize("few", [False, True], ids=["features held", "computed again"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_class__solves_in_the_features_of_its_learner_and_truncates(loss):
+def test_class__solves_in_the_features_of_its_learner_and_truncates(loss, few, monkeypatch):
     X, y = rows(5000, 3)
     learner = StandIn(loss, clip=0.4)
+    if few:
+        monkeypatch.setattr(batch, "HELD_VALUES", 100)
     model = Batch(learner, alpha=0.5).fit(X, y)
+    assert (learner.calls > 3) == few
     F = learner.features(X)
     np.testing.assert_allclose(model.weights_, best(F, y, loss, 0.5), rtol=1e-6, atol=1e-6)
     scores = F @ model.weights_
@@ -158,13 +152,3 @@ def test_class__keeps_a_fitted_learner_and_takes_sparse_rows():
     assert Batch(learner).fit(X, 0.5 * y).error_rate_ is None
     with pytest.raises(AttributeError, match="fit first"):
         Batch(learner).predict(X)
-
-
-def test_class__computes_features_again_when_they_are_too_many_to_hold(monkeypatch):
-    X, y = rows(9000, 3)
-    held, streamed = StandIn("logistic"), StandIn("logistic")
-    once = Batch(held).fit(X, y)
-    monkeypatch.setattr(batch, "HELD_VALUES", 100)
-    np.testing.assert_array_equal(once.weights_, Batch(streamed).fit(X, y).weights_)
-    assert held.calls == 4
-    assert streamed.calls > 12

@@ -1,14 +1,18 @@
-"""Saved models whose header was written by someone else, with a checksum that fits: each is loaded,
-or refused in words.
+"""Saved models whose footer was written by someone else, with hashes that fit: each is loaded, or
+refused in words.
 """
 
-import hashlib
+import copy
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from koco_stream import OGD, PROSNKONS, Classifier, OjaSON, WrongInput
+from koco_stream.io.array_file import ARRAYS, HEADER
+from koco_stream.io.paths import store_path
+from koco_stream.io.table_file import write_tables
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.saved import read_model, revived
 from tests.helpers.examples import make
@@ -29,23 +33,21 @@ def places(value, before=()):
 
 @pytest.mark.filterwarnings("ignore:a label")
 @pytest.mark.parametrize("model", [OjaSON(2), PROSNKONS(), Classifier(OGD())], ids=repr)
-def test_header_with_other_values__is_loaded_or_refused_in_words(model, tmp_path):
+def test_footer_with_other_values__is_loaded_or_refused_in_words(model, tmp_path):
     path = tmp_path / "a.koco"
     model.partial_fit(X, Y).save(path)
-    data = path.read_bytes()
-    end = 13 + int.from_bytes(data[5:13], "little")
-    header, arrays = json.loads(data[13:end]), data[end:-32]
+    table, texts = pq.read_table(path), pq.read_metadata(path).metadata
+    footer = {key: json.loads(texts[key]) for key in (HEADER, ARRAYS)}
     messages = []
-    for place in list(places(header)):
+    for place in list(places(footer)):
         for value in OTHER:
-            changed = json.loads(json.dumps(header))
+            changed = copy.deepcopy(footer)
             inner = changed
             for key in place[:-1]:
                 inner = inner[key]
             inner[place[-1]] = value
-            text = json.dumps(changed).encode()
-            whole = b"KOCO\n" + len(text).to_bytes(8, "little") + text + arrays
-            path.write_bytes(whole + hashlib.sha256(whole).digest())
+            texts = {key: json.dumps(one) for key, one in changed.items()}
+            write_tables([table], store_path(path), texts)
             try:
                 type(model).load(path)
             except WrongInput as error:

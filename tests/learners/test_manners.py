@@ -33,6 +33,13 @@ def test_help__has_every_parameter_and_its_default():
         (lambda: CONKONS(kernel="gausian").fit([[1.0]], [1.0]), "did you mean 'gaussian'"),
         (lambda: CONKONS(bandwidth=-1).fit([[1.0]], [1.0]), "CONKONS: bandwidth must be greater"),
         (lambda: Classifier(lerner=OGD()), "Classifier has no parameter 'lerner'"),
+        (lambda: Classifier(OjaSON(3)).set_params(learner_alpha=1.0), "mean 'learner__alpha'"),
+        (lambda: OjaSON().set_params(alfa=1.0), "did you mean 'alpha'"),
+        (lambda: OjaSON(loss="hinge").fit([[1.0]], [1.0]), "no curvature"),
+        (lambda: OjaSON(2, seed=None).fit([[1.0]], [1.0]), "seed must be"),
+        (lambda: OjaSON(2, seed=1.7).fit([[1.0]], [1.0]), "seed must be"),
+        (lambda: OjaSON(2, seed=-1).fit([[1.0]], [1.0]), "seed must be"),
+        (lambda: OjaSON(2, seed=2**63).fit([[1.0]], [1.0]), "seed must be"),
     ],
 )
 def test_mistake__is_told_with_its_remedy(mistake, said):

@@ -2,8 +2,6 @@
 without it.
 """
 
-import copy
-
 import numpy as np
 import pytest
 from river import checks as river_checks
@@ -12,7 +10,6 @@ from river import evaluate, metrics
 from koco_stream import CONKONS, FOGD, ONS, OjaSON, WrongInput
 from koco_stream.river import RiverClassifier, RiverRegressor
 from tests.helpers.linear_streams import stream
-from tests.helpers.wire import as_on_a_worker
 
 # Features of River's own data sets are as large as 7·10⁵, which a small alpha would be told about.
 LEARNERS = [OjaSON(3, alpha=1e8), ONS(alpha=1e8), FOGD(step_size=0.1, n_frequencies=50)]
@@ -54,20 +51,6 @@ def test_progressive_validation__has_the_learner_s_own_predictions(learner):
 def test_river_s_checks__pass(wrapper, learner):
     model = wrapper(learner)
     assert len([check(model.clone()) for check in river_checks.yield_checks(model)]) > 10
-
-
-# River's users keep models by pickle: what is unpickled here was pickled a moment before, in
-# memory.
-def test_kept__by_pickle_and_copy_goes_on_to_the_same_bits():
-    data = as_dictionaries(X)
-    model = RiverRegressor(OjaSON(3, alpha=0.5))
-    for x, label in zip(data[:80], Y[:80], strict=True):
-        model.learn_one(x, label)
-    others = [as_on_a_worker(model), copy.deepcopy(model)]
-    for x, label in zip(data[80:], Y[80:], strict=True):
-        assert {other.predict_one(x) for other in others} == {model.predict_one(x)}
-        for each in (model, *others):
-            each.learn_one(x, label)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ against exact counts of eigenvalues where the spectrum is graded."""
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -149,33 +148,3 @@ def test_small_entries__are_correct_relative_to_their_line_and_column(**case):
     new, _, lines = changed(d, z, np.eye(len(d)))
     sizes = np.sqrt(np.diag(A))
     assert (np.abs((lines.T * new) @ lines - A) <= 5 * ROUNDING * np.outer(sizes, sizes)).all()
-
-
-@pytest.mark.parametrize("n", [1, 3, 8, 17])
-def test_many_changes__add_up(n):
-    """From 0 on, as a learner makes them, some of them repeated: eigenvalues and eigenvectors stay
-    those of the sum.
-    """
-    draw = np.random.default_rng(n)
-    rows = draw.standard_normal((60, n)) * 10.0 ** -draw.uniform(0, 3, (60, 1))
-    rows[20:40] = rows[:20]
-    d, Q, A = np.zeros(n), np.eye(n), np.zeros((n, n))
-    for g in rows:
-        d, z, Q = changed(d, Q @ g, Q)
-        A += np.outer(g, g)
-        np.testing.assert_allclose(z, Q @ g, rtol=0, atol=10 * ROUNDING * np.linalg.norm(g))
-    np.testing.assert_allclose(Q @ Q.T, np.eye(n), rtol=0, atol=10 * ROUNDING)
-    np.testing.assert_allclose((Q.T * d) @ Q, A, rtol=0, atol=10 * ROUNDING * d[0])
-
-
-def test_lines__may_be_in_a_basis_of_other_size():
-    """Lines of W numbers of which more than n are used, as of vectors over stored rows."""
-    n, W, draw = 3, 8, np.random.default_rng(0)
-    M = draw.standard_normal((n, W))
-    d, z = np.array([3.0, 1.0, 0.0]), np.array([0.5, -1.0, 2.0])
-    a, _, scratch = packed(d, z, np.eye(n))
-    a[LINES * W : (LINES + n) * W] = M.reshape(-1)
-    add_outer_product(a, W, n, D * W, Z * W, LINES * W, scratch)
-    _, _, V = changed(d, z, np.eye(n))
-    found = a[LINES * W : (LINES + n) * W].reshape(n, W)
-    np.testing.assert_allclose(found, V @ M, rtol=0, atol=ROUNDING)

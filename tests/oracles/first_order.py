@@ -100,17 +100,14 @@ def proximal_leader(gradients, sigmas, centres, ridge, l1, like):
     if not gradients:
         return zero
     g, sigma, centre = np.array(gradients), np.array(sigmas), np.array(centres)
-
-    def smooth(v):
-        """The derivative of all but λ₁|v|."""
-        return np.sum(g + sigma * (v - centre), axis=0) + ridge * v
-
-    side, free = -np.sign(smooth(zero)), np.abs(smooth(zero)) > l1
+    # The derivative of all but λ₁|v| is of first degree in v.
+    at_zero, bend = np.sum(g - sigma * centre, axis=0), np.sum(sigma, axis=0) + ridge
+    side, free = -np.sign(at_zero), np.abs(at_zero) > l1
     low, high = zero, zero + 1
-    while (short := free & (side * smooth(side * high) + l1 < 0)).any():
+    while (short := free & (bend * high + side * at_zero + l1 < 0)).any():
         high = np.where(short, 2 * high, high)
-    for _ in range(150):
+    for _ in range(64):
         middle = (low + high) / 2
-        short = side * smooth(side * middle) + l1 < 0
+        short = bend * middle + side * at_zero + l1 < 0
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     return np.where(free, side * high, zero)

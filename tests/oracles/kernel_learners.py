@@ -118,15 +118,13 @@ def features(kernel, X, bandwidth, degree):
 
     linear: the rows. polynomial, (xᵀx' + 1)^degree: all monomials in (1, x) of that degree, each
     times the root of how often it appears.
-    gaussian: a Cholesky factor of the kernel matrix, largest pivots first, until what is left is
-    rounding.
+    gaussian: a factor of the kernel matrix.
     """
     if kernel == "linear":
         return X.copy()
     if kernel == "gaussian":
-        return _cholesky(
-            np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / (2 * X.dtype.type(bandwidth) ** 2))
-        )
+        squares = ((X[:, None] - X[None]) ** 2).sum(-1)
+        return factor(np.exp(-squares / (2 * X.dtype.type(bandwidth) ** 2)))
     with_one = np.hstack([np.ones((len(X), 1), X.dtype), X])
     columns = []
     for chosen in combinations_with_replacement(range(with_one.shape[1]), degree):
@@ -137,13 +135,17 @@ def features(kernel, X, bandwidth, degree):
     return np.column_stack(columns)
 
 
-def _cholesky(K):
+def factor(K):
+    """Φ (n, D) with ΦΦᵀ = K: a Cholesky factor, largest pivots first, until what is left is
+    rounding.
+    """
     rest, columns = K.copy(), []
-    while rest.diagonal().max() > 4 * np.finfo(K.dtype).eps:
+    least = 4 * np.finfo(K.dtype).eps * K.diagonal().max()
+    while rest.diagonal().max() > least and len(columns) < len(K):
         i = int(rest.diagonal().argmax())
         columns.append(rest[i] / np.sqrt(rest[i, i]))
         rest = rest - np.outer(columns[-1], columns[-1])
-    return np.column_stack(columns)
+    return np.column_stack(columns or [rest[0]])
 
 
 def solve(A, b):

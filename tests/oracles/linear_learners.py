@@ -67,9 +67,9 @@ class Reference(NamedTuple):
         """X, with the intercept's column if there is one."""
         return np.hstack([self.X, np.ones((len(self.X), int(self.options["fit_intercept"])))])
 
-    def run(self, dtype=float, order=slice(None), noise=None, printed=False):
+    def run(self, dtype=float, order=slice(None), noise=None):
         """The reference after all rows, with the features in this order. `noise`: as in
-        `sketched_newton`. `printed`: as in its `Sketch`.
+        `sketched_newton`.
         """
         o, rows = self.options, self.rows()[:, order]
         shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
@@ -85,7 +85,6 @@ class Reference(NamedTuple):
             made = MatrixSteps(self.name, **shared, **self.of_matrix(steps)).run(rows, self.y)
             return Run(np.array(made.predictions), made.weights, np.array(made.products), made)
         sketch = self.sketch(len(rows), order)
-        sketch.printed = printed
         found = sketched_newton(rows, self.y, sketch, noise=noise, **steps, **own)
         return Run(found[0], found[1], found[3], found[2])
 
@@ -114,8 +113,8 @@ class Reference(NamedTuple):
         return FullMatrix()
 
     def in_double(self):
-        """Runs in double, of which one may be right by luck: with the features in several orders;
-        with the noise that rounding makes, and with A⁻¹ by the paper's formula.
+        """Runs in double, of which one may be right by luck: with the features in several orders,
+        and with the noise that rounding makes.
         """
         d = self.rows().shape[1]
         backward, mixed = slice(None, None, -1), np.random.default_rng(0).permutation(d)
@@ -124,7 +123,6 @@ class Reference(NamedTuple):
             yield run._replace(weights=in_place(run.weights, order))
         if self.name not in (*FIRST_ORDER, *WITH_EIGENVECTORS):
             yield from (self.run(noise=np.random.default_rng(seed)) for seed in range(2))
-            yield self.run(printed=True)
 
 
 def in_place(weights, order):

@@ -129,10 +129,8 @@ class Sketch:
     """A = αI + SᵀS with the eigenvalues λ (k,) and orthonormal eigenvectors V (k, d) of SᵀS.
 
     A⁻¹v is taken as (v − VᵀVv)/α + Vᵀ(Vv/(α + λ)). It is the paper's (v − SᵀHSv)/α, which loses the
-    digits of λ/α; `printed` takes that (in double).
+    digits of λ/α.
     """
-
-    printed = False
 
     def init(self, alpha, d, dtype):
         self.alpha, self.dtype = alpha, dtype
@@ -143,18 +141,11 @@ class Sketch:
         """A⁻¹v."""
         p = self.V @ v
         residual = v - self.V.T @ p
-        if self.printed:
-            S = self.rows()
-            return (v - S.T @ solve(self.alpha * np.eye(len(S)) + S @ S.T, S @ v)) / self.alpha
         return residual / self.alpha + self.V.T @ (p / (self.alpha + self.eigenvalues))
 
     def off_range(self, x):
         """The component of x outside A's range, which is all, since α > 0."""
         return 0 * x
-
-    def rows(self):
-        """All rows of S."""
-        return self.S
 
 
 class Oja(Sketch):
@@ -190,55 +181,31 @@ class Oja(Sketch):
         self.S = np.sqrt(self.eigenvalues)[:, None] * self.V
 
 
-class FrequentDirections(Sketch):
-    """Algorithm 2 as printed: m rows, the last of them zero; each round shrinks by the m-th
-    eigenvalue.
+class BufferedFrequentDirections(Sketch):
+    """Algorithm 2 with m kept rows and a buffer of m: a round that fills it replaces all 2m by m.
+
+    The shrink is by ρ, the (m + 1)-th eigenvalue, and comes before the weight step. A ĝ of 0 is no
+    row.
     """
 
     def __init__(self, m):
         self.m = m
 
-    def update(self, g_hat, x):
-        self.S[-1] = g_hat
-        self.eigenvalues, self.V, self.S = shrunk(self.S, self.m - 1)
-
-
-class BufferedFrequentDirections(FrequentDirections):
-    """m kept rows and a buffer of m: a round that fills it replaces all 2m rows by m.
-
-    The shrink is by the (m + 1)-th eigenvalue and comes before the weight step. A ĝ of 0 is no row.
-    """
-
     def init(self, alpha, d, dtype):
         super().init(alpha, d, dtype)
         self.buffer = np.zeros((0, d), dtype)
-
-    def rows(self):
-        """The kept rows and the buffer."""
-        return np.vstack([self.S, self.buffer])
 
     def update(self, g_hat, x):
         if not g_hat.any():
             return
         self.buffer = np.vstack([self.buffer, g_hat])
+        values, V = eigen_of_rows(np.vstack([self.S, self.buffer]))
         if len(self.buffer) == self.m:
-            self.eigenvalues, self.V, self.S = shrunk(np.vstack([self.S, self.buffer]), self.m)
-            self.S, self.buffer = self.S[: self.m], self.buffer[:0]
-        else:
-            self.eigenvalues, self.V = eigen_of_rows(np.vstack([self.S, self.buffer]))
-
-
-def shrunk(S, kept):
-    """The eigenvalues Σ − ρ and eigenvectors V that are kept, and (Σ − ρI)^½V in S's shape.
-
-    ρ is the (kept + 1)-th eigenvalue of SᵀS.
-    """
-    values, V = eigen_of_rows(S)
-    rho = values[kept] if len(values) > kept else S.dtype.type(0)
-    values, V = values[:kept] - rho, V[:kept]
-    smaller = np.zeros_like(S)
-    smaller[: len(values)] = np.sqrt(values)[:, None] * V
-    return values, V, smaller
+            rho = values[self.m] if len(values) > self.m else 0 * self.alpha
+            values, V, self.buffer = values[: self.m] - rho, V[: self.m], self.buffer[:0]
+            self.S = np.zeros_like(self.S)
+            self.S[: len(values)] = np.sqrt(values)[:, None] * V
+        self.eigenvalues, self.V = values, V
 
 
 class RandomProjection(Sketch):

@@ -4,17 +4,12 @@ others, and the notation.
 """
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, eigvalsh, solve_triangular
+from scipy.linalg import cholesky, solve_triangular
 
 
 def pivots(K, ridge):
     """What earlier rows do not explain of each row, plus the ridge: L_tt² of K + ridge·I."""
     return np.maximum(np.diag(cholesky(K + ridge * np.eye(len(K)), lower=True)) ** 2, ridge)
-
-
-def ridge_leverage_scores(K, ridge):
-    """τ_{n,i} of every row given all rows (ICML, equation 2)."""
-    return np.diag(K @ np.linalg.inv(K + ridge * np.eye(len(K))))
 
 
 def online_leverage_scores(K, ridge):
@@ -30,15 +25,6 @@ def online_effective_dimension(K, ridge):
 def log_det(K, ridge):
     """log det(K/ridge + I)."""
     return np.log(pivots(K, ridge) / ridge).sum()
-
-
-def projection_error(K, chosen):
-    """‖K − K_I K_II⁺ K_Iᵀ‖: what the span of the rows in the mask `chosen` misses of all rows."""
-    columns = K[:, chosen]
-    values, vectors = eigh(columns[chosen])
-    kept = values > len(values) * np.finfo(float).eps * values.max(initial=0.0)
-    explained = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return max(eigvalsh(K - explained @ explained.T)[-1], 0.0)
 
 
 def rescaled_kernel(K, slopes, step_sizes):
@@ -86,26 +72,3 @@ def theorem_2_beta(rounds, delta, epsilon):
 def theorem_2_size(*, d_onl, beta, epsilon):
     """3ρβ·d_onl, how large Theorem 2 of ICML lets KORS's dictionary become (docs/errata.md, K9)."""
     return 3.0 * (1.0 + epsilon) / (1.0 - epsilon) * beta * d_onl
-
-
-def son_theorem_1(*, rounds, n_features, clip, lipschitz):
-    """CL√(dT)/2, a regret that every algorithm has on some sequence (SON, Theorem 1)."""
-    return 0.5 * clip * lipschitz * (n_features * rounds) ** 0.5
-
-
-def hard_sequence(rounds, n_features, seed):
-    """Rows and signs on which no algorithm has a small regret on average: the unit vectors in turn,
-    in blocks of T/d rounds, and fair coins (docs/errata.md, S16).
-    """
-    block = np.arange(rounds) * n_features // rounds
-    return np.eye(n_features)[block], np.random.default_rng(seed).choice([-1.0, 1.0], rounds)
-
-
-def son_theorem_3_as_printed(
-    *, alpha, w_norm2, sketch_size, k, omega_k, sketch_trace, step_sizes, curvature, clip, lipschitz
-):
-    """SON's Theorem 3 for its Algorithm 2, which keeps m − 1 rows."""
-    m, least = sketch_size, curvature + step_sizes[-1]
-    sketched = m * np.log1p(sketch_trace / (m * alpha)) + m * omega_k / ((m - k) * alpha)
-    steps = 2.0 * (clip * lipschitz) ** 2 * np.sum(step_sizes)
-    return 0.5 * alpha * w_norm2 + steps + sketched / (2.0 * least)

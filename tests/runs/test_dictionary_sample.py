@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
 
 from koco_stream import CONKONS, KORS, PKAWV, SketchedKONS
 from koco_stream.engine.cohort import bytes_of, run_cohort
@@ -23,7 +22,6 @@ from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
 from tests.helpers.swept import prepared
-from tests.oracles.theorems import ridge_leverage_scores
 
 N = 1500
 
@@ -52,40 +50,6 @@ def test_means__are_those_of_each_round_and_each_point(points, squares, per_poin
     assert growth.a_round(cost) == pytest.approx(cost(J).mean(), rel=1e-4, abs=1e-6)
     each = sum(cost(j + 0.5) for j in range(points[-1])) / rounds[-1]
     assert growth.a_join(cost) == pytest.approx(each, rel=1e-3, abs=1e-6)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial", "linear"])
-def test_probabilities__of_few_rows_are_leverage_scores(kernel, sparse):
-    """While no more rows have come than stand for all, the expected probability of a row is its
-    ridge leverage score given those rows and itself.
-    """
-    X = random_array((60, 9), density=0.5, rng=3, format="csr") if sparse else clusters(3, 60)
-    X = csr_array(X) if sparse else X
-    model = KORS(kernel=kernel, bandwidth=1.5, ridge=0.7, beta=1.0)
-    sampling = KORS.sampling(KORS.complete({"kernel": kernel, "bandwidth": 1.5, "ridge": 0.7}))
-    assert model.get_params()["epsilon"] == 0.5
-    sample = DictionarySample(X, 24)
-    growth = sample.growth(sampling)
-    dense = X.toarray() if sparse else X
-    queries, earlier = dense[: len(sample.query_norms)], dense[len(sample.query_norms) :]
-    rates = []
-    for t in sample.at:
-        scores = []
-        for x in queries:
-            rows = np.vstack([earlier[:t], x])
-            dots = rows @ rows.T
-            norms = np.diag(dots)
-            K = {
-                "gaussian": np.exp(-(norms[:, None] + norms - 2 * dots) / (2 * 1.5**2)),
-                "polynomial": (dots + 1) ** 2,
-                "linear": dots,
-            }[kernel]
-            scores.append(min(1.5 * ridge_leverage_scores(K, 0.7)[-1], 1.0))
-        rates.append(np.mean(scores))
-    widths = np.diff([0, *sample.at])
-    expected = np.cumsum(widths * (np.array([rates[0], *rates[:-1]]) + rates) / 2)
-    assert growth.points[1:] == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, 0.6, 1.5, 4.0, 20.0])
@@ -198,11 +162,6 @@ def test_outgrown_memory__ends_the_largest_runs_and_no_other(store_for_all, limi
 @pytest.fixture(scope="module")
 def store_for_all(tmp_path_factory):
     """A store with a regression set of 700 rows, for all examples."""
-    from storage.preparing.prepare import prepare_file
-
-    folder = tmp_path_factory.mktemp("store")
     X = clusters(8, 700)
-    lines = [",".join(f"{v:.6f}" for v in (*x, x.sum())) for x in X]
-    (folder / "real.csv").write_text("\n".join([",".join("abcdefghy"), *lines]) + "\n")
-    manifest = prepare_file(folder / "store", "real", folder / "real.csv", target="y")
-    return folder / "store", Stream("real", manifest.dataset_hash)
+    store = prepared(tmp_path_factory.mktemp("store"), "real", X, X.sum(1))
+    return store, Stream("real", load_manifest(store, "real").dataset_hash)

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from flows.sweeping.planning import cost_factors
-from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import Cost, StreamSize, learner_named
 from koco_stream.runs.cost_model import (
     RUN_SECONDS,
@@ -25,14 +23,10 @@ from koco_stream.runs.cost_model import (
     pass_bytes,
 )
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.runs.run import Cohort, Kept, Run
-from koco_stream.runs.rungs import Rungs, States, to_keep
+from koco_stream.runs.run import Kept, Run, Rungs
 from koco_stream.runs.schemas import curve_points
-from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
-from storage.collecting import collect
 from tests.helpers.examples import EXAMPLES
-from tests.helpers.sweeps import sizes_of
 
 GENEROUS = 64 << 30
 STREAM, USUAL = Stream("a", "h"), {"h": DataSize(200_000, 100, 4_000_000)}
@@ -233,25 +227,6 @@ def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
     assert seconds[0] > max(Costs(size).of(run).shared_seconds for run in runs)
 
 
-def test_factors__of_a_finished_sweep_are_positive_and_used(small_store):
-    manifest = load_manifest(small_store, "real")
-    stream, sizes = Stream("real", manifest.dataset_hash), sizes_of([manifest])
-    runs = [*runs_of(stream, "OGD", 3), *runs_of(stream, "NORMA", 3)]
-    assert cost_factors(small_store, sizes) == {}
-    run_cohort(str(small_store), "try", Cohort(stream, tuple(runs), 1.0))
-    collect(small_store)
-    factors = cost_factors(small_store, sizes)
-    assert sorted(factors) == ["NORMA", "OGD"]
-    assert TRUSTED[0] <= min(factors.values()) <= max(factors.values()) <= TRUSTED[1]
-    one = [Timing("OGD", runs[0].params, StreamSize(100, 6, 6.0), 1.0)]
-    assert cost_factors(small_store, {"of another": DataSize(1, 1, 1)}, one)["OGD"] == TRUSTED[1]
-    assert cost_factors(small_store, sizes, one) == factors  # whole runs before a few rows
-    costs, stated = Costs(sizes, factors), Costs(sizes)
-    for run in runs:
-        scaled = factors[run.learner] * (stated.of(run).seconds - RUN_SECONDS)
-        assert costs.of(run).seconds - RUN_SECONDS == pytest.approx(scaled)
-
-
 @given(sweeps(), st.data())
 def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
     """Runs of a cohort go on after the same rounds; a run is planned with what it has left."""
@@ -273,37 +248,27 @@ def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
     for run in runs:
         rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
         begun = kept[run.run_id].rounds if run.run_id in kept else 0
-        rest = 1.0 - (whole.work_done([run], begun / rounds) if begun else 0.0)
+        rest = 1.0 - (whole.work_done(run, begun / rounds) if begun else 0.0)
         found, expected = todo.costs.of(run), whole.of(run)
         assert found.seconds == pytest.approx(rest * expected.seconds)
         assert (found.bytes, found.key) == (expected.bytes, expected.key)
 
 
-@given(
-    st.lists(st.builds(States, st.integers(0, 10**12), st.floats(0, 1e4))),
-    st.none() | st.integers(0, 10**12),
-)
-def test_kept_states__have_room_and_none_is_left_out_for_one_that_saves_less(states, room):
+@given(sweeps(), st.none() | st.integers(0, 10**9))
+def test_kept_states__have_room(sweep, room):
     """A full disk would end the sweep, so states never take more than their room."""
-    kept = to_keep(states, room)
-    taken = sum(one.bytes for one, keeps in zip(states, kept, strict=True) if keeps)
-    assert room is None or taken <= room
-    for one, keeps in zip(states, kept, strict=True):
-        if not keeps:
-            better = [
-                other.bytes
-                for other, also in zip(states, kept, strict=True)
-                if also and other.seconds * max(one.bytes, 1) >= one.seconds * max(other.bytes, 1)
-            ]
-            assert sum(better) + one.bytes > room
-
-
-def test_plan__without_room_keeps_no_state():
-    runs, sizes = runs_of(STREAM, "OGD", 40), USUAL
+    runs, sizes = sweep
     later = {run.stream: (40_000,) for run in runs}
-    for room, keeps in ((None, True), (0, False)):
-        todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
-        assert all(bool(cohort.later) == keeps for cohort in todo.cohorts)
+    todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
+    states = [
+        bytes_of(cohort.runs, sizes)
+        - sum(pass_bytes(cohort.stream, sizes[cohort.stream.dataset_hash]).values())
+        for cohort in todo.cohorts
+    ]
+    kept = [n for n, cohort in zip(states, todo.cohorts, strict=True) if cohort.later]
+    assert sum(kept) <= (math.inf if room is None else room)
+    if sum(states) <= (math.inf if room is None else room):
+        assert kept == states
 
 
 @pytest.mark.parametrize("cost", [lambda *_: 1 / 0, lambda *_: Cost(math.nan, 1.0)])

@@ -2,8 +2,6 @@
 what is no such folder refused by name.
 """
 
-import io
-import lzma
 import os
 import re
 import shutil
@@ -18,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from storage.sources.documents import MOST_DOCUMENT_BYTES, documents_source
+from storage.preparing.prepare import prepare_file
+from storage.sources.documents import MOST_DOCUMENT_BYTES as MOST
+from storage.sources.documents import documents_source
 from storage.sources.source import Reading
 from tests.helpers.malformed import put, tar_of
 from tests.helpers.tables import listed
@@ -32,7 +32,7 @@ NEWS = {
 
 
 def make_folder(folder, files):
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
@@ -43,14 +43,6 @@ def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
     scratch.mkdir(exist_ok=True)
     source = documents_source(path, Reading(strip=strip, n_features=n_features))
     return replace(source, bytes_per_piece=bytes_per_piece).surveyed(map, scratch)
-
-
-def test_documents__train_first_then_group_and_id_and_terms_of_train_only(tmp_path):
-    source = survey(make_folder(tmp_path / "news", NEWS), tmp_path / "s")
-    assert source.feature_names == ["café", "one", "two"]
-    assert (source.n_features, source.layout, source.format) == (3, "sparse", "documents")
-    assert listed(source, tmp_path) == [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
-    assert "labels 1 to 2: a, b" in source.done
 
 
 @pytest.mark.parametrize(
@@ -112,15 +104,17 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
 
 
 @pytest.mark.parametrize("kind", ["tar", "gztar", "bztar", "xztar"])
-def test_documents__one_dataset_from_a_folder_and_from_its_archive(kind, tmp_path):
+def test_documents__from_a_folder_and_its_archive__train_first_and_its_terms_only(kind, tmp_path):
     folder = make_folder(tmp_path / "news", NEWS)
-    expected = listed(survey(folder, tmp_path / "s"), tmp_path)
     # one folder around them all would be one level too many
     deep = shutil.make_archive(str(tmp_path / "deep"), kind, tmp_path, "news")
     with pytest.raises(WrongInput, match="too deep"):
         survey(Path(deep), tmp_path / "s")
-    archive = shutil.make_archive(str(tmp_path / "archive"), kind, folder, ".")
-    assert listed(survey(Path(archive), tmp_path / "s"), tmp_path) == expected
+    for path in (folder, Path(shutil.make_archive(str(tmp_path / "archive"), kind, folder, "."))):
+        source = survey(path, tmp_path / "s")
+        rows = [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
+        assert (source.feature_names, listed(source, tmp_path)) == (["café", "one", "two"], rows)
+        assert "labels 1 to 2: a, b" in source.done
 
 
 def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
@@ -135,35 +129,35 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
     assert len({str(origin) for origin in origins}) == 3
 
 
-WRONG_FILES = {
-    "empty": ({}, "no documents; they are files in folders"),
-    "at the top": ({"README": b"x", "a/1": b"word"}, "'README': a file at the top"),
-    "too deep": ({"a/b/c/1": b"word"}, "'a/b/c/1': too deep"),
-    "of two depths": (
-        {"a/1": b"word", "b/c/2": b"word"},
-        "'b/c/2': 3 levels deep, but others are 2",
-    ),
-    "hidden": (
-        {"a/.DS_Store": b"x", "a/1": b"word"},
-        "'a/.DS_Store': '.DS_Store' is a hidden name",
-    ),
-    "no words": ({"a/1": b"a b c 1 - 2\n"}, "no document has a word of two letters; "),
-    "too large": (
-        {"a/1": bytes(MOST_DOCUMENT_BYTES + 1)},
-        f"{MOST_DOCUMENT_BYTES + 1:,} bytes, more than the",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_FILES)
 @pytest.mark.parametrize("archived", [False, True])
-def test_documents__refuses_other_trees_by_name(case, archived, tmp_path):
-    files, message = WRONG_FILES[case]
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, {}, "no documents; they are files in folders"),
+        ({"README": b"x", "a/1": b"word"}, {}, "'README': a file at the top"),
+        ({"a/b/c/1": b"word"}, {}, "'a/b/c/1': too deep"),
+        ({"a/1": b"w", "b/c/2": b"w"}, {}, "'b/c/2': 3 levels deep, but others are 2"),
+        ({"a/.DS_Store": b"x"}, {}, "'a/.DS_Store': '.DS_Store' is a hidden name"),
+        ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
+        ({"a/1": bytes(1 + MOST)}, {}, f"{1 + MOST:,} bytes, more than the {MOST:,} that a doc"),
+        ({"a/1": b"one two"}, {"n_features": 1}, "2 terms, more than --n-features 1"),
+    ],
+)
+def test_documents__refuses_other_trees_by_name(files, options, message, archived, tmp_path):
     archive, folder = tmp_path / "news.tar.gz", tmp_path / "news"
     path = put(archive, tar_of(files, "w:gz")) if archived else make_folder(folder, files)
     with pytest.raises(WrongInput, match=re.escape(message)) as refusal:
-        survey(path, tmp_path / "s")
+        survey(path, tmp_path / "s", **options)
     assert str(refusal.value).startswith(str(path))
+
+
+def test_documents__refuses_a_pipe_and_an_unknown_section(tmp_path):
+    folder = make_folder(tmp_path / "news", {"a/1": b"word"})
+    with pytest.raises(WrongInput, match=r"--strip header: .*did you mean 'headers'"):
+        survey(folder, tmp_path / "s", strip=("header",))
+    os.mkfifo(folder / "a" / "2")
+    with pytest.raises(WrongInput, match=r"a/2: neither a file nor a folder"):
+        survey(folder, tmp_path / "s")
 
 
 NO_ARCHIVE = b"1 1:2\n" * 200
@@ -203,34 +197,13 @@ def test_documents__refuses_what_is_no_archive_or_has_members_that_are_not_plain
         survey(path, tmp_path / "s")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"strip": ("header",)}, "--strip header: .*did you mean 'headers'"),
-        ({"n_features": 1}, "2 terms, more than --n-features 1"),
-    ],
-)
-def test_documents__refuses_wrong_options(options, message, tmp_path):
-    folder = make_folder(tmp_path / "news", {"a/1": b"one two"})
-    with pytest.raises(WrongInput, match=message):
-        survey(folder, tmp_path / "s", **options)
-
-
-def test_documents__refuses_a_pipe_in_a_folder(tmp_path):
-    folder = make_folder(tmp_path / "news", {"a/1": b"word"})
-    os.mkfifo(folder / "a" / "2")
-    with pytest.raises(WrongInput, match=r"a/2: neither a file nor a folder"):
-        survey(folder, tmp_path / "s")
-
-
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
 def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
     files = {f"a/{k}": np.random.default_rng(0).bytes(300 + 212 * k) for k in range(4)}
     whole = tar_of(files, mode)
     path = tmp_path / f"x.tar{mode[1:].replace(':', '.')}"
-    content_end = 4 * 512 + 2 * 512 + 2 * 1024  # the rest of a plain archive is zeros
-    ends = (
-        [0, 100, 512, 1024, 1536, 2048, 3000, content_end]
+    ends = (  # up to 5120, the rest of a plain archive is zeros
+        [0, 100, 512, 1024, 1536, 2048, 3000, 5120]
         if mode == "w"
         else [0, 1, *range(20, len(whole), 397), len(whole) - 1]
     )
@@ -244,19 +217,9 @@ def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
 @pytest.mark.long
 @pytest.mark.data
 def test_documents__20news_gives_exactly_the_rows_of_the_libsvm_file(data_folder, tmp_path):
-    from sklearn.datasets import load_svmlight_file
-
-    source = survey(
-        data_folder / "20news/20news-bydate.tar.xz",
-        tmp_path / "s",
-        ("headers", "footers", "quotes"),
-        bytes_per_piece=1 << 23,
-    )
-    pieces = [source.read(piece) for piece in source.pieces(tmp_path)]
-    with lzma.open(data_folder / "20news/20news_bow_counts.svm.xz") as handle:
-        X, y = load_svmlight_file(io.BytesIO(handle.read()), n_features=101_631, zero_based=False)
-    assert (source.n_features, len(y)) == (101_631, 18_846)
-    assert (np.concatenate([piece.labels for piece in pieces]) == y).all()
-    assert (np.concatenate([np.diff(piece.indptr) for piece in pieces]) == np.diff(X.indptr)).all()
-    assert (np.concatenate([piece.indices for piece in pieces]) == X.indices).all()
-    assert (np.concatenate([piece.values for piece in pieces]) == X.data).all()
+    files, strip = data_folder / "20news", ("headers", "footers", "quotes")
+    documents = {"format": "documents", "strip": strip}
+    mine = prepare_file(tmp_path / "a", "x", files / "20news-bydate.tar.xz", **documents)
+    theirs = prepare_file(tmp_path / "b", "x", files / "20news_bow_counts.svm.xz")
+    assert (mine.n_features, mine.n_rows) == (101_631, 18_846)
+    assert mine.dataset_hash == theirs.dataset_hash

@@ -1,16 +1,12 @@
-"""Missing values of tables: what is filled in is what NumPy says of the known values, whatever the
-cuts, the layout and the format; nothing looks beyond the first rows if told so.
-"""
+"""Missing values: replaced by means, left out, or refused."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream import WrongInput
-from storage.preparing.prepare import Preparing, prepare_file, prepare_source
+from storage.preparing.prepare import Preparing, prepare_source
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
 from tests.helpers.sweeps import dense_rows
@@ -36,17 +32,15 @@ def filled(X, first):
 def written(folder, X, y, colours, form, mark):
     """A table with a text column and missing values, as CSV or Parquet."""
     path = folder / f"a.{form}"
+    columns = {f"x{j}": column.tolist() for j, column in enumerate(X.T)}
+    columns |= {"colour": colours} if colours else {}
     if form == "parquet":
-        columns = {f"x{j}": pa.array(column, from_pandas=True) for j, column in enumerate(X.T)}
-        columns |= {"colour": pa.array(colours)} if colours else {}
-        pq.write_table(pa.table({**columns, "y": y}), path, row_group_size=3)
-        return path
-    names = [f"x{j}" for j in range(X.shape[1])] + ["colour"] * bool(colours) + ["y"]
-    lines = [",".join(names)]
-    for k, row in enumerate(X.tolist()):
-        fields = [mark if value != value else repr(value) for value in row]
-        lines.append(",".join([*fields, *([colours[k]] if colours else []), repr(y[k])]))
-    path.write_text("\n".join(lines) + "\n")
+        arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+        pq.write_table(pa.table({**arrays, "y": y}), path, row_group_size=3)
+    else:
+        rows = zip(*columns.values(), y, strict=True)
+        lines = [",".join(mark if v != v else str(v) for v in row) for row in rows]
+        path.write_text("\n".join([",".join([*columns, "y"]), *lines]) + "\n")
     return path
 
 
@@ -79,67 +73,9 @@ def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_fact
     assert len(found) == 1
     rows, labels = dense_rows(folder / "store")
     met = sorted(set(colours))
-    one_hot = np.array([[colour == text for text in met] for colour in colours])
+    one_hot = np.array([[colour == text for text in met] for colour in colours or [""] * n])
     whole = ~np.isnan(X).any(axis=1) if missing == "drop" else np.ones(n, bool)
-    Y = X[whole] if missing == "drop" else filled(X, first)
-    middle = one_hot[whole] if colours else np.zeros((whole.sum(), 0))
-    literal = np.hstack([Y, middle])
+    literal = np.hstack([X if missing == "drop" else filled(X, first), one_hot])[whole]
     np.testing.assert_allclose(rows, literal, rtol=1e-12, atol=1e-12 * np.abs(values).max())
     assert labels.tolist() == np.array(y)[whole].tolist()
     assert manifest.layout == ("dense" if 2 * d >= d + len(met) else "sparse")
-
-
-def test_dropped_rows_and_filled_values__are_told_in_the_manifest(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("a b;c;y\n1;?;0\n2;5;1\n;7;1\n4;9;?\n")
-    manifest = prepare_file(tmp_path / "store", "x", path, missing="drop")
-    assert manifest.transformations == ["rows with missing values left out: 3"]
-    assert manifest.n_rows == 1
-    path.write_text("a b;c;y\n1;?;0\n2;5;1\n;7;1\n4;9;0\n")
-    manifest = prepare_file(tmp_path / "store", "x", path, missing="mean")
-    assert manifest.feature_names == ["a b", "c"]
-    assert manifest.transformations[0] == (
-        "missing values filled in with the mean of the feature:"
-        " a b (1 by 2.3333333333333335), c (1 by 7.0)"
-    )
-    path.write_text("1,2\n3,4\n")
-    manifest = prepare_file(tmp_path / "store", "x", path, missing="mean")
-    assert manifest.transformations == ["no value is missing"]
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        ("1,?,0\n?,3,1\n", {"missing": "drop"}, "each of the 2 rows has a missing value; leave"),
-        (
-            "1,?,0\n?,3,1\n",
-            {"missing": "drop", "scale": "minmax", "scale_rows": 1},
-            "each of the 2 rows has a missing value; leave",
-        ),
-        ("1,inf,0\n2,3,1\n", {"one_hot": True}, "line 1: column 2 is 'inf', not a finite number"),
-        (
-            "a,b,y\n1,?,0\n2,?,1\n",
-            {"missing": "mean"},
-            "column 'b' has no value in the 2 rows .*; leave it out with --drop b",
-        ),
-        (
-            "a,b,y\n1,?,0\n2,3,1\n",
-            {"missing": "mean", "scale_rows": 1},
-            "column 'b' has no value in the 1 rows",
-        ),
-        ("1,2,?\n", {"missing": "mean", "header": False}, "is '\\?'.*--missing drop"),
-        ("1,2\n", {"missing": "zero"}, "--missing zero is not one of mean, drop"),
-        ("1 1:1\n", {"missing": "mean"}, "--missing is for the columns of a CSV file"),
-        ("1,2\n3,4\n", {"scale_rows": 1}, "--scale none is computed from no other rows"),
-        ("1,2\n3,4\n", {"scale_rows": 3, "scale": "minmax"}, "there are only 2 rows; give at most"),
-        (
-            "1,2.5\n3,2.5\n4,3\n",
-            {"scale_rows": 2, "scale": "minmax"},
-            "--scale-rows 2: the target has only one value",
-        ),
-    ],
-)
-def test_what_cannot_be_filled_in__is_refused(text, options, message, tmp_path):
-    (tmp_path / "a.txt").write_text(text)
-    with pytest.raises(WrongInput, match=message):
-        prepare_file(tmp_path / "store", "x", tmp_path / "a.txt", **options)

@@ -2,15 +2,18 @@
 the store stays as it was.
 """
 
-import json
 import os
 import socket
 import tempfile
+from itertools import pairwise
 from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.utils import murmurhash3_32
 
 from flows.prepare.preparation import prepare_named
 from koco_stream import WrongInput
@@ -19,8 +22,10 @@ from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import load_manifest
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
-from storage.preparing.transform import LAYOUTS, SCALES
+from storage.preparing.transform import LAYOUTS, SCALES, hashed
+from storage.sources.source import Piece
 from storage.store import check_store, open_store, staging_folder
+from tests.helpers.cut import meanwhile
 from tests.helpers.sweeps import dense_rows
 from tests.helpers.tables import table_of
 
@@ -43,33 +48,30 @@ def tree(folder):
     )
 
 
+TEXTS = {"a.svm": "1 1:1\n", "c.csv": "a,b\n1,2\n", "e.csv": "a,c\n3,4\n", "f.csv": "a;b\n1;2\n"}
+
+
 @pytest.mark.parametrize(
     ("sources", "message"),
     [
         (("c.csv", "e.csv"), "the columns differ from those of"),
         (("c.csv", "c.csv"), "given twice"),
+        (("c.csv", "f.csv"), r"f\.csv"),
         (("c.csv", "a.svm"), "is libsvm and .* is csv"),
         (("",), "is a folder without Parquet .* does not have 'z'.*--format documents"),
     ],
 )
 def test_files_that_are_no_source__are_refused(sources, message, tmp_path):
-    for name, text in {"a.svm": "1 1:1\n", "c.csv": "a,b\n1,2\n", "e.csv": "a,c\n3,4\n"}.items():
+    for name, text in TEXTS.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(WrongInput, match=message):
         prepare_named(str(tmp_path / "store"), "z", [tmp_path / name for name in sources], {})
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_zeros_with_a_sign__are_zeros(layout, tmp_path):
-    plain, *_ = prepared(tmp_path, "a.csv", "1,0,0\n-3,2,1\n", layout=layout)
-    signed, *_ = prepared(tmp_path, "a.csv", "1,-0.0,-0\n-3,2,1\n", layout=layout)
-    assert plain.dataset_hash == signed.dataset_hash
-    assert json.dumps(signed.classes) == "[0.0, 1.0]"
-
-
 SCALED = [(layout, scale) for layout in LAYOUTS for scale in SCALES]
 SCALED.remove(("dense", "tf-idf"))
 ZEROS = "1 2:0\n-1\n"
+HOLES = "a b;c;y\n1;?;0\n2;5;1\n;7;1\n4;9;?\n"
 PRIZES = "prize,b\n1,-2\n3,4\n"
 UNKNOWN = "the number of features is unknown; give it with --n-features"
 
@@ -141,6 +143,34 @@ UNKNOWN = "the number of features is unknown; give it with --n-features"
         *((ZEROS, {"layout": layout, "scale": scale}, UNKNOWN) for layout, scale in SCALED),
         (ZEROS, {"scale": "unit-mean-square", "n_features": 2}, "every row is empty"),
         (ZEROS, {"scale": "unit-mean-square", "n_features": 2, "layout": "dense"}, "is empty"),
+        # what cannot be filled in
+        ("1,?,0\n?,3,1\n", {"missing": "drop"}, "each of the 2 rows has a missing value; leave"),
+        (
+            "1,?,0\n?,3,1\n",
+            {"missing": "drop", "scale": "minmax", "scale_rows": 1},
+            "each of the 2 rows has a missing value; leave",
+        ),
+        ("1,inf,0\n2,3,1\n", {"one_hot": True}, "line 1: column 2 is 'inf', not a finite number"),
+        (
+            "a,b,y\n1,?,0\n2,?,1\n",
+            {"missing": "mean"},
+            "column 'b' has no value in the 2 rows .*; leave it out with --drop b",
+        ),
+        (
+            "a,b,y\n1,?,0\n2,3,1\n",
+            {"missing": "mean", "scale_rows": 1},
+            "column 'b' has no value in the 1 rows",
+        ),
+        ("1,2,?\n", {"missing": "mean", "header": False}, "is '\\?'.*--missing drop"),
+        ("1,2\n", {"missing": "zero"}, "--missing zero is not one of mean, drop"),
+        ("1 1:1\n", {"missing": "mean"}, "--missing is for the columns of a CSV file"),
+        ("1,2\n3,4\n", {"scale_rows": 1}, "--scale none is computed from no other rows"),
+        ("1,2\n3,4\n", {"scale_rows": 3, "scale": "minmax"}, "there are only 2 rows; give at most"),
+        (
+            "1,2.5\n3,2.5\n4,3\n",
+            {"scale_rows": 2, "scale": "minmax"},
+            "--scale-rows 2: the target has only one value",
+        ),
     ],
 )
 def test_what_does_not_fit__is_refused_and_the_store_unchanged(text, options, message, tmp_path):
@@ -215,6 +245,30 @@ def test_what_does_not_fit__is_refused_and_the_store_unchanged(text, options, me
             id="many numbers are no classes",
         ),
         pytest.param(
+            HOLES,
+            {"missing": "drop"},
+            {"n_rows": 1, "transformations": ["rows with missing values left out: 3"]},
+            id="rows with missing values dropped",
+        ),
+        pytest.param(
+            HOLES.replace("9;?", "9;0"),
+            {"missing": "mean"},
+            {
+                "feature_names": ["a b", "c"],
+                "transformations": [
+                    "missing values filled in with the mean of the feature:"
+                    " a b (1 by 2.3333333333333335), c (1 by 7.0)"
+                ],
+            },
+            id="missing values filled in",
+        ),
+        pytest.param(
+            "1,2\n3,4\n",
+            {"missing": "mean"},
+            {"transformations": ["no value is missing"]},
+            id="nothing is missing",
+        ),
+        pytest.param(
             "1 1:1e-300 2:1e300\n",
             {"scale": "unit-rows"},
             {"X": [[0, 1]], "n_values": 1},
@@ -238,13 +292,6 @@ def test_prepared__is_what_the_options_say(text, options, expected, tmp_path):
     assert {name: found[name] for name in expected} == expected
 
 
-def test_shards__have_no_more_rows_than_values_may_be(tmp_path):
-    text = "1\n" * 250 + "1 1:1\n"
-    several, *_ = prepared(tmp_path, "a.svm", text, values_per_shard=100)
-    assert [shard.n_rows for shard in several.shards] == [100, 100, 51]
-    assert several.dataset_hash == prepared(tmp_path, "a.svm", text)[0].dataset_hash
-
-
 @pytest.mark.parametrize(
     ("store", "content", "message"),
     [
@@ -263,15 +310,23 @@ def test_what_is_no_store__is_refused_and_left_alone(store, content, message, tm
     assert tree(tmp_path) == before
 
 
-def test_prepared_again__replaces_the_dataset_whole(tmp_path):
+def test_prepared_again__replaces_the_dataset_whole_or_killed_keeps_it(tmp_path):
     first, *_ = prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")
     before = tree(tmp_path / "store")
     assert prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[0] == first
     assert tree(tmp_path / "store") == before
     second, *_ = prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")
     assert second.dataset_hash != first.dataset_hash
-    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
+    (path,) = (tmp_path / "store" / "datasets" / "x").rglob("*.parquet")
     assert [p.name for p in (tmp_path / "store").iterdir() if p.name.startswith(".")] == []
+    # as another version of the library would have written the same rows
+    path.write_bytes(path.read_bytes() + b" ")
+    killed = mock.patch.object(StorePath, "write_text", side_effect=KeyboardInterrupt)
+    with killed, pytest.raises(KeyboardInterrupt):
+        prepare_file(tmp_path / "store", "x", tmp_path / "b.svm")
+    assert path.is_file()
+    assert prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")[1].tolist() == [[1, 0], [0, 2]]
+    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
 
 
 def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
@@ -290,20 +345,6 @@ def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
         prepare_source(tmp_path / "store", "b", table, Preparing(scale="tf-idf"))
 
 
-def test_prepared_again__and_killed_anywhere_keeps_the_dataset(tmp_path):
-    (shard,) = prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[0].shards
-    path = tmp_path / "store" / "datasets" / "x" / shard.path
-    # as another version of the library would have written the same rows
-    path.write_bytes(path.read_bytes() + b" ")
-
-    killed = mock.patch.object(StorePath, "write_text", side_effect=KeyboardInterrupt)
-    with killed, pytest.raises(KeyboardInterrupt):
-        prepare_file(tmp_path / "store", "x", tmp_path / "a.svm")
-    assert path.is_file()
-    assert prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[1].tolist() == [[1, 0], [0, 1]]
-    assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
-
-
 def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
     staging = tmp_path / ".staging"
     stay = [f"{socket.gethostname()}-{os.getpid()}-abc", "elsewhere-99999999-abc"]
@@ -318,28 +359,17 @@ def test_store__whose_first_maker_was_killed_or_is_at_work_is_opened(tmp_path, m
     (tmp_path / ".koco-store.json.4711-4711.tmp").write_text("{")
     assert not check_store(tmp_path)
     open_store(tmp_path)
-
-    def names_after_another_made_it(self):
-        monkeypatch.undo()
-        open_store(self)
-        return self.names()
-
-    monkeypatch.setattr(StorePath, "names", names_after_another_made_it)
+    meanwhile(monkeypatch, StorePath, "names", open_store)
     assert check_store(tmp_path / "other")
 
 
 def test_staging_folder__is_made_though_another_process_removes_the_empty_one(
     tmp_path, monkeypatch
 ):
-    def removed_before(*args, dir, **kwargs):
-        monkeypatch.undo()
-        dir.rmdir()
-        return tempfile.mkdtemp(*args, dir=dir, **kwargs)
-
-    monkeypatch.setattr(tempfile, "mkdtemp", removed_before)
+    meanwhile(monkeypatch, tempfile, "mkdtemp", lambda *_, dir, **__: dir.rmdir())
     with staging_folder(tmp_path) as folder:
         assert folder.is_dir()
-        assert tempfile.mkdtemp != removed_before
+        assert tempfile.mkdtemp.__module__ == "tempfile"  # it has happened
 
 
 @pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])
@@ -351,3 +381,51 @@ def test_generator_s_name__is_not_for_files(name, tmp_path):
     with pytest.raises(WrongInput, match="was not made by the generator"):
         prepare_synthetic(tmp_path / "store", "ill-conditioned", {})
     assert load_manifest(tmp_path / "store", "ill-conditioned").n_rows == 2
+
+
+# Feature hashing: columns and signs by murmurhash3, sums in a fixed order, canonical rows
+# --------------------------------------------------------------------------------------------------
+
+
+def hashed_literally(rows, bits):
+    """Row by row and value by value."""
+    for row in rows:
+        cells = {}
+        for j, value in row:
+            h = murmurhash3_32(j, positive=True)
+            cells[h % 2**bits] = cells.get(h % 2**bits, 0.0) + (-value if h >= 2**31 else value)
+        yield [(position, total) for position, total in sorted(cells.items()) if total != 0.0]
+
+
+def csr(rows, kind):
+    flat = [cell for row in rows for cell in row]
+    indices = np.array([j for j, _ in flat], np.int32)
+    values = np.array([value for _, value in flat], kind)
+    return Piece(np.ones(len(rows)), np.cumsum([0, *(len(row) for row in rows)]), indices, values)
+
+
+cell = st.tuples(
+    st.integers(0, 2**31 - 2), st.sampled_from([1.0, -1.0, 0.125, 2.0**-28, 2.0**53, 7.25])
+)
+row = st.lists(cell, max_size=12, unique_by=lambda c: c[0]).map(sorted)
+
+
+@settings(deadline=None)  # the first call imports scikit-learn
+@given(
+    rows=st.lists(row, max_size=5),
+    bits=st.sampled_from([1, 2, 3, 18, 30]),
+    kind=st.sampled_from([np.float32, np.float64]),
+)
+@example(rows=[], bits=4, kind=np.float64)
+# the first two cancel; the row stays
+@example(rows=[[(0, 5.0), (1, 5.0)], [(2, 1.0)]], bits=1, kind=np.float32)
+def test_hashed__is_the_literal_one_to_the_bit(rows, bits, kind):
+    # of the numbers 0, 1 and 101,630 as published: a dataset is the same for ever
+    known = [murmurhash3_32(j, positive=True) for j in (0, 1, 101_630)]
+    assert known == [593_689_054, 4_226_891_818, 459_186_592]
+    _, indptr, indices, values, _ = vars(hashed(csr(rows, kind), bits)).values()
+    assert (indptr.dtype, indices.dtype, values.dtype) == (np.int64, np.int32, np.float64)
+    assert list(hashed_literally(rows, bits)) == [
+        list(zip(indices[a:b].tolist(), values[a:b].tolist(), strict=True))
+        for a, b in pairwise(indptr)
+    ]

@@ -1,9 +1,8 @@
 """Synthetic datasets: the same rows however they are asked for, with the statistics that are
-documented; the old ones keep their bytes. Section 6's adversary has the terms its docstring
-promises.
+documented, and those of literal references; old ones keep their bytes. Concepts hold between the
+rounds of change that the manifest lists. Section 6's adversary has the terms that it promises.
 """
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.prepare.preparation import dataset_rows
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
-from storage.generated.blocks import BLOCK_ROWS
+from storage.generated.drifting import DRIFTING
 from storage.generated.generators import (
     GENERATORS,
     adversary,
@@ -22,19 +22,24 @@ from storage.generated.generators import (
     synthetic_name,
     synthetic_source,
 )
+from storage.generated.streams import BLOCK_ROWS, MODEL, draw_of
 from storage.sources.source import concatenated
+from tests.helpers.sweeps import checked
+from tests.helpers.swept import swept
 from tests.helpers.wire import as_on_a_worker
 from tests.oracles.theorems import gradient_term, newton_regret_bound
 
-SMALL = {
-    "sparse-text": {"n_rows": 40_000, "n_features": 3000, "mean_nonzeros": 20.0},
-    "dense-stream": {"n_rows": 40_000, "n_features": 5},
-    "slice-like": {"n_rows": 40_000, "n_features": 5, "n_factors": 3},
-    "hyperplane": {"n_rows": 40_000, "every": 500, "width": 100},
-    "sea": {"n_rows": 40_000},
-    "swapped-dense": {"n_rows": 40_000},
-    "swapped-text": {"n_rows": 40_000, "n_features": 300, "mean_nonzeros": 5.0},
+# of few values, so that blocks are quick to make
+NARROW = {
+    "sparse-text": {"n_features": 200, "mean_nonzeros": 2.0},
+    "dense-stream": {"n_features": 5},
+    "slice-like": {"n_features": 5, "n_factors": 3},
+    "hyperplane": {"n_features": 4, "moving": 3},
+    "sea": {},
+    "swapped-dense": {"n_features": 4},
+    "swapped-text": {"n_features": 50, "mean_nonzeros": 4},
 }
+CHANGING = ("hyperplane", "sea", "swapped-dense", "swapped-text")
 
 
 def block_of(generator, **values):
@@ -50,74 +55,214 @@ def bytes_of(piece):
     return [getattr(piece, what).tobytes() for what in ("labels", "indptr", "indices", "values")]
 
 
-@pytest.mark.parametrize(
-    ("generator", "values", "known"),
-    [
-        (
-            "ill-conditioned",
-            {"n_rows": 300, "n_features": 20},
-            "0f6dbee573c4ac8340059047e9dd8f247904cd2f114b1a757897b2cdbec94fe7",
-        ),
-        (
-            "ill-conditioned",
-            {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2},
-            "278c1508c8c5a97640c8a715323d8e3751706358d3d736aca03734ca34f3d7c3",
-        ),
-        (
-            "adversary",
-            {"n_rows": 301, "n_features": 3, "clip": 2.0},
-            "6f14ce26fb75bc5be05ea7ac569e98578794519a71010ece209c8b21f249e174",
-        ),
-        (
-            "slice-like",
-            {"n_rows": 200, "n_features": 30, "data_seed": 3},
-            "37ea48a112cd21b87ebe5f63cd5a3be229e0e801895484938556896f4fc291ea",
-        ),
-    ],
-)
-def test_tables__keep_the_values_they_had(generator, values, known):
-    source = synthetic_source(generator, values)
-    (piece,) = [source.read(piece) for piece in pieces_of(source)]
-    assert hashlib.sha256(piece.labels.tobytes() + piece.values.tobytes()).hexdigest() == known
+def rows_of(piece, n_features):
+    """Features and labels of rows, dense."""
+    X = np.zeros((piece.n_rows, n_features))
+    rows = np.repeat(np.arange(piece.n_rows), np.diff(piece.indptr))
+    features = piece.indices if piece.indices.size else np.arange(piece.values.size) % n_features
+    X[rows, features] = piece.values
+    return X, piece.labels
 
 
-@pytest.mark.parametrize("generator", SMALL)
-def test_pieces__are_all_rows_in_order_and_the_same_whenever_and_wherever_read(generator):
-    source = synthetic_source(generator, SMALL[generator])
-    pieces = pieces_of(source)
-    assert [first for first, _ in pieces] == [0, BLOCK_ROWS, 2 * BLOCK_ROWS]
-    assert sum(n for _, n in pieces) == 40_000
-    assert sum(source.piece_bytes(piece) for piece in pieces) == source.n_bytes
-    read = [bytes_of(source.read(piece)) for piece in pieces]
-    elsewhere = as_on_a_worker(synthetic_source(generator, SMALL[generator]))
-    assert [bytes_of(elsewhere.read(piece)) for piece in reversed(pieces)] == read[::-1]
-    assert len({tuple(block) for block in read}) == 3  # no block comes twice
+def made(generator, **values):
+    """Features and labels of all rows of a generator, dense."""
+    source = synthetic_source(generator, {**NARROW[generator], **values})
+    piece = concatenated([source.read(piece) for piece in pieces_of(source)])
+    return rows_of(piece, source.n_features)
 
 
-@pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
-@settings(max_examples=20)
+# The same rows however they are asked for, and for ever
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generator", NARROW)
+@settings(max_examples=15)
 @given(data=st.data())
-def test_rows__are_the_same_in_a_longer_stream_and_in_any_pieces(generator, data):
-    few = {"n_features": 200, "mean_nonzeros": 2.0} if generator == "sparse-text" else {}
-    given = {**SMALL[generator], **few, "data_seed": data.draw(st.integers(1, 2**63 - 1))}
+def test_rows__are_the_same_in_a_longer_stream_in_any_pieces_and_on_a_worker(generator, data):
+    given = {**NARROW[generator], "data_seed": data.draw(st.integers(1, 2**63 - 1))}
+    if generator in CHANGING:
+        given["every"] = data.draw(st.integers(10, 20_000))
+        given["width"] = data.draw(st.integers(1, given["every"]))
     n = data.draw(st.integers(1, 20_000))
+    more = 0 if generator == "slice-like" else data.draw(st.integers(0, 50_000))
     short = synthetic_source(generator, {**given, "n_rows": n})
-    longer = synthetic_source(generator, {**given, "n_rows": n + data.draw(st.integers(0, 50_000))})
-    for first, size in pieces_of(short):
+    longer = synthetic_source(generator, {**given, "n_rows": n + more})
+    assert list(longer.changes)[: len(short.changes)] == list(short.changes)
+    assert [first for first, _ in pieces_of(short)] == list(range(0, n, BLOCK_ROWS))
+    assert sum(short.piece_bytes(piece) for piece in pieces_of(short)) == short.n_bytes == n
+    for first, size in reversed(pieces_of(short)):
         cut = data.draw(st.integers(0, size))
-        parts = [longer.read((first, cut)), longer.read((first + cut, size - cut))]
+        parts = [as_on_a_worker(longer).read((first, cut)), longer.read((first + cut, size - cut))]
         assert bytes_of(concatenated(parts)) == bytes_of(short.read((first, size)))
 
 
-@pytest.mark.parametrize("generator", ["sparse-text", "dense-stream"])
+@pytest.mark.parametrize("generator", [name for name in NARROW if name != "slice-like"])
 def test_far_rows__are_as_near_as_the_first_and_another_seed_gives_others(generator):
-    first = (10**12 - 10**12 % BLOCK_ROWS, 10)
-    mine, other = (
-        synthetic_source(generator, {**SMALL[generator], "n_rows": 10**12, "data_seed": seed})
-        for seed in (1, 2)
-    )
-    assert mine.read(first).n_rows == 10
+    first = (10**8 - 10**8 % BLOCK_ROWS, 10)
+    values = {**NARROW[generator], "n_rows": 10**8}
+    mine, other = (synthetic_source(generator, {**values, "data_seed": seed}) for seed in (1, 2))
     assert bytes_of(mine.read(first)) != bytes_of(other.read(first))
+    assert bytes_of(mine.read(first)) != bytes_of(mine.read((0, 10)))
+
+
+TINY = {"n_rows": 300, "every": 70, "width": 20, "data_seed": 5}
+SHARP = {"n_rows": 300, "n_features": 20, "condition_number": 100.0, "data_seed": 2}
+FEW = {"n_rows": 500, "n_features": 400, "mean_nonzeros": 5.0, "scale": "none"}
+CLASSES = {"task": "classification", "classes": [-1.0, 1.0]}
+CHANGES = {**CLASSES, "changes": (70, 140, 210, 280)}
+REAL = {"task": "regression", "classes": [], "layout": "dense", "changes": ()}
+
+
+@pytest.mark.parametrize(
+    ("generator", "values", "known", "expected"),
+    [
+        ("ill-conditioned", {"n_rows": 300, "n_features": 20}, "27cb2173a68696f3", CLASSES),
+        ("ill-conditioned", SHARP, "a3942d7e8d525a2c", {**CLASSES, "changes": ()}),
+        # though its labels are two
+        (
+            "adversary",
+            {"n_rows": 6},
+            "205c673b4d58d908",
+            {**REAL, "name": "adversary,n_rows=6", "n_features": 1},
+        ),
+        ("adversary", {"n_rows": 301, "n_features": 3, "clip": 2.0}, "5b3ce10fd0b07177", REAL),
+        ("slice-like", {"n_rows": 200, "n_features": 30, "data_seed": 3}, "54dd20f2d7f1f9df", REAL),
+        (
+            "dense-stream",
+            {"n_rows": 500, "n_features": 4},
+            "714476cfcc08794d",
+            {**REAL, "n_values": 2000},
+        ),
+        (
+            "sparse-text",
+            FEW,
+            "f4c5b1f1660e221d",
+            {
+                **CLASSES,
+                "name": "sparse-text,n_rows=500,n_features=400,mean_nonzeros=5,scale=none",
+                "n_rows": 500,
+                "n_features": 400,
+                "layout": "sparse",
+                "value_type": "float32",
+            },
+        ),
+        ("hyperplane", {**NARROW["hyperplane"], **TINY}, "3d245aa92180dff1", CHANGES),
+        ("sea", TINY, "624bf4d969367f5c", CHANGES),
+        ("swapped-dense", {**NARROW["swapped-dense"], **TINY}, "72b25fa30114c57d", CHANGES),
+        ("swapped-text", {**NARROW["swapped-text"], **TINY}, "e1e7137d921a6eb6", CHANGES),
+        ("sea", {"n_rows": 100, "every": 100}, "4516df8ffa5b4942", {**CLASSES, "changes": ()}),
+        (
+            "hyperplane",
+            {"n_rows": 100, "every": 10, "concepts": 1},
+            "f34abd7170af1bf4",
+            {"changes": ()},
+        ),
+    ],
+)
+def test_prepared__is_as_recorded_and_found_again(generator, values, known, expected, tmp_path):
+    manifest = prepare_synthetic(tmp_path, generator, values)
+    assert {name: getattr(manifest, name) for name in expected} == expected
+    assert manifest.dataset_hash[:16] == known
+    assert prepare_synthetic(tmp_path, generator, values) == manifest
+    assert load_manifest(tmp_path, manifest.name) == manifest
+
+
+# The literal reference
+# --------------------------------------------------------------------------------------------------
+
+
+def product_of(w, x):
+    return sum(a * b for a, b in zip(w, x, strict=True))
+
+
+def rules(generator, n_features, moving, step, data_seed, n_concepts):
+    """For each concept, whether its rule gives a row the label +1."""
+    if generator == "sea":
+        return [lambda x, most=most: x[0] + x[1] <= most for most in (8, 9, 7, 9.5)]
+    draw = draw_of(data_seed, DRIFTING, MODEL)
+    weights = draw.random(n_features).tolist()
+    if generator == "swapped-dense":
+        w = [2 * u - 1 for u in weights]
+        return [lambda x: product_of(w, x) >= 0, lambda x: product_of(w, x) < 0]
+    turns, direction, planes = draw.random((n_concepts - 1, moving)), [1] * moving, [[*weights]]
+    for turn in turns:
+        for j in range(moving):
+            direction[j] *= -1 if turn[j] < 0.1 else 1
+            weights[j] += direction[j] * step
+            if not 0 <= weights[j] <= 1:  # they bounce off 0 and 1
+                weights[j] = 2 - weights[j] if weights[j] > 1 else -weights[j]
+                direction[j] = -direction[j]
+        planes.append([*weights])
+    return [lambda x, plane=plane: product_of(plane, x) >= sum(plane) / 2 for plane in planes]
+
+
+def literal(generator, n_rows, n_features, every, width, noise, data_seed, concepts, moving, step):
+    """Features and labels of dense rows, one row after the other."""
+    low, high = {"hyperplane": (0, 1), "sea": (0, 10), "swapped-dense": (-1, 1)}[generator]
+    n_concepts = min(concepts, 1 + n_rows // every)
+    positive = rules(generator, n_features, moving, step, data_seed, n_concepts)
+    X, y = [], []
+    for t in range(n_rows):
+        number, at = divmod(t, BLOCK_ROWS)
+        if at == 0:
+            draw = draw_of(data_seed, DRIFTING, number)
+            U = draw.random((BLOCK_ROWS, n_features), np.float32)
+            chance, flip = draw.random((2, BLOCK_ROWS))
+        X.append(np.float32(low) + np.float32(high - low) * U[at])
+        concept, since = divmod(t, every)
+        concept -= concept > 0 and chance[at] >= (since + 1) / width
+        is_wrong = flip[at] < noise
+        y.append(1 if positive[concept % len(positive)](X[-1].tolist()) != is_wrong else -1)
+    return np.array(X), np.array(y)
+
+
+@pytest.mark.parametrize("generator", CHANGING[:3])
+@pytest.mark.parametrize(("width", "noise", "concepts"), [(1, 0, 10_000), (40, 0.2, 3)])
+def test_dense_rows__are_those_of_the_literal_reference(generator, width, noise, concepts):
+    n_rows = BLOCK_ROWS + 500
+    values = {"n_rows": n_rows, "every": 700, "width": width, "noise": noise, "data_seed": 3}
+    of_planes = {"concepts": concepts, "moving": 3, "step": 0.4}
+    mine = of_planes if generator == "hyperplane" else {}
+    X, y = made(generator, **values, **mine)
+    expected = literal(generator, n_features=X.shape[1], **values, **of_planes)
+    assert X.astype(np.float32).tobytes() == expected[0].tobytes()
+    assert y.tolist() == expected[1].tolist()
+    assert set(y) == {-1, 1}
+
+
+@pytest.mark.parametrize("scale", ["unit-rows", "none"])
+def test_swapped_text__is_sparse_text_with_labels_swapped_at_each_change(scale):
+    values = {**NARROW["swapped-text"], "n_rows": 40_000, "noise": 0.1, "scale": scale}
+    swapped = synthetic_source("swapped-text", {**values, "every": 3000})
+    text = synthetic_source("sparse-text", values)
+    assert pieces_of(swapped) == pieces_of(text)
+    for first, n in pieces_of(text):
+        mine, known = swapped.read((first, n)), text.read((first, n))
+        assert bytes_of(mine)[1:] == bytes_of(known)[1:]
+        swaps = (first + np.arange(n)) // 3000
+        assert (mine.labels == known.labels * (-1.0) ** swaps).all()
+
+
+# What the documentation says
+# --------------------------------------------------------------------------------------------------
+
+
+def test_gradual_change_and_noise__are_as_documented():
+    """On rows whose reference is not the literal one."""
+    values = {"n_rows": 60_000, "every": 1000}
+    X, first = made("swapped-text", **values, noise=0, width=1)
+    _, y = made("swapped-text", **values, noise=0, width=400)
+    # one row a change, in which the new labels have been swapped
+    is_new = (first == y).reshape(60, 1000)
+    assert is_new[0].all()
+    assert is_new[:, 399:].all()
+    for k in range(0, 400, 50):
+        share = (k + 1 + np.arange(50)).mean() / 400
+        deviation = np.sqrt(share * (1 - share) / (59 * 50))
+        assert is_new[1:, k : k + 50].mean() == pytest.approx(share, abs=5 * deviation)
+    again, noisy = made("swapped-text", **values, noise=0.2, width=400)
+    assert (again == X).all()
+    assert (noisy != y).mean() == pytest.approx(0.2, abs=0.01)
 
 
 @pytest.mark.parametrize("scale", ["unit-rows", "none"])
@@ -127,9 +272,9 @@ def test_sparse_text__has_the_documented_statistics(scale):
     assert sizes.mean() == pytest.approx(60.0, rel=0.02)
     assert (piece.indices.dtype, piece.values.dtype) == (np.int32, np.float32)
     assert 0 <= piece.indices.min() < piece.indices.max() < 20_000
-    inside = np.ones(piece.indices.size, bool)
-    inside[piece.indptr[:-1][sizes > 0]] = False
-    assert (np.diff(piece.indices)[inside[1:]] > 0).all()  # canonical: increasing within each row
+    ends = np.cumsum(sizes[sizes > 0])[:-1] - 1
+    # canonical: increasing within each row
+    assert (np.delete(np.diff(piece.indices), ends) > 0).all()
     assert set(np.unique(piece.labels)) == {-1.0, 1.0}
     assert abs(piece.labels.mean()) < 0.2
     norms = np.add.reduceat(piece.values.astype(float) ** 2, piece.indptr[:-1][sizes > 0])
@@ -146,11 +291,9 @@ def test_sparse_text__has_the_documented_statistics(scale):
 
 def test_sparse_texts_labels__are_a_linear_rules_but_for_the_noise():
     values = {"n_features": 300, "mean_nonzeros": 20.0, "scale": "none", "noise": 0.05}
-    piece = block_of("sparse-text", **values)
-    X = np.zeros((BLOCK_ROWS, 300))
-    X[np.repeat(np.arange(BLOCK_ROWS), np.diff(piece.indptr)), piece.indices] = piece.values
-    w = np.linalg.lstsq(X[:8192], piece.labels[:8192], rcond=None)[0]
-    error = (np.sign(X[8192:] @ w) != piece.labels[8192:]).mean()
+    X, y = rows_of(block_of("sparse-text", **values), 300)
+    w = np.linalg.lstsq(X[:8192], y[:8192], rcond=None)[0]
+    error = (np.sign(X[8192:] @ w) != y[8192:]).mean()
     assert 0.03 < error < 0.15  # least squares, on rows it has not seen
 
 
@@ -169,39 +312,27 @@ def test_dense_stream__has_the_documented_statistics():
     assert (left**2).mean() == pytest.approx(0.3**2, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("generator", "values", "expected"),
-    [
-        (
-            "sparse-text",
-            {"n_rows": 500, "n_features": 400, "mean_nonzeros": 5.0, "scale": "none"},
-            {
-                "name": "sparse-text,n_rows=500,n_features=400,mean_nonzeros=5,scale=none",
-                "n_rows": 500,
-                "n_features": 400,
-                "layout": "sparse",
-                "value_type": "float32",
-                "task": "classification",
-                "classes": [-1.0, 1.0],
-            },
-        ),
-        (
-            "dense-stream",
-            {"n_rows": 500, "n_features": 4},
-            {"task": "regression", "layout": "dense", "n_values": 2000},
-        ),
-        (  # though its labels are two
-            "adversary",
-            {"n_rows": 6},
-            {"name": "adversary,n_rows=6", "task": "regression", "classes": [], "n_features": 1},
-        ),
-    ],
-)
-def test_prepared__is_found_again_by_its_name(generator, values, expected, tmp_path):
-    manifest = prepare_synthetic(tmp_path, generator, values)
-    assert {name: getattr(manifest, name) for name in expected} == expected
-    assert prepare_synthetic(tmp_path, generator, values) == manifest
-    assert load_manifest(tmp_path, manifest.name) == manifest
+# Manifests, sweeps, parameters
+# --------------------------------------------------------------------------------------------------
+
+
+def test_sweep__runs_on_them_with_grids_of_their_parameters(tmp_path):
+    tables = [
+        'name = "hyperplane"\nn_rows = 300\nevery = [100, 150]\nconcepts = 2',
+        'name = "sea"\nn_rows = 300\nevery = 100\nwidth = [1, 50]\nnoise = 0\nscale = "unit-rows"',
+        'name = "swapped-dense"\nn_rows = 300\nevery = 100',
+        'name = "swapped-text"\nn_rows = 300\nn_features = 200\nmean_nonzeros = 5\nevery = 100',
+    ]
+    text = "".join(f"[[dataset]]\n{table}\n" for table in tables) + '[[learner]]\nname = "OGD"\n'
+    (tmp_path / "s.toml").write_text('name = "s"\n' + text)
+    sweep = checked(tmp_path / "s.toml", tmp_path / "store")
+    sizes = [sweep.manifests[use.name].n_values for use in sweep.sweep.datasets]
+    assert sizes == [3000, 3000, 900, 900, 3000, 1500]
+    runs = swept(tmp_path, text).select(["status", "rounds"]).to_pylist()
+    assert runs == [{"status": "ok", "rounds": 300}] * 6
+    listed = {row["name"]: row["prepared"] for row in dataset_rows(str(tmp_path / "store"))}
+    assert {listed[name] for name in CHANGING} == {"on demand"}
+    assert listed["sea,n_rows=300,every=100,width=50,noise=0,scale=unit-rows"] == "yes"
 
 
 @pytest.mark.parametrize(
@@ -273,20 +404,12 @@ def test_expected_values__are_those_of_the_made_rows(generator):
 # --------------------------------------------------------------------------------------------------
 
 
-def rows_of(table):
-    return table.values.reshape(table.n_rows, -1), table.labels
-
-
-def test_adversary__rows_are_one_unit_vector_and_labels_alternate_from_minus_c():
-    X, y = rows_of(adversary(clip=2.5, n_rows=7, n_features=4))
-    assert X.tolist() == [[0.5] * 4] * 7
-    assert y.tolist() == [-2.5, 2.5, -2.5, 2.5, -2.5, 2.5, -2.5]
-
-
 def test_adversary__gives_online_newton_the_stated_terms_above_the_printed_middle_one():
     T, C, alpha = 400, 2.0, 1.0
     sigma = 1 / (8 * C * C)
-    X, y = rows_of(adversary(clip=C, n_rows=T))
+    X, y = rows_of(adversary(clip=C, n_rows=T, n_features=4), 4)
+    assert (X == 0.5).all()  # unit vectors
+    assert (y == np.tile([-C, C], T // 2)).all()
     predictions = ONS(alpha, clip=C).progressive(X, y)
     slopes = 2 * (predictions - y)
     eta = np.full(T, sigma)

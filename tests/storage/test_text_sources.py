@@ -2,6 +2,11 @@
 are the same; what is wrong is refused with its line.
 """
 
+import csv
+import random
+import re
+import tempfile
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -14,8 +19,9 @@ from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from storage.sources.reading import TEXTS, source_of
 from storage.sources.source import MISSING_CHOICES, Reading, concatenated
-from storage.sources.text.source import checked_lines, text_of
+from storage.sources.text.source import DECLINED, checked_lines, text_of
 from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put
+from tests.helpers.tables import listed
 from tests.helpers.wire import as_on_a_worker
 
 
@@ -44,11 +50,17 @@ def numbered(text):
     return checked_lines(Path("a"), text.split(b"\n"), 1)
 
 
+def fast_rows(source, text):
+    """The fast way's rows; None if it leaves the text to the slow way."""
+    with suppress(*DECLINED):
+        return source.fast(text)
+
+
 def checked_fast(source, text):
     """The fast way's rows, if it has some: the slow way's, to the bit. If that refuses, it has
     none.
     """
-    fast = source.fast(text)
+    fast = fast_rows(source, text)
     try:
         slow = source.slow(numbered(text), Path("a"))
     except WrongInput:
@@ -93,61 +105,42 @@ def test_blocks__cut_anywhere_give_the_same_rows(form, ends, tmp_path):
 
 def test_unpacked_blocks__are_bounded_and_hold_whole_lines(tmp_path):
     source = source_of([put(tmp_path / "a.svm.gz", PACKED[".gz"](ROWS))], block_bytes=1 << 16)
-    seen = b""
+    seen = [b""]
     for block in source.pieces(tmp_path):
-        text = block.unpacked.read_bytes()
-        assert len(text) <= 2 << 16
-        assert text.endswith(b"\n")
-        assert block.line == 1 + seen.count(b"\n")
-        seen += text
+        assert block.line == 1 + b"".join(seen).count(b"\n")
         # made when it is asked for
         assert [p for p in tmp_path.iterdir() if p.suffix == ".txt"] == [block.unpacked]
+        seen.append(block.unpacked.read_bytes())
         source.release(block)
-    assert seen == ROWS
+    assert b"".join(seen) == ROWS
+    assert all(len(text) <= 2 << 16 and text.endswith(b"\n") for text in seen[1:])
 
 
-@pytest.mark.parametrize("suffix", PACKED)
-def test_line_longer_than_a_block__makes_a_longer_block(suffix, tmp_path):
-    row = b"1 " + b" ".join(b"%d:1" % k for k in range(1, 40_000)) + b"\n"
-    path = put(tmp_path / f"a.svm{suffix}", PACKED[suffix](b"1 1:1\n" + row + b"1 2:1\n"))
-    assert np.diff(read([path], tmp_path, 1000)[1].indptr).tolist() == [1, 39_999, 1]
-
-
-@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
-@pytest.mark.parametrize("form", PLAIN)
-def test_plain_text__is_read_fast_and_the_same(form, ends, tmp_path):
-    text = PLAIN[form].replace(b"\n", ends)
-    source = source_of([put(tmp_path / "a", text)], Reading(format=form))
-    assert checked_fast(source, text) is not None
+MISSED = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,5\nNone, n/a,1\n'
+DROPPED = MISSED.replace(b"5", b"null")
 
 
 @pytest.mark.parametrize(
-    ("form", "labels"),
-    [("libsvm", "+1=5,-1=6,2.5=7"), ("vw", "1=2,-1=3,0=4"), ("csv", "3=1,6=2,-9=3,1=4")],
+    ("form", "text", "options"),
+    [
+        *((form, PLAIN[form], {}) for form in PLAIN),
+        *((form, PLAIN[form].replace(b"\n", b"\r\n"), {}) for form in PLAIN),
+        ("libsvm", PLAIN["libsvm"], {"labels": "+1=5,-1=6,2.5=7"}),
+        ("vw", PLAIN["vw"], {"labels": "1=2,-1=3,0=4"}),
+        ("csv", PLAIN["csv"], {"labels": "3=1,6=2,-9=3,1=4"}),
+        # the usual marks of missing values
+        *(
+            ("csv", text.replace(b",", separator), {"header": False, "missing": missing})
+            for missing, text in (("mean", MISSED), ("drop", DROPPED))
+            for separator in (b",", b";", b"\t")
+        ),
+    ],
 )
-def test_rule_of_numbers__keeps_the_fast_way(form, labels, tmp_path):
-    source = source_of([put(tmp_path / "a", PLAIN[form])], Reading(format=form, labels=labels))
-    assert len(set(checked_fast(source, PLAIN[form]).labels)) > 2
-    assert source_of([tmp_path / "a"], Reading(format=form, labels="8=1")).fast(PLAIN[form]) is None
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-@pytest.mark.parametrize("missing", MISSING_CHOICES)
-def test_usual_marks_of_missing_values__keep_the_fast_way(missing, separator, tmp_path):
-    text = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,null\nNone, n/a,1\n'
-    text = text.replace(b",", separator.encode())
-    if missing != "drop":
-        text = text.replace(b"null", b"5")
-    path = put(tmp_path / "a.csv", text)
-    source = source_of([path], Reading(header=False, missing=missing))
-    assert np.isnan(checked_fast(source, text).values).sum() == 7
-
-
-def test_rule_for_two_writings_of_a_number__is_left_to_the_slow_way(tmp_path):
-    path = put(tmp_path / "a", PLAIN["libsvm"])
-    source = source_of([path], Reading(format="libsvm", labels="1=1,1.0=2"))
-    assert source.fast(b"1.0 1:1\n") is None
-    assert source.slow(numbered(b"1.0 1:1\n1 1:1\n"), tmp_path).labels.tolist() == [2, 1]
+def test_plain_text__is_read_fast_and_the_same(form, text, options, tmp_path):
+    source = source_of([put(tmp_path / "a", text)], Reading(format=form, **options))
+    rows = checked_fast(source, text)
+    assert "labels" not in options or len(set(rows.labels)) > 2
+    assert np.isnan(rows.values).sum() == (7 if "missing" in options else 0)
 
 
 @pytest.mark.parametrize("blocks", [1, 40])
@@ -170,15 +163,12 @@ def test_archive_cut_anywhere__is_refused_and_not_read_short(suffix, tmp_path):
             read([path], tmp_path, 100)
 
 
-@pytest.mark.parametrize("name", ["folder.svm", "nowhere.svm", "link.svm"])
-def test_what_is_no_file__is_refused(name, tmp_path):
+def test_what_is_no_file__is_refused_and_one_that_cannot_be_read_is_no_fault_of_the_input(tmp_path):
     (tmp_path / "folder.svm").mkdir()
     (tmp_path / "link.svm").symlink_to(tmp_path / "nowhere.svm")
-    with pytest.raises(WrongInput, match="no such file; give the source with --from FILE"):
-        source_of([tmp_path / name])
-
-
-def test_file_that_cannot_be_read_any_more__is_no_fault_of_the_input(tmp_path):
+    for name in ("folder.svm", "nowhere.svm", "link.svm"):
+        with pytest.raises(WrongInput, match="no such file; give the source with --from FILE"):
+            source_of([tmp_path / name])
     path = put(tmp_path / "a.svm.gz", PACKED[".gz"](b"1 1:1\n"))
     source = source_of([path])
     path.unlink()
@@ -237,16 +227,9 @@ def test_several_files__are_one_source(texts, options, expected, block_bytes, tm
     arrays = {name: value.tolist() for name, value in vars(rows).items() if name != "n_dropped"}
     found = {**vars(source), **arrays}
     assert {name: found[name] for name in expected} == expected
-    files = [{"file": path.name, "sha256": file_hash(path)} for path in paths]
-    assert source.origin["files"] == files
-
-
-def test_file_changed_between_survey_and_reading__is_refused(tmp_path):
-    path = put(tmp_path / "a.csv", b"a,1\nb,1\n")
-    source = source_of([path], Reading(one_hot=True)).surveyed(map, tmp_path)
-    path.write_bytes(b"a,1\nc,1\n")
-    with pytest.raises(WrongInput, match="'c' was not there when the files were first read"):
-        [source.read(block) for block in source.pieces(tmp_path)]
+    assert source.origin["files"] == [
+        {"file": path.name, "sha256": file_hash(path)} for path in paths
+    ]
 
 
 @pytest.mark.parametrize("second", [b"x,y,z\n4,5,6\n", b"c,?,b\n"])
@@ -321,8 +304,10 @@ FIRST = {"libsvm": b"1 1:1\n", "vw": b"1 |f 1:1\n", "csv": b"1,1,1\n", "space": 
 def test_what_the_fast_reader_forgives__is_left_to_the_slow_one(form, text, tmp_path):
     first = FIRST[form].replace(b"1", b"a", 1) if form in ("csv", "space") else FIRST[form]
     options = {"header": False, "one_hot": True} if form in ("csv", "space") else {}
-    source = source_of([put(tmp_path / "a", first)], Reading(format=form, **options))
-    assert checked_fast(source, text) is None
+    path = put(tmp_path / "a", first)
+    assert checked_fast(source_of([path], Reading(format=form, **options)), text) is None
+    other_rule = source_of([path], Reading(format=form, labels="8=1", **options))
+    assert checked_fast(other_rule, PLAIN[form]) is None
 
 
 number = st.one_of(
@@ -421,7 +406,7 @@ def rows_in(form, number):
 
 
 @pytest.mark.parametrize("form", TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
     with_missing = st.one_of(*[number] * 6, missing)
@@ -433,7 +418,7 @@ def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
     text = "".join(lines).encode() + b"\n"
     options = {
         "format": form,
-        "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7"])),
+        "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7", "1=1,1.0=2,0=3"])),
     }
     first = FIRST[form]
     if form in ("csv", "space"):
@@ -454,3 +439,121 @@ def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
         }
     path = put(tmp_path_factory.mktemp("fast") / "a", first)
     checked_fast(source_of([path], Reading(**options)), text)
+
+
+# Legal files with a few bytes changed at random
+# --------------------------------------------------------------------------------------------------
+
+
+TEXT = {
+    "libsvm": (
+        b"+1 1:0.5 3:-2e-3 12:1e5\n-1 2:1 7:.25\n1\n# note\n2.5 1:1 10:3.\n-1 7:0 8:1.75 # why\n1"
+        b" 1:-0.1 2:22 3:333 4:4e44\n"
+    ),
+    "vw": b"1 |f 0:0.5 2:2 30:1e-7\n-1 |f 3 1:2 1:1\n1 |f\n1 'tag |f 4:1 5:.5\n-2.5 |f 1:1 2:2\n",
+    "csv": b'1,2,3.5\n4, "5",-6\n\n7,8e-1,"-9"\n0,+.5,1.\n1,22,333\n1e5,2,4\n',
+    "space": b"-1 5\t 6\n 1  7 8.5 \n\n1 0 -0\n+2 .5 1e5\n10 200 3000\n",
+}
+SPECIAL = [
+    b"\n",
+    b" ",
+    b":",
+    b",",
+    b'"',
+    b"#",
+    b"|",
+    b"\r",
+    b"\0",
+    b"-",
+    b"+",
+    b"e",
+    b"_",
+    b"x",
+    b"\t",
+    b"\xef\xbb\xbf",
+    b"\xff",
+    b"nan",
+    b"9" * 20,
+]
+
+
+def mutated(text, draw):
+    """The text after one or two changes: bytes replaced, inserted or left out, slices copied
+    elsewhere.
+    """
+    for _ in range(draw.randint(1, 2)):
+        at, to = sorted(draw.randint(0, len(text)) for _ in range(2))
+        digit, byte = b"%d" % draw.randrange(10), bytes([draw.randrange(256)])
+        piece = draw.choice(
+            [digit, digit, byte, draw.choice(SPECIAL), text[at : at + draw.randint(0, 9)]]
+        )
+        text = draw.choice(
+            [
+                text[:at] + piece + text[at + len(piece) :],
+                text[:at] + piece + text[at:],
+                text[:at] + text[at + draw.randint(1, 9) :],
+                text[:at] + text[at:to] + text[at:],
+            ]
+        )
+    return text
+
+
+def as_python_reads(text, source):
+    """[(label, {feature number: value})] by the plainest means; zeros left out of sparse rows."""
+    text = text.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if source.format in ("csv", "space"):
+        lines = lines[sum(file.line - 1 for file in source.files) :]
+        read = csv.reader(lines, skipinitialspace=True)
+        rows = map(str.split, lines) if source.format == "space" else read
+        numbers = [[float(text) for text in row] for row in rows if "".join(row).strip()]
+        return [(row[-1], dict(enumerate(row[:-1]))) for row in numbers]
+    found = []
+    for line in lines:
+        if source.format == "libsvm":
+            head, *features = line.split("#")[0].split() or [""]
+        else:
+            head, _, body = line.partition("|")
+            features = body.split()[not body[:1].isspace() :]
+        if head.strip():
+            row = {}
+            for number, _, value in (feature.partition(":") for feature in features):
+                index = int(number) - source.first
+                row[index] = row.get(index, 0.0) + float(value or 1)
+            found.append((float(head.split()[0]), {k: v for k, v in row.items() if v}))
+    return found
+
+
+def rows_or_none(path, block_bytes, **reading):
+    """The source and its rows as we read them, which leaves nothing behind; None for `WrongInput`,
+    which names file and line. Nothing else may be raised.
+    """
+    scratch = Path(tempfile.mkdtemp(dir=path.parent))
+    try:
+        source = source_of([path], Reading(**reading), block_bytes).surveyed(map, scratch)
+        rows = listed(source, scratch)
+    except WrongInput as error:
+        told = [one.message for one in getattr(error, "problems", ())] or [str(error)]
+        assert all(message.startswith(str(path)) for message in told), path.read_bytes()
+        # the line, unless the file as a whole is wrong
+        line = r"line \d+|holds no rows|two columns are called"
+        assert any(re.search(line, message) for message in told), (path.read_bytes(), told)
+        return None
+    assert list(scratch.iterdir()) == []
+    return source, rows
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form, tmp_path):
+    draw, refused = random.Random(form), 0
+    for _ in range(250):
+        text, suffix = mutated(TEXT[form], draw), draw.choice(["", "", "", *PACKED])
+        path = put(tmp_path / f"a{suffix}", PACKED[suffix](text))
+        told = draw.choice([None, form, form, form])
+        read = rows_or_none(path, draw.choice([1 << 20, 64, 7, 1]), format=told)
+        refused += read is None
+        if read is not None:
+            source, found = read
+            assert found == as_python_reads(text, source), text
+            assert all(np.isfinite([label, *row.values()]).all() for label, row in found), text
+    assert 30 < refused < 225

@@ -23,9 +23,8 @@ DEPLOYMENTS = "/deployments/filter"
 
 
 EMBEDDED = """
-from flows.runtime.prefect_server import configure_prefect
+from flows.runtime.prefect_server import configure_prefect, start_embedded
 configure_prefect()
-from flows.runtime.recording import start_embedded
 start_embedded()
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_AUTH_STRING
@@ -62,15 +61,8 @@ def server(request, tmp_path_factory):
         asking = stack.enter_context(httpx.Client(**own, timeout=60.0, trust_env=False))
         token = asking.get("/csrf-token", params={"client": "me"}).json()["token"]
         asking.headers = {"Prefect-Csrf-Client": "me", "Prefect-Csrf-Token": token}
+        asking.has_pages = request.param != "embedded"
         yield asking
-
-
-@pytest.fixture
-def guarded(server, request):
-    """That of `koco serve`, which has pages."""
-    if "[embedded" in request.node.name or "embedded]" in request.node.name:
-        pytest.skip("has no pages")
-    return server
 
 
 def test_without_the_password__only_whether_the_server_is_well_is_answered(server):
@@ -111,22 +103,24 @@ def test_web_socket__is_closed_without_the_password(path, server):
             answer(**wrong)
 
 
-def test_page_of_another_site__gets_nothing_even_with_the_password(guarded):
-    own = f"localhost:{guarded.base_url.port}"
+def test_page_of_another_site__gets_nothing_even_with_the_password(server):
+    if not server.has_pages:
+        pytest.skip("has no pages")
+    own = f"localhost:{server.base_url.port}"
     cases = ((own, f"http://{own}", 200), (own, "null", 403), ("evil", f"http://{own}", 403))
     for host, origin, status in cases:
         headers = {"Host": host, "Origin": origin}
-        answer = guarded.post(DEPLOYMENTS, json={}, headers=headers)
+        answer = server.post(DEPLOYMENTS, json={}, headers=headers)
         assert answer.status_code == status, (host, origin)
     for page in ("null", "http://evil.example"):
         with pytest.raises(InvalidStatus, match="403"):
             connect(f"ws://{own}/api/events/in", origin=page, proxy=None)
 
 
-def test_password__can_not_be_seen__and_an_embedded_server_has_no_pages(server, request):
+def test_password__can_not_be_seen__and_an_embedded_server_has_no_pages(server):
     pages = os.environ[ADDRESS].removesuffix("/api")
     page = server.get(pages, auth=None, follow_redirects=True)
-    assert page.status_code == (404 if "[embedded" in request.node.name else 200)
+    assert page.status_code == (200 if server.has_pages else 404)
     secret = os.environ[PASSWORD].partition(":")[2]
     words = [one.info["cmdline"] or () for one in psutil.process_iter(["cmdline"])]
     assert secret not in str(words)

@@ -5,10 +5,11 @@ does nothing twice.
 import random
 import re
 import shutil
+import signal
 import subprocess
-import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import psutil
@@ -25,6 +26,7 @@ from tests.helpers.disturbed import (
     OwnCluster,
     drawn,
     finished,
+    prefect_server,
 )
 from tests.helpers.project import PATIENCE, wait_until
 from tests.helpers.sweeps import tables
@@ -77,10 +79,12 @@ class Sweeps:
         assert sweep.summary()["computed"] == self.total
         assert len(set(finished(store).values())) > FILES  # cohorts
 
-    def sweep(self, folder, store, name="whole", cluster=None):
+    def sweep(self, folder, store, name="whole", cluster=None, prefect=None):
         where = ["--cluster", cluster.address] if cluster else ["--workers", "2"]
+        if prefect:
+            where += ["--prefect"]
         words = [self.folder / f"{name}.toml", "--store", store, *where]
-        return DisturbedSweep(folder, words, store, SHORT, cluster)
+        return DisturbedSweep(folder, words, store, SHORT | (prefect or {}), cluster)
 
     def check(self, store):
         """The store is what the undisturbed sweep leaves."""
@@ -97,42 +101,21 @@ def sweeps(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-def disk_or_skip(store, request):
-    """A disk of its own at `store`; None if the test was run where one can be made, which is not
-    here.
-    """
+def disk_or_skip(store):
+    """A disk of its own at `store`."""
     try:
         return Disk(store)
     except (OSError, subprocess.CalledProcessError):
-        if (
-            shutil.which("unshare") is None
-            or subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode
-        ):
-            pytest.skip("needs to mount a disk of its own: root, or unshare")
-    words = [
-        "unshare",
-        "-Urm",
-        sys.executable,
-        "-m",
-        "pytest",
-        "-m",
-        "soak or not soak",
-        request.node.nodeid,
-    ]
-    done = subprocess.run(words, cwd=request.config.rootpath, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    return None
+        pytest.skip("needs to mount a disk of its own: root")
 
 
 @pytest.mark.parametrize("seed", TRIALS)
-def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_path, request):
+def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_path):
     blows, store, cluster, disk = drawn(seed), tmp_path / "store", None, None
     kinds = {blow.kind for blow in blows}
     with ExitStack() as stack:
         if "disk" in kinds:
-            disk = disk_or_skip(store, request)
-            if disk is None:
-                return
+            disk = disk_or_skip(store)
             stack.callback(disk.stop)
         shutil.copytree(sweeps.empty, store, dirs_exist_ok=True)
         if "scheduler" in kinds:
@@ -198,7 +181,9 @@ def check_end(blow, status, said, store):
     "seed", [seed if seed < 2 else pytest.param(seed, marks=pytest.mark.soak) for seed in range(8)]
 )
 def test_nanny_killed__its_worker_ends_and_the_sweep_has_the_same_tables(seed, sweeps, tmp_path):
-    """The parent of a worker: in a cluster of its own it is a process, `dask worker`."""
+    """The parent of a worker: in a cluster of its own it is a process, `dask worker`. Another one
+    joins.
+    """
     store, draw = shutil.copytree(sweeps.empty, tmp_path / "store"), random.Random(seed)
     blow = replace(Blow.drawn(draw, "nanny", FILES // 2), phase="computing")
     cluster = OwnCluster(tmp_path / "cluster")
@@ -212,9 +197,56 @@ def test_nanny_killed__its_worker_ends_and_the_sweep_has_the_same_tables(seed, s
         children = psutil.Process(nanny.pid).children(recursive=True)
         assert children
         nanny.kill()
+        cluster.worker("another", cluster.address)
         assert sweep.process.wait(PATIENCE) == 0, sweep.said()
         assert "Traceback" not in sweep.said()
         wait_until(lambda: psutil.wait_procs(children, 0.1)[1] == [], "its worker is left", 30.0)
+        sweep.wait_for_its_processes()
+    sweeps.check(store)
+
+
+def servers_of(home):
+    """The processes of Prefect's server with this home."""
+    words = {"prefect", "uvicorn"}  # one of them is in the server's command line
+    return [
+        one
+        for one in psutil.process_iter(["environ", "cmdline"])
+        if (one.info["environ"] or {}).get("PREFECT_HOME") == str(home)
+        and words & {*(one.info["cmdline"] or ())}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "seed"),
+    [
+        ("SIGKILL", 0),
+        ("SIGSTOP", 1),
+        *(
+            pytest.param(how, seed, marks=pytest.mark.soak)
+            for how, seed in product(("SIGKILL", "SIGSTOP"), range(2, 10))
+        ),
+    ],
+)
+def test_prefect_s_server_gone__the_sweep_ends_as_if_nothing_had_happened(
+    how, seed, sweeps, tmp_path
+):
+    """For even seeds the sweep's own server, for odd ones one that was there before."""
+    store, draw = shutil.copytree(sweeps.empty, tmp_path / "store"), random.Random(f"{how} {seed}")
+    home = {"PREFECT_HOME": str(tmp_path / "prefect"), "PREFECT_API_URL": ""}
+    with ExitStack() as stack:
+        if seed % 2:
+            home["PREFECT_API_URL"] = stack.enter_context(prefect_server(tmp_path))
+        sweep = sweeps.sweep(tmp_path, store, prefect=home)
+        stack.callback(sweep.process.kill)
+        wait_until(lambda: servers_of(tmp_path / "prefect"), "Prefect does not start")
+        assert sweep.reaches(Blow.drawn(draw, how, FILES)), sweep.said()
+        for server in servers_of(tmp_path / "prefect"):
+            server.send_signal(signal.Signals[how])
+        assert sweep.process.wait(PATIENCE) == 0, sweep.said()
+        assert "Traceback" not in sweep.said()
+        # beside the page of the flow run, which is named while the server still answers
+        assert len(re.findall("^Prefect", sweep.said(), re.M)) <= 1, sweep.said()
+        assert sweep.summary()["report"]
         sweep.wait_for_its_processes()
     sweeps.check(store)
 

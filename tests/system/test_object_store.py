@@ -21,8 +21,7 @@ from click.testing import CliRunner
 import flows
 from cluster.clusters import local_cluster
 from flows import cli
-from flows.housekeeping.listing import sweep_rows
-from flows.housekeeping.removal import dataset_removal, sweep_removal
+from flows.housekeeping import dataset_removal, sweep_removal, sweep_rows
 from flows.prepare.preparation import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
@@ -31,8 +30,7 @@ from koco_stream.io.table_file import read_table, write_tables
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from storage import collecting
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import prepare_file
+from storage.preparing.prepare import map_on_dask, prepare_file
 from storage.results import read_curves, read_runs, result_files, table_files
 from storage.store import check_store, existing_store, open_store
 from tests.helpers.project import environment
@@ -89,8 +87,11 @@ def test_path__gives_back_what_was_written(somewhere, tmp_path):
     assert (tmp_path / "source").is_file()
 
 
-def test_path__names_and_files_are_sorted_and_only_what_is_directly_inside(somewhere):
+def test_path__names_and_files_are_sorted_and_removing_takes_what_is_inside_and_nothing_else(
+    somewhere,
+):
     inside = somewhere / "x"
+    (somewhere / "xy" / "c").write_text("xy/c")
     for name in ("b.parquet", "a.parquet", "c.json", "deep/d.parquet", "deeper/and/e.parquet"):
         (inside / name).write_text(name)
     assert inside.names() == ["a.parquet", "b.parquet", "c.json", "deep", "deeper"]
@@ -98,6 +99,11 @@ def test_path__names_and_files_are_sorted_and_only_what_is_directly_inside(somew
     assert found == [(name, name) for name in ("a.parquet", "b.parquet")]
     assert [(inside / name).is_file() for name in ("deep", "deep/d.parquet")] == [False, True]
     assert str(store_path(str(inside))) == str(inside)
+    (inside / "a.parquet").remove()
+    assert inside.names() == ["b.parquet", "c.json", "deep", "deeper"]
+    inside.remove_tree()
+    assert (inside.names(), somewhere.names()) == ([], ["xy"])
+    assert (somewhere / "xy" / "c").read_text() == "xy/c"
 
 
 def test_path__what_is_not_there(somewhere):
@@ -111,17 +117,6 @@ def test_path__what_is_not_there(somewhere):
             read()
     with pytest.raises(FileNotFoundError), nothing.local() as path:
         path.read_bytes()
-
-
-def test_removing__a_file_leaves_the_others_and_a_tree_only_what_is_beside_it(somewhere):
-    for name in ("x/a", "x/b", "xy/c", "x/deep/d"):
-        (somewhere / name).write_text(name)
-    (somewhere / "x" / "a").remove()
-    assert (somewhere / "x").names() == ["b", "deep"]
-    (somewhere / "x").remove_tree()
-    assert (somewhere / "x").names() == []
-    assert somewhere.names() == ["xy"]
-    assert (somewhere / "xy" / "c").read_text() == "xy/c"
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -139,25 +134,6 @@ def test_writing__that_fails_leaves_what_was_there(somewhere, there):
 def test_writing__that_cannot_be_completed_is_said(s3_store):
     with pytest.raises(StoreUnavailable, match="there is no such bucket"):
         store_path("s3://no-such-bucket-here/store/x").write_text("a small file is one put")
-
-
-def test_writing__by_several_at_once_shows_whole_files_only(somewhere):
-    file = somewhere / "x" / "file"
-    contents = [bytes([k]) * (BIG + k) for k in range(4)]
-    file.write_bytes(contents[0])
-    seen = []
-
-    def watch(until):
-        while not all(writing.done() for writing in until):
-            seen.append(file.read_bytes())
-        return file.read_bytes()
-
-    with ThreadPoolExecutor(5) as pool:
-        writing = [pool.submit(file.write_bytes, content) for content in contents]
-        seen.append(pool.submit(watch, writing).result())
-        assert [each.exception() for each in writing] == [None] * 4
-    assert all(content in contents for content in seen)
-    assert (somewhere / "x").names() == ["file"]
 
 
 def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_store):
@@ -452,7 +428,7 @@ def test_collect__by_several_at_once_and_readers_meanwhile_see_each_run_once(sto
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["results", "datasets", "sweep"])
+@pytest.mark.parametrize("command", ["results", "list", "sweep"])
 def test_store_out_of_reach__ends_with_1_and_one_line_that_names_it(
     s3_store, tmp_path, monkeypatch, variables, store, said, command
 ):
@@ -479,10 +455,10 @@ def test_sweeps_and_datasets__are_listed_and_removed(s3_copy):
         flows.sweep({**spec, "learner": [learner]}, s3_copy, workers=0)
     assert [row["done"] for row in sweep_rows(root)] == [2, 2]
     kept = flows.results(s3_copy, "second").windows
-    sweep_removal(s3_copy, "first").do()
+    sweep_removal(s3_copy, "first")[1]()
     assert [row["sweep"] for row in sweep_rows(root)] == ["second"]
     assert read_runs(root).num_rows == 2
     assert flows.results(s3_copy, "second").windows == kept
-    dataset_removal(s3_copy, "sparse").do()
+    dataset_removal(s3_copy, "sparse")[1]()
     assert sum((root / "datasets" / "sparse").sizes()) == 0  # some servers keep an empty name
     assert_whole(s3_copy)

@@ -69,11 +69,11 @@ def test_read_only_store__is_read__and_what_writes_says_so(made, tmp_path):
     may_write(store, False)
     before = content(store)
     for words, status in (
-        *((("results",), 0), (("status",), 0), (("list",), 0), (("compare", "s"), 0)),
+        *((("results",), 0), (("list",), 0), (("compare", "s"), 0)),
         (("report", "s"), 1),
         (("prepare", "t", "--from", tmp_path / "t.csv", "--target", "label"), 1),
         (("sweep", tmp_path / "more.toml", "--workers", 0), 1),
-        (("remove", "sweep", "s"), 1),
+        (("store", "remove", "sweep", "s"), 1),
     ):
         process = begun(*words, "--store", store)
         _, said = process.communicate(timeout=PATIENCE)

@@ -28,17 +28,6 @@ alpha = { powers_of_two = [-6, 7] }
 curvature = [0.0625, 0.25, 1.0]
 clip = [1.0, 4.0]
 """
-
-
-LONG_RUN = """
-name = "long"
-[[dataset]]
-name = "dense-stream"
-n_rows = 30_000
-n_features = 1000
-[[learner]]
-name = "ONS"
-"""
 FINISHES_WITHIN = 300.0  # seconds
 
 
@@ -134,16 +123,6 @@ def test_sweep__leaves_the_tables_of_a_local_one_and_no_job_whatever_is_lost_wit
         check(process, tmp_path / "store", reference)
     assert len(listening) > 4  # the scheduler, its dashboard, two workers, their nannies
     assert [address for address, _ in listening if not loopback(address)] == []
-
-
-@pytest.mark.soak
-def test_sweep__gives_back_a_job_that_nothing_is_left_for(site, tmp_path):
-    spec = written(tmp_path, LONG_RUN)
-    with sweeping(spec, tmp_path / "store", "--cluster", site) as process:
-        until(lambda: len(jobs()) == 2, process, "both jobs were submitted")
-        until(lambda: len(jobs()) == 1, process, "one was given back")
-        assert summary(process)["statuses"] == {"ok": 1}
-    assert jobs() == {}
 
 
 @pytest.mark.soak

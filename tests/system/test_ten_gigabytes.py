@@ -12,8 +12,7 @@ import pytest
 from cluster.clusters import local_cluster
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
-from storage.preparing.parallel import map_on_dask
-from storage.preparing.prepare import prepare_file
+from storage.preparing.prepare import map_on_dask, prepare_file
 from storage.verify import dataset_problems
 from tests.helpers.memory import anonymous_peaks
 

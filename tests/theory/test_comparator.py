@@ -9,7 +9,7 @@ from flows.report.rows import rows_of_stream
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import sharding_of
-from koco_stream.theory.comparator import comparator_of, least_squares
+from koco_stream.theory.baselines import comparator_of, least_squares
 from storage.preparing.prepare import Preparing, prepare_source
 from tests.helpers.sweeps import stream_of
 from tests.helpers.tables import table_of

@@ -5,22 +5,16 @@ table and one of the runs that have just been computed.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.comparing.blocks import Block, Blocks, blocks_of
-from flows.comparing.comparison import Comparison, comparison_of
-from flows.comparing.counted import FIRST_HALF, views_to_compare
-from flows.comparing.shown import HEADINGS, summary_rows
-from flows.report.content import Claim, Figure, merged_flags
-from flows.tables.tables import grouped, rows_of
-from koco_stream.io.paths import AnyPath
+from flows.charts import Row
+from flows.comparing.blocks import FIRST_HALF, Blocks
+from flows.comparing.comparison import Comparison
+from flows.pages import Claim, Figure
+from flows.tables.tables import grouped
 
 KEPT = Path(__file__).with_name("benchmark.parquet")
 SCHEMA = pa.schema(
@@ -55,63 +49,28 @@ PARTS = {
 }
 
 
-def blocks_of_part(store: AnyPath, sweep: str) -> Blocks:
-    """What each learner of a sweep comes to on each dataset, chosen by the first half."""
-    return blocks_of(views_to_compare(store, [sweep], FIRST_HALF))
-
-
-def comparison_of_part(found: Blocks) -> Comparison:
-    """The comparison of a part's blocks, chosen by the first half and judged on the second."""
-    return comparison_of(found, FIRST_HALF, halved=True)
-
-
 def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
     """The table that is kept: a row for each part, block and learner.
 
     `scores` has a number for each repeat; infinity stands for a failed run.
     """
     rows = [
-        {
-            **{name: value for name, value in asdict(block).items() if name in SCHEMA.names},
-            "part": part,
-            "learner": learner,
-            "params": block.params[k],
-            "scores": block.scores[:, k].tolist(),
-            "failed": bool(block.failed[k]),
-            "beats_constant": block.beats_constant[k],
-            "seconds": block.seconds[k],
-        }
+        {**row, "part": part, "failed": bool(row["failed"])}
         for part, found in parts.items()
         for block in found.blocks
-        for k, learner in enumerate(found.learners)
+        for row in block
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def parts_of(table: pa.Table) -> dict[str, Blocks]:
     """The blocks of each part, from the table that is kept."""
+    rows = [{**row, "failed": "failed" * row["failed"], "lacking": ""} for row in table.to_pylist()]
     parts = {}
-    for part, rows in grouped(rows_of(table), lambda row: str(row["part"])).items():
-        blocks = [*grouped(rows, lambda row: row["title"]).values()]
-        parts[part] = Blocks([row["learner"] for row in blocks[0]], [*map(_block, blocks)], [])
+    for part, mine in grouped(rows, lambda row: row["part"]).items():
+        blocks = [*grouped(mine, lambda row: row["title"]).values()]
+        parts[part] = Blocks([row["learner"] for row in blocks[0]], blocks, [])
     return parts
-
-
-def _block(rows: list[dict[str, Any]]) -> Block:
-    """The block of its learners' rows."""
-    first = rows[0]
-    return Block(
-        first["title"],
-        first["source"],
-        first["metric"],
-        np.array([row["scores"] for row in rows]).T,
-        [row["params"] for row in rows],
-        ["failed" if row["failed"] else "" for row in rows],
-        [row["seconds"] for row in rows],
-        [row["beats_constant"] for row in rows],
-        first["losses"],
-        first["choices"],
-    )
 
 
 def kept_table() -> pa.Table:
@@ -124,7 +83,7 @@ def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
     mine, theirs = (
         {
             (row["title"], row["learner"]): [row[name] for name in NUMBERS]
-            for row in rows_of(table)
+            for row in table.to_pylist()
             if row["part"] == sweep
         }
         for table in (table_of({sweep: found}), kept)
@@ -143,9 +102,9 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
     """
     one, (title, about) = comparison_of_part(found), PARTS[sweep]
     different = differing(found, sweep, kept_table())
-    n_blocks, n_learners = len(found.blocks), len(found.learners)
+    n_blocks = len(found.blocks)
+    n_learners = len(found.learners)
     named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"
-    names, rows = summary_rows(one.summary)
     claim = Claim(
         f"the documentation's page has these {n_blocks * n_learners:,} configurations with their"
         f" scores ({n_learners} learners on {n_blocks} datasets)",
@@ -157,26 +116,30 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
         title,
         [one.diagram],
         [claim],
-        [HEADINGS[name] for name in names],
-        rows,
-        "\n".join((about, one.conclusion, one.how, one.meaning)),
+        one.shown,
+        "\n".join((about, one.conclusion, one.how, one.meaning, *one.notes)),
         f"{one.learners[0]} has the least mean rank, {one.ranks[one.learners[0]]:.3g}",
-        merged_flags(f"{len(one.notes)} things limit the comparison", one.notes),
     )
-    columns, scores = scores_table(one)
     note = (
         "The error rate, or the mean loss where labels are real numbers, on the second half of each"
         " stream, with the configuration that was best on the first half."
     )
-    return [ranks, Figure(f"{title}: each dataset", (), (), columns, scores, note)]
+    return [ranks, Figure(f"{title}: each dataset", rows=scores_of(one), note=note)]
 
 
-def scores_table(one: Comparison) -> tuple[list[str], list[list[Any]]]:
-    """Columns and rows of the scores on each dataset, with a column for each learner by rank."""
-    rows = []
-    for block, found in groupby(rows_of(one.blocks), lambda row: row["block"]):
-        scores = {row["learner"]: row for row in found}
-        dataset = block.split(",")[0].split(":")[0]  # without how it is read and scaled
-        metric = scores[one.learners[0]]["metric"]
-        rows.append([dataset, metric, *(scores[name]["score"] for name in one.learners)])
-    return ["dataset", "metric", *one.learners], rows
+def comparison_of_part(found: Blocks) -> Comparison:
+    """The comparison of a part's blocks, chosen by the first half and judged on the second."""
+    return Comparison(found, FIRST_HALF, halved=True)
+
+
+def scores_of(one: Comparison) -> list[Row]:
+    """The scores on each dataset, with a column for each learner by rank."""
+    by_block = grouped(one.blocks.to_pylist(), lambda row: row["block"])
+    return [
+        {
+            "dataset": block.split(",")[0].split(":")[0],  # without how it is read and scaled
+            "metric": rows[0]["metric"],
+            **{row["learner"]: row["score"] for row in rows},
+        }
+        for block, rows in by_block.items()
+    ]

@@ -1,16 +1,19 @@
 """Tables that experiments need beside the views, of what takes a learner or a solver."""
 
 import json
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 import koco_stream
-from flows.report.rows import READ, computed_once, kernel_matrix, rows_of_stream, stream_of
+from flows.charts import Row
+from flows.report.rows import READ, kernel_matrix, rows_of_stream, stream_of
 from flows.views.views import Views, table_of
 from koco_stream import OjaSON
 from koco_stream.batch import Batch
+from koco_stream.io.cache import computed_once
+from koco_stream.io.paths import AnyPath
 from koco_stream.losses import curvature_of
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.stream import Stream
@@ -48,9 +51,11 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     """
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))
-    errors, done = [], 0
+    errors = []
+    done = 0
     for stop in rounds.astype(np.int64):
-        rows, labels = X[done:stop], y[done:stop]
+        rows = X[done:stop]
+        labels = y[done:stop]
         sketched = (
             np.sqrt(curvature) * 2.0 * (model.progressive(rows, labels) - labels)[:, None] * rows
         )
@@ -61,33 +66,34 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     return np.array(errors)
 
 
-def recovery(views: Views) -> dict[str, pa.Table]:
-    """Recovery errors of the best runs' models, averaged over `STARTS` random starts."""
-    found = []
-    for row in views.rows(BEST_SKETCHES):
-        named = [t for t in (float(FIRST_ROUND), 500.0) if t <= row["rounds"]]
-        later = (t for t in curve_points(row["rounds"]) if t >= FIRST_ROUND)
-        points = np.unique([*named, *later])
+def recovery_of(store: AnyPath, run: Row) -> list[tuple[float, float]]:
+    """Rounds, and the errors of a run's model after them, averaged over `STARTS` random starts."""
+    rounds = [t for t in (FIRST_ROUND, 500, *curve_points(run["rounds"])) if t >= FIRST_ROUND]
+    points = np.unique([float(t) for t in rounds if t <= run["rounds"]])
 
-        def compute(row: dict[str, Any] = row, points: Array = points) -> list[float]:
-            X, y = rows_of_stream(views.store, Stream(row["dataset"], row["dataset_hash"]))
-            params = json.loads(row["params"])
-            errors = [
-                recovery_errors(X.toarray(), y, OjaSON(**params, seed=seed), points)
-                for seed in range(STARTS)
-            ]
-            return np.mean(errors, axis=0).tolist()
+    def compute() -> list[float]:
+        X, y = rows_of_stream(store, Stream(run["dataset"], run["dataset_hash"]))
+        params = json.loads(run["params"])
+        models = [OjaSON(**params, seed=seed) for seed in range(STARTS)]
+        errors = [recovery_errors(X.toarray(), y, model, points) for model in models]
+        return np.mean(errors, axis=0).tolist()
 
-        identity = {"run_id": row["run_id"], "rounds": points.tolist(), "starts": STARTS}
-        errors = computed_once("recovery", {**identity, "version": 2}, compute)
-        of = row["condition_number"], row["data_seed"]
-        found += [(*of, t, e) for t, e in zip(points.tolist(), errors, strict=True)]
-    return {
-        "recovery": table_of(found, condition_number=float, data_seed=int, t=float, error=float)
-    }
+    identity = {"run_id": run["run_id"], "rounds": points.tolist(), "starts": STARTS, "version": 2}
+    return list(zip(points.tolist(), computed_once("recovery", identity, compute), strict=True))
 
 
-def hindsight(views: Views) -> dict[str, pa.Table]:
+def recovery(views: Views) -> tuple[str, pa.Table]:
+    """Recovery errors of the best runs' models."""
+    found = [
+        (run["condition_number"], run["data_seed"], t, error)
+        for run in views.rows(BEST_SKETCHES)
+        for t, error in recovery_of(views.store, run)
+    ]
+    columns = {"condition_number": float, "data_seed": int, "t": float, "error": float}
+    return "recovery", table_of(found, **columns)
+
+
+def hindsight(views: Views) -> tuple[str, pa.Table]:
     """Cumulative loss Σ (f(x_t) − y_t)² of the best function in hindsight on each stream.
 
     It is in the space of KONS's kernel, with its α, and shrunk into the clip.
@@ -101,33 +107,34 @@ def hindsight(views: Views) -> dict[str, pa.Table]:
     for run in rows:
         params = json.loads(run["params"])
         X, y = rows_of_stream(views.store, stream_of(run))
-        best = best_in_hindsight(kernel_matrix(X, params), y, params["alpha"])
-        found.append((run["dataset"], run["order_seed"], best.scaled_into(params["clip"]).loss))
-    return {"hindsight": table_of(found, dataset=str, order_seed=int, loss=float)}
+        best, _ = best_in_hindsight(kernel_matrix(X, params), y, params["alpha"], params["clip"])
+        found.append((run["dataset"], run["order_seed"], float(((best - y) ** 2).sum())))
+    return "hindsight", table_of(found, dataset=str, order_seed=int, loss=float)
 
 
-def batch(views: Views) -> dict[str, pa.Table]:
-    """The rows BATCH: the best function in hindsight in the span of the first run's dictionary.
+def batch_of(store: AnyPath, run: Row) -> float:
+    """What the best function in hindsight comes to, in the span of a run's dictionary."""
+    X, y = rows_of_stream(store, stream_of(run))
+    params = json.loads(run["params"])
+    seed = run["learner_seed"] or 0
+    learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
+    learner.partial_fit(X, y)
+    best = Batch(learner, params["alpha"]).fit(X, y)
+    return float(best.mean_loss_ if best.error_rate_ is None else best.error_rate_)
+
+
+def batch(views: Views) -> tuple[str, pa.Table]:
+    """The rows BATCH, each of the first run of its configuration.
 
     Where that takes too long for a report, there is none.
     """
-    found = []
-    for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}"):
-
-        def compute(run: dict[str, Any] = run) -> float:
-            X, y = rows_of_stream(views.store, stream_of(run))
-            params, seed = json.loads(run["params"]), run["learner_seed"] or 0
-            learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
-            learner.partial_fit(X, y)
-            best = Batch(learner, params["alpha"]).fit(X, y)
-            return best.mean_loss_ if best.error_rate_ is None else best.error_rate_
-
-        value = computed_once("batch", {"run_id": run["run_id"], "version": 1}, compute)
-        found.append((run["name"], run["published"], float(value)))
-    return {"batch": table_of(found, dataset=str, alpha=float, value=float)}
+    found = [
+        (run["name"], run["published"], computed_once("batch", [run["run_id"], 2], compute))
+        for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}")
+        for compute in [partial(batch_of, views.store, run)]
+    ]
+    return "batch", table_of(found, dataset=str, alpha=float, value=float)
 
 
-def computed(experiment: str, views: Views) -> dict[str, pa.Table]:
-    """The tables of an experiment, by name."""
-    by_name = {"son-figure-2": recovery, "sampling-floor": hindsight, "pros-n-kons-table": batch}
-    return by_name[experiment](views) if experiment in by_name else {}
+# the tables of experiments, by their names
+COMPUTED = {"son-figure-2": recovery, "sampling-floor": hindsight, "pros-n-kons-table": batch}

@@ -6,8 +6,8 @@ notes.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ import pyarrow as pa
 from pyarrow.csv import read_csv
 
 from flows.charts import Chart
-from flows.report.content import Claim, Figure
-from flows.report.papers.computed import computed
+from flows.pages import Claim, Figure
+from flows.report.papers.computed import COMPUTED
 from flows.report.rows import manifests_of
 from flows.views.views import Views, table_of
 from storage.catalogue.entries import CATALOGUE
 
 HERE = Path(__file__).parent
+NONE = "SELECT 0 LIMIT 0"
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,10 @@ class Experiment:
         The paper whose datasets it is about, and how their names end.
     takes_more : bool
         Whether it has one point per dataset, so that those can be added that its sweep file lacks.
-    title, note : str
-        Of the figure.
-    before, views : str
-        SQL that is executed before tables are computed, and after that.
-    table, claims, finding, notes : str
-        Queries of the rows of its table, of claims, of a sentence, and of more notes.
-    charts : sequence of dict
-        What `Chart` takes, with a query for its `rows`.
+    figure : dict
+        The figure: `title` and `note`; SQL that is executed, `before` tables are computed, and
+        `views` after that; queries of the rows of its `table`, of `claims`, of a sentence, the
+        `finding`, and of more `notes`; `charts`, what `Chart` takes, with a query for its `rows`.
     """
 
     name: str
@@ -58,58 +55,45 @@ class Experiment:
     paper: str = ""
     ending: str = ""
     takes_more: bool = False
-    title: str = ""
-    note: str = ""
-    before: str = ""
-    views: str = ""
-    table: str = ""
-    claims: str = ""
-    finding: str = ""
-    notes: str = ""
-    charts: Sequence[Mapping[str, Any]] = ()
+    figure: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def datasets(self) -> list[str]:
         """The paper's datasets, by their names in the catalogue."""
         return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
 
-    def figure(self, views: Views) -> Figure:
+    def drawn(self, views: Views) -> Figure:
         """The figure of the runs of some views."""
+        of = {"before": "", "views": "", "finding": NONE, "notes": NONE, **self.figure}
         views.register("sources", sources_of(views))
-        if "stored_curves" in self.views:
+        if "stored_curves" in of["views"]:
             views.rows("FROM curves LIMIT 0")  # which reads them
         if (printed := HERE / f"{self.name}.csv").is_file():
-            table = read_csv(printed)
-            place = pa.array(range(table.num_rows), pa.int64())
-            views.register("published", table.append_column("place", place))
-        views.connection.execute(self.before)
-        for name, table in computed(self.name, views).items():
-            views.register(name, table)
-        views.connection.execute(self.views)
-        finding = "; ".join(self._texts(views, self.finding))
-        rows = views.table(self.table)
-        charts = [_chart(views, finding or self.title, **one) for one in self.charts]
-        return Figure(
-            self.title,
-            [one for one in charts if one.rows],
-            [Claim(*row.values()) for row in views.rows(self.claims)],
-            rows.column_names,
-            [[*row.values()] for row in rows.to_pylist()],
-            "\n".join([self.note.strip(), *self._texts(views, self.notes)]),
-            finding,
+            views.register("published", read_csv(printed))
+        views.connection.execute(of["before"])
+        if self.name in COMPUTED:
+            views.register(*COMPUTED[self.name](views))
+        views.connection.execute(of["views"])
+        finding, notes = (
+            [text for row in views.rows(query) for text in row.values()]
+            for query in (of["finding"], of["notes"])
         )
-
-    def _texts(self, views: Views, query: str) -> Iterator[str]:
-        """Yield the texts of a query; none if there is no query."""
-        for row in views.rows(query) if query else ():
-            yield from row.values()
-
-
-def _chart(views: Views, alt: str, rows: str, title: str, **how: Any) -> Chart:
-    """A chart of the rows of a query."""
-    found = views.table(rows)
-    values = [[*row.values()] for row in found.to_pylist()]
-    return Chart(title, f"{title}: {alt}.", found.column_names, values, **how)
+        found = "; ".join(finding)
+        charts = [
+            Chart(
+                **{**one, "rows": views.rows(one["rows"])},
+                alt=f"{one['title']}: {found or of['title']}.",
+            )
+            for one in of["charts"]
+        ]
+        return Figure(
+            of["title"],
+            [one for one in charts if one.rows],
+            [Claim(*row.values()) for row in views.rows(of["claims"])],
+            views.rows(of["table"]),
+            "\n".join([of["note"].strip(), *notes]),
+            found,
+        )
 
 
 def sources_of(views: Views) -> pa.Table:

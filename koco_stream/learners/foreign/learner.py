@@ -1,10 +1,8 @@
 """A foreign learner as the engine sees it: parameters, identity, cost, and its rounds."""
 
-import math
+import json
 from functools import cache
 from typing import Any, ClassVar
-
-import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.foreign_host import vowpal_wabbit_options
@@ -18,16 +16,15 @@ from koco_stream.foreign_host.target import (
     learns_classes,
     seed_argument,
 )
+from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.run import ForeignRun, Params
-from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real, whole
+from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-# two words of ours, beside the arguments of its constructor
-BATCH = Parameter("batch", int, "the rows that are predicted before they are learnt", low=1)
+# a word of ours, beside the arguments of its constructor
 TIME_LIMIT = Parameter("time_limit", float, "the most seconds of a run", low=0, above=True)
-RESERVED = {"batch": BATCH, "time_limit": TIME_LIMIT}
-DEFAULTS: Public = {"batch": 1, "time_limit": 3600.0}
+DEFAULTS: Public = {"time_limit": 3600.0}
 PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
 START_SECONDS = 1.5  # measured, with the import of scikit-learn
 # Nanoseconds a round and a non-zero value, measured on linear learners.
@@ -49,25 +46,19 @@ class Argument:
 
     def check(self, value: Any) -> Any:
         """The value in Python's own types; `WrongInput` if JSON has no such value."""
-        if isinstance(value, np.generic):
-            value = value.item()
-        if value is None or isinstance(value, bool | str | int):
-            return value
-        if isinstance(value, float) and math.isfinite(value):
-            return value
-        if isinstance(value, list | tuple):
-            return [self.check(each) for each in value]
-        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {key: self.check(each) for key, each in value.items()}
-        raise WrongInput(
-            f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
-            f" {value!r}"
-        )
+        try:
+            text = canonical_json(value)
+        except (AttributeError, TypeError, ValueError):
+            raise WrongInput(
+                f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
+                f" {value!r}"
+            ) from None
+        return json.loads(text)
 
 
 def arguments_in(public: Public) -> dict[str, Any]:
     """The arguments of the constructor."""
-    return {name: q for name, q in public.items() if name not in RESERVED}
+    return {name: q for name, q in public.items() if name not in DEFAULTS}
 
 
 class ForeignLearner(Spec):
@@ -79,23 +70,17 @@ class ForeignLearner(Spec):
     """
 
     numbers: ClassVar[str] = "foreign"
-    grows: ClassVar[bool] = False
     target: ClassVar[str]
     file: ClassVar[str] = ""
 
     @classmethod
-    def check_target(cls) -> None:
-        """Raise `WrongInput` if its class cannot be called row by row."""
-        kind_of(cls.target)
-
-    @classmethod
     def parameter(cls, name: str) -> Any:
         """What checks a value of `name`; `WrongInput` with the nearest name if there is none."""
-        if name in RESERVED:
-            return RESERVED[name]
+        if name == TIME_LIMIT.name:
+            return TIME_LIMIT
         names = cls._arguments()
         if names is not None and name not in names:
-            near = nearest(name, [*names, *RESERVED])
+            near = nearest(name, [*names, *DEFAULTS])
             raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}")
         return Argument(name)
 
@@ -112,7 +97,7 @@ class ForeignLearner(Spec):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
-        """The given arguments, checked, and defaults of `batch` and `time_limit`.
+        """The given arguments, checked, and the default of `time_limit`.
 
         Raises `WrongInput` for an unknown argument, a missing one, a value that JSON does not have,
         and a library that is not installed.
@@ -137,7 +122,7 @@ class ForeignLearner(Spec):
 
     @classmethod
     def identifying(cls, public: Public) -> Public:
-        """The parameters in a run's identity: what was given, without defaults of our own two."""
+        """The parameters in a run's identity: what was given, without our own default."""
         return {q: value for q, value in public.items() if value != DEFAULTS.get(q, ...)}
 
     @classmethod
@@ -189,29 +174,21 @@ class ForeignLearner(Spec):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """What its process needs to know, from the complete public parameters `q`."""
-        arguments = arguments_in(q)
-        limits = whole(q, "batch"), real(q, "time_limit")
-        return Params(cls.__name__, cls.target, arguments, *limits, cls.file)
+        limit = real(q, "time_limit")
+        return Params(cls.__name__, cls.target, arguments_in(q), limit, cls.file)
 
     @staticmethod
-    def init(params: Params, n_features: int, seed: int, dense: bool | None = None) -> ForeignRun:
-        """The learner before its first round. Its process starts with the first rows."""
-        return ForeignRun(params, n_features, seed, dense)
+    def begun(params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:
+        """The learner before its first round. Its process starts with the first rows.
 
-    @classmethod
-    def begun(cls, params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:
-        """As `init`. A dense dataset's rows are given to it with all their features."""
-        return cls.init(params, n_features, seed, dense)
+        The rows of a `dense` dataset are given to it with all their features.
+        """
+        return ForeignRun(params, n_features, seed, dense)
 
     @classmethod
     def clock(cls, state: ForeignRun) -> float:
         """The seconds that the learner took so far, by the clock of its process."""
         return state.seconds
-
-    @staticmethod
-    def joined(state: ForeignRun, /) -> Array | None:
-        """None: it has no dictionary."""
-        return None
 
     @classmethod
     def advance(

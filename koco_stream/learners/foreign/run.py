@@ -13,14 +13,13 @@ from koco_stream.types import Array
 class Params(NamedTuple):
     """What the process of a run needs to know.
 
-    target: the class. arguments: of its constructor. batch, time_limit: as in a sweep file. file:
-    that of the target's module, or an empty text for one of an installed package.
+    target: the class. arguments: of its constructor. time_limit: as in a sweep file. file: that of
+    the target's module, or an empty text for one of an installed package.
     """
 
     name: str
     target: str
     arguments: dict[str, Any]
-    batch: int
     time_limit: float
     file: str = ""
 
@@ -40,16 +39,13 @@ class ForeignRun:
         The number of features of its stream.
     seed : int
         The seed of its random numbers.
-    dense : bool, optional
-        Whether its rows are given to it with all their features, zeros included. By default those
-        are that have no zero.
+    dense : bool
+        Whether its rows are given to it with all their features, zeros included.
     """
 
     _fields = ()
 
-    def __init__(
-        self, params: Params, n_features: int, seed: int, dense: bool | None = None
-    ) -> None:
+    def __init__(self, params: Params, n_features: int, seed: int, dense: bool) -> None:
         self.params, self.n_features, self.seed, self.dense = params, n_features, seed, dense
         self.rounds, self.seconds = 0, 0.0
         self._left = params.time_limit
@@ -84,8 +80,13 @@ class ForeignRun:
             return 0
         if self._is_closed:
             raise RuntimeError(f"{self.params.name} has failed before, or was closed")
+        of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
         try:
-            found = self._found(rows, labels)
+            if self._child is None:
+                self._child = Child()
+                self._ask(self._child, {**self.params._asdict(), **of_run}, [])
+            sparse = {"sparse": bool(rows.index_stride)}
+            found = self._ask(self._child, sparse, _arrays(rows, labels))
         except BaseException:
             self.close()
             raise
@@ -96,14 +97,6 @@ class ForeignRun:
             self.close()
         self.rounds += done
         return done
-
-    def _found(self, rows: Rows, labels: Array) -> Array:
-        if self._child is None:
-            self._child = Child()
-            of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
-            self._ask(self._child, {**self.params._asdict(), **of_run}, [])
-        sparse = {"sparse": bool(rows.index_stride)}
-        return self._ask(self._child, sparse, _arrays(rows, labels))
 
     def _ask(self, child: Child, header: dict[str, Any], arrays: list[Array]) -> Array:
         """Send a request, and return the array in its answer."""

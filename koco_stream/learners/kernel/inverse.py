@@ -7,12 +7,18 @@ Estimation, 1977; docs/errata.md, P9). An update takes O(J²) for J points.
 """
 
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, times_transposed, update_factor
+from koco_stream.numerics.llvm.point_panels import (
+    BLOCK,
+    panel_dot,
+    times_transposed,
+    update_factor,
+    weighted_size,
+)
 from koco_stream.types import Array
 
-# Lines of `a`, (9, room), which the learners share: φ̃, f = Uᵀφ̃, Df, D, what an update takes from
-# the columns of U, u = A⁻¹φ̃, ω, k(x_i, x_i)/pivot_i², and scratch.
-PHI, F, DF, D, TAKEN, U, OMEGA, LOST, SCRATCH = range(9)
+# Lines of `a`, (8, room), which the learners share: φ̃, f = Uᵀφ̃, Df, D, what an update takes from
+# the columns of U, u = A⁻¹φ̃, ω, and k(x_i, x_i)/pivot_i².
+PHI, F, DF, D, TAKEN, U, OMEGA, LOST = range(8)
 
 
 @inlined
@@ -45,9 +51,7 @@ def blur_of(a: Array, n: int, alpha: float) -> float:
     A coordinate's own scale is known to about 10⁻¹⁶ k(x_i, x_i)/pivot_i². This is as if its α were
     another, which moves the prediction by 10⁻¹⁶ of the blur (P4).
     """
-    for i in range(n):
-        a[SCRATCH, i] = abs(a[U, i] * a[OMEGA, i])
-    return alpha * panel_dot(a[SCRATCH], 0, a[LOST], 0, n)
+    return alpha * weighted_size(a[U], a[OMEGA], a[LOST], n)
 
 
 @inlined

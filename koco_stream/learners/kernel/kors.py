@@ -130,49 +130,49 @@ def full(params: Params, s: State, features: int) -> bool:
 
 
 @inlined
-def probability(params: Params, s: State, k_tt: float) -> float:
+def probability(params: Params, s: State, k_tt: float) -> tuple[float, float]:
     """The probability with which a row joins, from the estimate of its leverage score (lines 4 and
-    5 of Algorithm 2).
+    5 of Algorithm 2), and the estimate's q, the part of k(x, x) that the points do not explain.
 
     The row's kernel values are in the scratch. Leaves v there. A full dictionary accepts no rows.
     """
     n, v = int(s.points.n[()]), s.a[V]
     if n >= params.most:
-        return 0.0
+        return 0.0, 0.0
     for p in range(n):
         s.a[SK, p] = s.roots[p] * s.a[K, p]
     substitute(s.L, 0, n, s.a[SK], v)
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
-    return min(params.beta * params.factor * (q / (params.ridge + q)), 1.0)
+    return min(params.beta * params.factor * (q / (params.ridge + q)), 1.0), q
 
 
 @inlined
-def offer(params: Params, s: State, k_tt: float) -> bool:
+def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
     """Estimate a row's leverage score and draw this round's coin (lines 4 to 6 of Algorithm 2).
 
-    Returns whether the row joins the dictionary. Leaves what `probability` does, and the
-    probability and the coin in `inclusion_probability` and `included`.
+    Returns whether the row joins the dictionary, and whether rounding may have decided it. Leaves
+    what `probability` does, and the probability and the coin in `inclusion_probability` and
+    `included`.
     """
     t = s.t[()] + 1
     s.t[()] = t
-    p = probability(params, s, k_tt)
-    z = uniform(s.seed[()], t) < p
+    p, q = probability(params, s, k_tt)
+    coin = uniform(s.seed[()], t)
+    z = coin < p
     s.inclusion_probability[()] = p
     s.included[()] = z
-    return z
+    open_to_rows = int(s.points.n[()]) < params.most
+    return z, open_to_rows and is_rounding(params, k_tt, q, coin)
 
 
 @inlined
-def is_rounding(params: Params, s: State, k_tt: float) -> bool:
-    """Whether rounding may have decided this round's coin: with a q that is larger or smaller by
-    the rounding of k(x, x), the row, which has not yet joined, would be refused or taken.
+def is_rounding(params: Params, k_tt: float, q: float, coin: float) -> bool:
+    """Whether with a q that is larger or smaller by the rounding of k(x, x) the row would be
+    refused or taken.
     """
-    n, v, coin = int(s.points.n[()]), s.a[V], uniform(s.seed[()], s.t[()])
-    q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
-    low, high = max(q - ROUNDING * k_tt, 0.0), max(q + ROUNDING * k_tt, 0.0)
+    low, high = max(q - ROUNDING * k_tt, 0.0), q + ROUNDING * k_tt
     share = coin / (params.beta * params.factor)
-    between = low / (params.ridge + low) <= share < high / (params.ridge + high)
-    return bool(n < params.most and between)
+    return low / (params.ridge + low) <= share < high / (params.ridge + high)
 
 
 @inlined
@@ -206,7 +206,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     Updates `s`; returns 0, or NaN if a kernel value overflowed.
     """
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
-    joins = offer(params, s, k_tt)
+    joins, _ = offer(params, s, k_tt)
     p = s.inclusion_probability[()]
     # The estimate is 1 − γ/(γ + q), in which the rounding of q, a share of k(x, x), fades.
     rest = 1.0 - p / (params.beta * params.factor) if p < 1.0 else 0.0

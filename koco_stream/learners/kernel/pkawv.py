@@ -37,7 +37,6 @@ from koco_stream.learners.kernel.inverse import (
     LOST,
     OMEGA,
     PHI,
-    SCRATCH,
     D,
     F,
     U,
@@ -62,7 +61,7 @@ from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
 # Lines of `a` besides those of `inverse`: Σ z_sφ̃_s and (c, −1).
-SUMS, C = SCRATCH + 1, SCRATCH + 2
+SUMS, C = LOST + 1, LOST + 2
 # As `losses.MOST_CLIPS`, measured here: what is learnt does not depend on predictions, so that no
 # error grows from round to round.
 MOST_CLIPS = 5e9
@@ -81,7 +80,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     """kors: the dictionary's state. past: the rows so far. L, factor (panels, room, 16): L and U by
-    columns. a (11, room + 16): see above; a row to predict may need one more coordinate.
+    columns. a (10, room + 16): see above; a row to predict may need one more coordinate.
     doubtful_rounds: () how often. longest_step: () so far.
     """
 
@@ -183,7 +182,8 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """
     k_tt, n2 = embedded(params, s, idx, val)
     coin = uniform(s.kors.seed[()], s.kors.t[()] + 1)
-    row = inspect(params, s, idx, val, k_tt, n2, coin < kors.probability(params.kors, s.kors, k_tt))
+    p, _ = kors.probability(params.kors, s.kors, k_tt)
+    row = inspect(params, s, idx, val, k_tt, n2, coin < p)
     return row.f / (1.0 + row.spread)
 
 
@@ -191,12 +191,11 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     k_tt, n2 = embedded(params, s, idx, val)
-    joins = kors.offer(params.kors, s.kors, k_tt)
+    joins, by_rounding = kors.offer(params.kors, s.kors, k_tt)
     if k_tt == 0.0:
         return 0.0  # φ = 0: the row has no effect
     row = inspect(params, s, idx, val, k_tt, n2, joins)
     y_hat = row.f / (1.0 + row.spread)
-    by_rounding = kors.is_rounding(params.kors, s.kors, k_tt)
     if joins:
         enter(params, s, row, k_tt)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)

@@ -42,7 +42,6 @@ from koco_stream.learners.kernel.inverse import (
     LOST,
     OMEGA,
     PHI,
-    SCRATCH,
     U,
     absorb,
     add_coordinate,
@@ -98,7 +97,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. L, factor (panels, room, 16): L and U by columns. a (9, room): see
+    kors: the dictionary's state. L, factor (panels, room, 16): L and U by columns. a (8, room): see
     `inverse`. most_lost: () the largest k(x_i, x_i)/pivot_i². restarts, doubtful_rounds: () how
     often. longest_step: () so far.
     """
@@ -119,7 +118,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         kors=kors.init(params.kors, n_features, seed),
         L=panels(FIRST_ROOM, FIRST_ROOM),
         factor=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((SCRATCH + 1, FIRST_ROOM)),
+        a=np.zeros((LOST + 1, FIRST_ROOM)),
         most_lost=np.ones(()),
         restarts=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
@@ -173,7 +172,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """
     n = int(s.kors.points.n[()])
     z, k_tt, n2 = inspect(params, s, idx, val)
-    joins = offer(params, s, k_tt)
+    joins, by_rounding = offer(params, s, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     xAx, n2_phi = spread_of(s.factor, s.a, s.a[PHI], n), panel_dot(s.a[PHI], 0, s.a[PHI], 0, n)
@@ -186,7 +185,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     shrink = 1.0 / (1.0 + c2 * xAx)
     absorb(s.factor, s.a, n, c2)
     blur = 2.0 * blur_of(s.a, n, params.alpha)
-    if by_rounding(params, s, k_tt):
+    if by_rounding and decides(params, s, k_tt):
         blur = math.inf
     left = (LEFT if params.threshold == 0.0 else LEFT_OF_FAR) * math.sqrt(s.most_lost[()])
     gap = hinge_gap(params.loss, slope, y_hat, y)
@@ -203,8 +202,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 @inlined
-def offer(params: Params, s: State, k_tt: float) -> bool:
-    """Whether this round's row joins the dictionary: by KORS's coin, or by the threshold (N1)."""
+def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
+    """Whether this round's row joins the dictionary, by KORS's coin or by the threshold (N1), and
+    whether rounding may have decided the coin.
+    """
     if params.threshold == 0.0:
         return kors.offer(params.kors, s.kors, k_tt)
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
@@ -212,19 +213,16 @@ def offer(params: Params, s: State, k_tt: float) -> bool:
     s.kors.t[()] += 1
     s.kors.inclusion_probability[()] = 1.0 if joins else 0.0
     s.kors.included[()] = joins
-    return joins
+    return joins, False
 
 
 @inlined
-def by_rounding(params: Params, s: State, k_tt: float) -> bool:
-    """Whether rounding may have decided KORS's coin, and with it what is predicted: a point in the
-    span of the others adds no coordinate, so that it changes nothing where all is carried.
+def decides(params: Params, s: State, k_tt: float) -> bool:
+    """Whether KORS's coin decides predictions: a point in the span of the others adds no
+    coordinate, so that it changes nothing where all is carried.
     """
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
-    inside = k_tt - panel_dot(phi, 0, phi, 0, n) <= NO_COORDINATE * k_tt
-    if params.threshold > 0.0 or (inside and not params.forget):
-        return False
-    return kors.is_rounding(params.kors, s.kors, k_tt)
+    return params.forget or k_tt - panel_dot(phi, 0, phi, 0, n) > NO_COORDINATE * k_tt
 
 
 @inlined

@@ -359,6 +359,25 @@ def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
     return sums.get().total()
 
 
+def literal_weighted_size(x: Array, y: Array, weights: Array, n: int) -> float:
+    """The sum Σ_p |x[p]·y[p]|·weights[p] over p < n, in sixteen sums, then added pairwise."""
+    sums = np.zeros(BLOCK)
+    for first in range(0, n, BLOCK):
+        line = slice(first, first + BLOCK)
+        sums += np.abs(x[line] * y[line]) * weights[line]
+    return halved(sums)
+
+
+@instruction("float64", literal_weighted_size, BLOCK)
+def weighted_size(e: Lines, x: Any, y: Any, weights: Any, n: Any) -> Any:
+    """The instructions of `literal_weighted_size`."""
+    sums = e.variable(e.zeros())
+    with e.loop(n, BLOCK) as first:
+        sizes = (e.load(x.at(first)) * e.load(y.at(first))).absolute()
+        sums.set(sums.get() + sizes * e.load(weights.at(first)))
+    return sums.get().total()
+
+
 def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
     """Add a multiple of a vector: y[to + p] += factor·x[at + p] for p < n."""
     end = room_for(n)

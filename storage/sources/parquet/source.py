@@ -1,11 +1,12 @@
-"""Opening of Parquet files as a source of prepared rows or of tables.
+"""Sources of Parquet files: prepared rows, or tables with one column per feature.
 
 Sparse prepared rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
 fixed-size list `values`.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +17,21 @@ from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.numbers import LabelRule
-from storage.sources.parquet.flat_tables import flat_table
-from storage.sources.parquet.numbers import (
-    ROW_BYTES,
-    Locate,
-    ParquetRows,
-    Slice,
-    is_numeric,
-    is_text,
-    labels,
-    numbers,
-    opened,
-    refuse,
-    refuse_nulls,
+from storage.sources.arrow import Locate, is_numeric, is_text, labels, numbers, refuse, refuse_nulls
+from storage.sources.features import (
+    INDEX,
+    STORED,
+    ColumnSource,
+    Parsed,
+    chosen_columns,
+    column_fields,
 )
+from storage.sources.numbers import LabelRule, shown
+from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
+MOST_ROWS, MOST_VALUES = 1000, 4_000_000  # that are looked at
 
 
 def is_prepared(schema: pa.Schema) -> bool:
@@ -113,7 +111,7 @@ class PreparedRows(ParquetRows):
     def read(self, piece: Slice) -> Piece:
         """Read the rows of a slice. Raises `WrongInput` with the position of a bad value."""
         batch = self.decoded(piece)
-        known = labels(batch.column("label"), self.rule, piece.at, "column 'label'")
+        known = labels(batch.column("label"), piece.at, "column 'label'", self.rule)
         ends, items = _flattened(batch.column("values"), piece, "values")
 
         def locate(item: int) -> str:
@@ -136,7 +134,8 @@ class PreparedRows(ParquetRows):
         Raises `WrongInput` unless each row has as many as values, in increasing order and below d.
         """
         ends, items = _flattened(column, piece, "indices")
-        sizes, own = np.diff(indptr), np.diff(ends, prepend=0)
+        sizes = np.diff(indptr)
+        own = np.diff(ends, prepend=0)
         refuse(
             own != sizes,
             piece.at,
@@ -186,7 +185,8 @@ def _check(path: Path, schema: pa.Schema) -> None:
             ),
         ]
     )
-    label, values = schema.field("label").type, schema.field("values").type
+    label = schema.field("label").type
+    values = schema.field("values").type
     indices = schema.field("indices").type if "indices" in schema.names else None
     refuse_first(
         [
@@ -220,9 +220,8 @@ def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
     if given is not None or text is None:
         return given
     if not (text.isdigit() and 1 <= int(text[:11]) <= MOST_FEATURES):
-        shown = text[:60].decode("utf-8", "replace")
         raise WrongInput(
-            f"{path}: the metadata has n_features = {shown!r}, not a number from 1 to"
+            f"{path}: the metadata has n_features = {shown(text)}, not a number from 1 to"
             f" {MOST_FEATURES}; give it with --n-features"
         )
     return int(text)
@@ -244,6 +243,132 @@ def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Ar
     )
 
 
+def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading) -> "FlatTable":
+    """Open Parquet tables with the same columns as one source.
+
+    Numeric columns are features. With `one_hot`, each distinct text of a text column is a feature.
+    Raises `WrongInput` if a named column does not exist, or if columns differ between files or have
+    an unsuitable type.
+    """
+    names = schemas[0].names
+    kinds = schemas[0].types
+    first = _first_values(paths[0], schemas[0])
+    choice = chosen_columns(
+        paths[0],
+        names,
+        len(names),
+        reading,
+        lambda k: first.get(names[k], []),
+        _index_columns(schemas[0]),
+    )
+    columns = (*choice.features, choice.target)
+    used = Counter(names[k] for k in columns)
+    for path, schema in zip(paths, schemas, strict=True):
+        found = Counter(name for name in schema.names if not STORED.fullmatch(name))
+        missing = list(used - found)
+        more = list(found - Counter(names))
+        refuse_first(
+            [
+                (
+                    bool(missing),
+                    f"{path}: no column {''.join(missing[:1])!r}, which {paths[0]} has; give files"
+                    " with the same columns",
+                ),
+                (
+                    bool(more),
+                    f"{path}: column {''.join(more[:1])!r} is not in {paths[0]}; give files with"
+                    " the same columns",
+                ),
+            ]
+        )
+        for k in columns:
+            _check_column(
+                path, schema.field(names[k]), kinds[k], choice.one_hot or k == choice.target
+            )
+    texts = tuple(k for k in columns if is_text(kinds[k]))
+    choice = replace(choice, texts=tuple(k for k in texts if k != choice.target))
+    fields = column_fields(paths, "parquet", choice, reading)
+    return FlatTable(**fields, texts=tuple(names[k] for k in texts))
+
+
+@dataclass(kw_only=True)
+class FlatTable(ParquetRows, ColumnSource):
+    """Source of Parquet tables."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are read: the features, and the target."""
+        return tuple(self.choice.names[k] for k in (*self.choice.features, self.choice.target))
+
+    def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
+        """Estimated memory in bytes of a Parquet row group after decoding to a piece.
+
+        A label or value takes 8 bytes, a feature index 4, and texts their stored size.
+        """
+        meta = file.metadata.row_group(group)
+        numbers_only = meta.num_rows * len(self.columns) * (8 if self.layout == "dense" else 12)
+        return int(numbers_only + (meta.total_byte_size if self.texts else 0))
+
+    def rows(self, piece: Slice) -> Parsed:
+        """Read the rows of a slice. Raises `Malformed` with every kind of fault."""
+        batch = self.decoded(piece)
+        return self.from_arrow([batch.column(name) for name in self.columns], piece.at)
+
+
+def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
+    """First values, as texts, of the columns of a table that may number its rows."""
+    few = [
+        field.name
+        for field in schema
+        if types.is_integer(field.type)
+        or (INDEX.fullmatch(field.name) and (is_numeric(field.type) or is_text(field.type)))
+    ]
+    at_once = max(3, min(MOST_ROWS, MOST_VALUES // (len(few) + 1)))
+    with opened(path) as file:
+        groups = (batches_of(file, k, few, at_once) for k in range(file.num_row_groups))
+        batch = next(batch for batches in groups for batch in batches if batch.num_rows)
+    return {
+        name: [str(value) for value in column.to_pylist()]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+
+
+def _index_columns(schema: pa.Schema) -> list[str]:
+    """Columns in which pandas stored the index of a data frame."""
+    try:
+        stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    except ValueError:
+        return []
+    return [name for name in stored if isinstance(name, str)]
+
+
+def _check_column(path: Path, column: pa.Field, first: pa.DataType, may_be_text: bool) -> None:
+    """Raise `WrongInput` for a column that cannot be a feature or label.
+
+    Its type is unsuitable, or it holds numbers in one file and texts in another.
+    """
+    kind = column.type
+    name = column.name
+    drop = f"leave it out with --drop {name}"
+    refuse_first(
+        (is_there, f"{path}: column {name!r} {message}")
+        for is_there, message in [
+            (
+                is_text(kind) and not may_be_text,
+                f"holds texts; treat them as categories with --one-hot, or {drop}",
+            ),
+            (
+                not (is_numeric(kind) or is_text(kind)),
+                f"is {kind}; store it as a number, or {drop}",
+            ),
+            (
+                is_text(kind) != is_text(first),
+                f"is {kind}, but {first} in the first file; store both as the same type",
+            ),
+        ]
+    )
+
+
 def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     """Open Parquet files as one source; the rows of several files are concatenated in order.
 
@@ -251,7 +376,8 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     (`flat_table`). A file without rows adds none. Raises `WrongInput` if a file is damaged or of
     neither kind, if files do not match, if none has rows, or if an option does not apply.
     """
-    schemas, n_bytes = {}, 0
+    schemas = {}
+    n_bytes = 0
     for path in paths:
         with opened(path) as file:
             if file.metadata.num_rows:
@@ -261,7 +387,8 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
         raise WrongInput(f"{paths[0]}: the file holds no rows")
     paths = list(schemas)
     prepared = is_prepared(schemas[paths[0]])
-    what, wrong = "a table, whose columns are its features", ["n_features"]
+    what = "a table, whose columns are its features"
+    wrong = ["n_features"]
     if prepared:
         what = "prepared rows, whose columns are label, indices and values"
         wrong = ["target", "drop", "one_hot", "missing"]

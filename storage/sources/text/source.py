@@ -6,6 +6,7 @@ ranges of it. A compressed file is decompressed into small files, one per block.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import LabelRule, at
 from storage.sources.problems import Malformed
-from storage.sources.source import Source
+from storage.sources.source import Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE, MOST_FIELD = 100_000_000, 10_000_000  # bytes
@@ -26,15 +27,21 @@ MOST_LINE, MOST_FIELD = 100_000_000, 10_000_000  # bytes
 Rows = TypeVar("Rows")
 
 
+class Unusual(WrongInput):
+    """Text that the fast parser leaves to the slow one."""
+
+
+DECLINED = (WrongInput, pa.ArrowInvalid, UnicodeDecodeError)  # what `TextSource.fast` may raise
+
+
 @dataclass(frozen=True)
 class TextFile:
-    """A source file of text: its rows begin after `begin` bytes of text, in line `line` (from 1).
+    """A source file of text: its rows begin in line `line` (from 1).
 
     `n_bytes` is its size on disk, and `n_comments` lines before the rows are comments.
     """
 
     path: Path
-    begin: int
     line: int
     n_bytes: int
     n_comments: int = 0
@@ -60,8 +67,8 @@ class Block:
 class TextSource(Source, Generic[Rows]):
     """Base class of the text sources; `Rows` is the type of a block's parsed rows.
 
-    `slow` defines the result and reports errors. `fast` may decline any block by returning None;
-    where it returns rows, they equal those of `slow`. Fields stand `between` such bytes.
+    `slow` defines the result and reports errors. `fast` may decline any block; where it returns
+    rows, they equal those of `slow`. Fields stand `between` such bytes.
     """
 
     files: tuple[TextFile, ...]
@@ -76,8 +83,11 @@ class TextSource(Source, Generic[Rows]):
             self.done = tuple(dict.fromkeys((*self.done, said)))
 
     @abstractmethod
-    def fast(self, text: bytes) -> Rows | None:
-        """Parse whole lines of text quickly; None if anything in them is unusual or wrong."""
+    def fast(self, text: bytes) -> Rows:
+        """Parse whole lines of text quickly.
+
+        Raises one of the errors `DECLINED` if anything in them is unusual or wrong.
+        """
 
     @abstractmethod
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Rows:
@@ -90,9 +100,8 @@ class TextSource(Source, Generic[Rows]):
         """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(piece)
         refuse_long(piece.path, piece.line, text, "field", MOST_FIELD, self.between)
-        rows = self.fast(text)
-        if rows is not None:
-            return rows
+        with suppress(*DECLINED):
+            return self.fast(text)
         try:
             return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
         except Malformed as error:
@@ -119,10 +128,11 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
 
     Raises `WrongInput` for a line that is too long.
     """
-    line, start, told = file.line, file.begin, 0
+    line = file.line
+    told = 0
+    more = True
     with opened(file.path) as (raw, text):
-        text.read(start)
-        more = True
+        start = sum(len(text.readline()) for _ in range(1, line))
         while more:
             try:
                 lines = text.read(block_bytes) + text.readline(MOST_LINE + 1)
@@ -132,13 +142,16 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
                 refuse_damage(file.path, f"line {line - 1}", error)
             if not more or lines.strip(b" \r\n"):
                 now = raw.tell() if more else file.n_bytes
-                unpacked, begin = file.path, start
+                unpacked = file.path
+                begin = start
                 if file.path.suffix in OPENERS:
-                    unpacked, begin = Path(f"{prefix}-{line:015d}.txt"), 0
+                    unpacked = Path(f"{prefix}-{line:015d}.txt")
+                    begin = 0
                     unpacked.write_bytes(lines)
                 yield Block(file.path, unpacked, begin, begin + len(lines), line, now - told)
                 told = now
-            line, start = line + lines.count(b"\n"), start + len(lines)
+            line = line + lines.count(b"\n")
+            start = start + len(lines)
 
 
 def refuse_long(
@@ -170,12 +183,15 @@ def text_of(block: Block) -> bytes:
     return text + b"\n" if text and not text.endswith(b"\n") else text
 
 
-def with_unix_ends(text: bytes) -> bytes | None:
-    """Convert CRLF line ends to LF; None for mixed line ends or other carriage returns."""
+def with_unix_ends(text: bytes) -> bytes:
+    """Text with line feeds as line ends.
+
+    Raises `Unusual` for mixed line ends or other carriage returns.
+    """
     returns = text.count(b"\r")
-    if not returns:
-        return text
-    return text.translate(None, b"\r") if returns == text.count(b"\r\n") else None
+    if returns not in (0, text.count(b"\r\n")):
+        raise Unusual
+    return text.translate(None, b"\r") if returns else text
 
 
 def read_csv(
@@ -185,29 +201,27 @@ def read_csv(
     types: dict[str, pa.DataType],
     nulls: list[str],
     block_bytes: int,
-) -> pa.Table | None:
+) -> pa.Table:
     """Parse lines without a header by pyarrow's CSV reader.
 
-    Returns the columns that `types` has, or None if a field does not have its column's type.
-    `nulls` are the texts that are read as null, and `block_bytes` is the reader's block size.
+    Returns the columns that `types` has. Raises `pa.ArrowInvalid` if a field does not have its
+    column's type. `nulls` are the texts that are read as null, and `block_bytes` is the reader's
+    block size.
     """
-    try:
-        return csv.read_csv(
-            pa.py_buffer(text),
-            read_options=csv.ReadOptions(
-                use_threads=False, block_size=block_bytes, column_names=list(names)
-            ),
-            parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False),
-            convert_options=csv.ConvertOptions(
-                column_types=types,
-                include_columns=list(types),
-                null_values=nulls,
-                strings_can_be_null=False,
-                check_utf8=False,
-            ),
-        )
-    except pa.ArrowInvalid:
-        return None
+    return csv.read_csv(
+        pa.py_buffer(text),
+        read_options=csv.ReadOptions(
+            use_threads=False, block_size=block_bytes, column_names=list(names)
+        ),
+        parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        convert_options=csv.ConvertOptions(
+            column_types=types,
+            include_columns=list(types),
+            null_values=nulls,
+            strings_can_be_null=False,
+            check_utf8=False,
+        ),
+    )
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -215,7 +229,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
 
     Raises `WrongInput` for a truncated or damaged file, or a malformed line (`checked_lines`).
     """
-    number, most = 0, MOST_LINE + 1
+    number = 0
+    most = MOST_LINE + 1
     with opened(path) as (_, text):
         try:
             for number, line in checked_lines(path, iter(partial(text.readline, most), b""), 1):
@@ -232,16 +247,22 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
     """
     for number, line in enumerate(lines, first):
         refuse_long(path, number, line, "line", MOST_LINE)
-        if b"\0" in line:
-            raise WrongInput(
-                f"{at(path, number, line.index(0) + 1)}: a NUL byte; this is not text, or it is"
-                " compressed under a wrong name"
+        text = line.rstrip(b"\r\n")
+        if b"\0" in text or b"\r" in text:
+            nul = text.find(b"\0") + 1
+            cr = text.find(b"\r") + 1
+            refuse_first(
+                [
+                    (
+                        nul > 0,
+                        f"{at(path, number, nul)}: a NUL byte; this is not text, or it is"
+                        " compressed under a wrong name",
+                    ),
+                    (
+                        True,
+                        f"{at(path, number, cr)}: a carriage return within the line; save the file"
+                        " with line feeds as line ends",
+                    ),
+                ]
             )
-        line = line.rstrip(b"\r\n")
-        if b"\r" in line:
-            column = line.index(b"\r") + 1
-            raise WrongInput(
-                f"{at(path, number, column)}: a carriage return within the line; save the file with"
-                " line feeds as line ends"
-            )
-        yield number, line
+        yield number, text

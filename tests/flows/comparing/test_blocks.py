@@ -9,9 +9,8 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from flows.comparing.blocks import blocks_of
-from flows.comparing.comparison import comparison_of
-from flows.comparing.counted import views_to_compare
+from flows.comparing.blocks import blocks_of, views_to_compare
+from flows.comparing.comparison import Comparison
 from tests.helpers.many_runs import put
 
 
@@ -43,6 +42,15 @@ def made(rows, metric=None):
         return blocks_of(views_to_compare(store, ["s"], metric=metric), metric)
 
 
+def titles(found):
+    return [block[0]["title"] for block in found.blocks]
+
+
+def column(found, name):
+    """A column of each block, by learner."""
+    return [[row[name] for row in block] for block in found.blocks]
+
+
 def grid(datasets, learners, orders=(0, 1)):
     """One configuration of each learner, in all orders; the first learner is the best."""
     return [
@@ -58,83 +66,73 @@ def test_learner_that_diverged__has_the_worst_rank_there_and_is_named():
     rows[0] |= {"status": "diverged"}  # AdaGrad, in one of two orders of a
     found = made(rows)
     why = "1 of 2 runs diverged"
-    assert [block.failed for block in found.blocks] == [[why, "", ""]] + [[""] * 3] * 4
-    compared = comparison_of(found)
-    ranks = {(one["block"], one["learner"]): one["rank"] for one in compared.blocks.to_pylist()}
-    assert ranks["a, shuffled", "AdaGrad"] == 3
-    assert ranks["b, shuffled", "AdaGrad"] == 1
+    assert column(found, "failed") == [[why, "", ""]] + [[""] * 3] * 4
+    compared = Comparison(found)
+    blocks = [one for one in compared.blocks.to_pylist() if one["learner"] == "AdaGrad"]
+    assert [one["rank"] for one in blocks] == [3, 1, 1, 1, 1]
     assert compared.notes == [
         f"AdaGrad has no result on 1 of 5 blocks, and the worst rank there: a, shuffled ({why})"
     ]
-    assert compared.blocks.column("failed").to_pylist().count(why) == 1
+    assert [one["failed"] for one in blocks] == [why, None, None, None, None]
     assert compared.summary.column("compared").to_pylist() == [None, 4, 4]
     # and a configuration that ended well is preferred to one with the smaller error
     rows += [row("a", "AdaGrad", 0.9, order, params={"step_size": 2}) for order in (0, 1)]
-    [block, *_] = made(rows).blocks
-    assert (block.failed[0], json.loads(block.params[0])) == ("", {"step_size": 2})
+    [[first, *_], *_] = made(rows).blocks
+    assert (first["failed"], json.loads(first["params"])) == ("", {"step_size": 2})
 
 
-def test_block_without_a_learner__is_left_out_and_named():
-    rows = [
-        one
-        for one in grid("ab", ["AdaGrad", "OGD"])
-        if (one["dataset"], one["learner"]) != ("b", "OGD")
-    ]
-    found = made(rows)
-    assert [block.title for block in found.blocks] == ["a, shuffled"]
-    assert found.left_out == ["b, shuffled is left out: it has no runs of OGD"]
-    compared = comparison_of(found)
-    assert compared.left_out == compared.notes == found.left_out
-    assert "each, by error_rate; 1 more are left out." in compared.how
+@pytest.mark.parametrize(
+    ("dataset", "change", "metric", "said"),
+    [
+        ("b", {"learner": "AdaGrad"}, None, "it has no runs of OGD"),
+        ("b", {"auc": None}, "auc", "no configuration of OGD has auc in each repeat"),
+        ("b", {"order_seed": 7}, None, "the learners have no repeat in common (3 of 3"),
+    ],
+)
+def test_block_without_what_is_compared__is_left_out_and_named(dataset, change, metric, said):
+    rows = [one | {"auc": 0.5} for one in grid("ab", ["AdaGrad", "OGD"])]
+    is_changed = {"dataset": dataset, "learner": "OGD"}.items()
+    rows = [one | change if is_changed <= one.items() else one for one in rows]
+    compared = Comparison(made(rows, metric=metric))
+    assert compared.left_out == compared.notes
+    assert compared.notes[0].startswith(f"b, shuffled is left out: {said}")
+    assert "; 1 more are left out." in compared.how
+    assert compared.n_blocks == 1
 
 
 def test_repeats_that_not_all_learners_have__are_counted_and_named():
     rows = grid("a", ["AdaGrad", "OGD"], orders=(0, 1, 2))
     rows += [row("a", "ONS", 0.5 + seed, order, seed) for order in (1, 2, 4) for seed in (0, 1)]
     found = made(rows)
-    [block] = found.blocks
     # by order and learner seed
     expected = [[one, 0.1 + one, 0.5 + seed] for one in (0.11, 0.12) for seed in (0, 1)]
-    assert np.allclose(block.scores, expected, rtol=1e-12)
-    assert block.lacking == (
+    [scores] = column(found, "scores")
+    assert np.allclose(np.transpose(scores), expected, rtol=1e-12)
+    lacking = (
         "4 of 8 repeats are left out: AdaGrad has no runs in 2; OGD has no runs in 2; ONS has no"
         " runs in 2"
     )
-    assert comparison_of(found).left_out == [f"a, shuffled: {block.lacking}"]
-    rows = [
-        one
-        for one in grid("a", ["AdaGrad", "OGD"])
-        if (one["order_seed"], one["learner"]) in ((0, "AdaGrad"), (1, "OGD"))
-    ]
-    assert "no repeat in common" in made(rows).left_out[0]
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("metric", ["mean_loss", "auc"])
-def test_score_that_is_no_number__is_a_learner_without_a_result(value, metric):
-    rows = [one | {"auc": 0.5} for one in grid("ab", ["AdaGrad", "OGD"])]
-    rows[0] |= {metric: value}
-    compared = comparison_of(made(rows, metric=metric))
-    assert compared.notes[0].endswith("there: a, shuffled (1 of 2 runs came to no number)")
-    [score, rank] = [
-        [one[name] for one in compared.blocks.to_pylist() if one["learner"] == "AdaGrad"]
-        for name in ("score", "rank")
-    ]
-    assert (score[0], rank[0]) == (None, 2.0)
-    json.loads(compared.to_json(), parse_constant=pytest.fail)
+    assert Comparison(found).left_out == [f"a, shuffled: {lacking}"]
 
 
 @pytest.mark.parametrize(
-    ("metric", "scale"),
-    [
-        *((name, 1.0) for name in ("error_rate", "auc", "kappa", "rmse", "r2")),
-        *(("mean_loss", scale) for scale in (1.0, 1e-9, 1e9)),
-    ],
+    ("value", "metric"), [(math.nan, "mean_loss"), (math.inf, "auc"), (-math.inf, "auc")]
 )
+def test_score_that_is_no_number__is_a_learner_without_a_result(value, metric):
+    rows = [one | {"auc": 0.5} for one in grid("ab", ["AdaGrad", "OGD"])]
+    rows[0] |= {metric: value}
+    compared = Comparison(made(rows, metric=metric))
+    assert compared.notes[0].endswith("there: a, shuffled (1 of 2 runs came to no number)")
+    [worst] = [row for row in compared.blocks.to_pylist() if row["score"] is None]
+    assert (worst["learner"], worst["block"], worst["rank"]) == ("AdaGrad", "a, shuffled", 2.0)
+    json.loads(compared.to_json(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(("metric", "scale"), [("auc", 1.0), ("rmse", 1e9), ("mean_loss", 1e-9)])
 def test_same_scores_in_another_order__are_ties_everywhere_but_where_they_are_others(metric, scale):
     """Six learners have the same three scores in all orders, and the last is worse on one block."""
     names = ["AdaGrad", "FTRLProximal", "NAG", "OGD", "ONS", "RPSON", "SAdaGrad"]
-    sign = -1 if metric in ("auc", "kappa", "r2") else 1
+    sign = -1 if metric == "auc" else 1
     rows = []
     for dataset in "abcdef":
         for name, which in zip(names, [*permutations(range(3)), (0, 1, 2)], strict=True):
@@ -144,20 +142,16 @@ def test_same_scores_in_another_order__are_ties_everywhere_but_where_they_are_ot
                 other = {"mean_loss": 0.5, metric: score, f"constant_{metric}": 3.0}
                 rows.append(row(dataset, name, 0.5, order) | other)
     rows = [{**one, "constant_error_rate": 0.6, "constant_mean_loss": 0.6} for one in rows]
-    found = comparison_of(made(rows, metric=metric))
+    found = Comparison(made(rows, metric=metric))
     ranks = [found.ranks[name] for name in names]
     assert ranks[:6] == [pytest.approx((5 * 4 + 3.5) / 6)] * 6
     assert ranks[6] == pytest.approx((5 * 4 + 7) / 6)
+    assert all(one["score"] * sign > 0 for one in found.blocks.to_pylist())  # as it was measured
     for pair in found.pairs.to_pylist():
         last = "SAdaGrad" == pair["other"]
         assert (pair["wins"], pair["losses"], pair["ties"]) == (last, 0, 6 - last)
         assert (pair["difference"] == 0.0) != last
         assert pair["p_alone"] == 1.0
-    again = [
-        comparison_of(made([rows[k] for k in draw.permutation(len(rows))], metric=metric))
-        for draw in map(np.random.default_rng, range(3))
-    ]
-    assert [one.to_json() for one in again] == [found.to_json()] * 3
 
 
 def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_beat():
@@ -169,15 +163,12 @@ def test_constant__is_a_learner_where_it_ran_everywhere_and_else_what_others_bea
         found = made(rows + some)
         assert found.learners == ["AdaGrad", "OGD"]
         assert len(found.blocks) == 2
-        assert [block.beats_constant for block in found.blocks] == [[True, False]] * 2
+        assert column(found, "beats_constant") == [[True, False]] * 2
         # as everywhere, by the loss too, whatever is compared
         lossy = [one | {"mean_loss": 2.0} for one in rows + some]
-        assert made(lossy).blocks[0].beats_constant == [False, False]
-        summary = comparison_of(found).summary.to_pylist()
+        assert column(made(lossy), "beats_constant")[0] == [False, False]
+        summary = Comparison(found).summary.to_pylist()
         assert [one["beats_constant"] for one in summary] == ["2 of 2", "0 of 2"]
-    assert {
-        one["beats_constant"] for one in comparison_of(made(grid("ab", "XY"))).summary.to_pylist()
-    } == {None}
 
 
 def test_learners_without_predictions__are_left_out():
@@ -187,27 +178,20 @@ def test_learners_without_predictions__are_left_out():
 
 def test_data_seeds__are_repeats_and_classes_and_orders_are_blocks():
     names = ["sea,n_rows=9,data_seed=1", "sea,n_rows=9,data_seed=2"]
-    [block] = made(grid(names, ["AdaGrad", "OGD"])).blocks
-    assert block.scores.shape == (4, 2)
-    assert block.source == "sea"
+    [[one, _]] = made(grid(names, ["AdaGrad", "OGD"])).blocks
+    assert (len(one["scores"]), one["source"]) == (4, "sea")
     rows = grid("a", ["AdaGrad", "OGD"])
     rows += [one | {"positive_class": k} for one in rows for k in (1.0, 2.0)]
     rows += [row("a", learner, 0.5) for learner in ("AdaGrad", "OGD")]
     found = made(rows)
-    assert {block.title for block in found.blocks} == {
-        "a",
-        "a, shuffled",
-        "a:1, shuffled",
-        "a:2, shuffled",
-    }
-    assert comparison_of(found).n_datasets == 1
+    assert titles(found) == ["a", "a, shuffled", "a:1, shuffled", "a:2, shuffled"]
+    assert Comparison(found).n_datasets == 1
 
 
 def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():
     rows = grid("ab", ["AdaGrad", "OGD"])
     rows = [one | ({"error_rate": None} if one["dataset"] == "b" else {}) for one in rows]
-    compared = comparison_of(made(rows))
-    assert [block.metric for block in made(rows).blocks] == ["error_rate", "mean_loss"]
+    compared = Comparison(made(rows))
     assert compared.relative
     assert compared.metrics == ["error_rate", "mean_loss"]
     # the loss of an error of 0.2 is 1.2: relative to the mean of the two
@@ -215,29 +199,9 @@ def test_metric__is_the_error_rate_where_there_are_classes_and_else_the_loss():
     assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(expected)
 
 
-def test_metrics_of_which_more_is_better__rank_the_largest_first():
-    rows = [one | {"auc": one["error_rate"]} for one in grid("ab", ["AdaGrad", "OGD"])]
-    compared = comparison_of(made(rows, metric="auc"))
-    assert compared.learners == ["OGD", "AdaGrad"]
-    assert not compared.relative
-    assert compared.summary.to_pylist()[1]["difference"] == pytest.approx(0.1)  # worse
-    shown = sorted({one["score"] for one in compared.blocks.to_pylist()})
-    assert shown == pytest.approx([0.105, 0.205])
-
-
-def test_metric_that_was_not_asked_for__leaves_the_block_out():
-    rows = [
-        one | {"auc": 0.5 if one["dataset"] == "a" else None}
-        for one in grid("ab", ["AdaGrad", "OGD"])
-    ]
-    found = made(rows, metric="auc")
-    assert [block.title for block in found.blocks] == ["a, shuffled"]
-    assert "no configuration of AdaGrad has auc" in found.left_out[0]
-
-
 def test_losses_that_differ__are_noted_where_losses_are_compared():
     rows = grid("a", ["AdaGrad", "OGD"])
     rows = [one | {"loss": "half_squared"} if one["learner"] == "OGD" else one for one in rows]
-    noted = [comparison_of(made(rows, metric=name)).notes for name in ("mean_loss", "error_rate")]
+    noted = [Comparison(made(rows, metric=name)).notes for name in ("mean_loss", "error_rate")]
     assert "different losses on a, shuffled" in noted[0][0]
     assert noted[1] == []

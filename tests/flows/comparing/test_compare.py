@@ -1,5 +1,5 @@
 """`koco compare`, the same from Python, and the section of the report: on a published study, and on
-a small sweep that is run here, beside plain loops over its runs.
+results that are drawn, beside plain loops over them.
 """
 
 import json
@@ -9,87 +9,68 @@ import numpy as np
 import pytest
 
 import flows
-from flows.comparing.comparison import compare, comparison_of
-from flows.comparing.conclusion import MIN_BLOCKS
+from flows.comparing.blocks import Blocks
+from flows.comparing.comparison import Comparison, compare
+from flows.comparing.words import MIN_BLOCKS
 from flows.report.document import page_of, write_report
-from flows.views.views import runs_of
-from storage.results import read_curves
 from tests.helpers import demsar
 from tests.helpers.many_runs import put
-from tests.helpers.pages import look_at, tables_of
-from tests.helpers.swept import prepared, swept
+from tests.helpers.pages import tables_of
 
-SPEC = """
-learner_seeds = 2
-[[dataset]]
-name = "signs"
-order = "shuffled"
-order_seeds = 3
-[[dataset]]
-name = "other"
-[[dataset]]
-name = "real"
-order = "shuffled"
-order_seeds = 2
-[[dataset]]
-name = "turned"
-[[dataset]]
-name = "noise"
-[[learner]]
-name = "OGD"
-step_size = [0.01, 0.1, 0.5]
-[[learner]]
-name = "OjaSON"
-sketch_size = [3, 6]
-sketch_start = "random"
-alpha = [0.5, 5]
-[[learner]]
-name = "AdaGrad"
-step_size = [0.02, 0.2]
-"""
-MORE = """
-[[dataset]]
-name = "signs"
-order = "shuffled"
-order_seeds = 2
-[[dataset]]
-name = "real"
-order = "shuffled"
-order_seeds = 2
-[[learner]]
-name = "ONS"
-"""
+# datasets with their orders, and learners with their configurations
+ORDERS = {"signs": 3, "other": 0, "real": 2, "turned": 0, "noise": 0}
+LEARNERS = {"OGD": 3, "OjaSON": 4, "AdaGrad": 2, "NAG": 1}
+MORE = {"signs", "real"}  # of which ONS alone has run
+
+
+def drawn():
+    """Rows of results, with the halves of their streams; of Oja-SON with two learner seeds."""
+    draw = np.random.default_rng(0)
+    for dataset, orders in ORDERS.items():
+        for learner, configurations in LEARNERS.items():
+            for number in range(configurations if learner != "NAG" or dataset in MORE else 0):
+                for order in range(orders) if orders else [None]:
+                    for seed in (0, 1) if learner == "OjaSON" else [None]:
+                        first, second = draw.integers(1, 90, 2).tolist()
+                        losses = (draw.random(2) * 100).cumsum().tolist()
+                        mistakes = [None] * 2 if dataset == "real" else [first, first + second]
+                        curve = zip((200, 401), losses, mistakes, strict=True)
+                        yield {
+                            **{"dataset": dataset, "dataset_hash": dataset, "learner": learner},
+                            **{"order": "shuffled" if orders else "as-stored"},
+                            **{"order_seed": order, "learner_seed": seed, "rounds": 401},
+                            **{"numbers": "own", "loss": "squared", "seconds": 1.0},
+                            "params": json.dumps({"step_size": number}),
+                            "mean_loss": losses[1] / 401,
+                            "error_rate": mistakes[1] and mistakes[1] / 401,
+                            "curve": [
+                                {"t": t, "cumulative_loss": loss, "mistakes": n}
+                                for t, loss, n in curve
+                            ],
+                        }
+
+
+ROWS = [{**row, "run_id": f"{k:032d}"} for k, row in enumerate(drawn())]
+SMALL = [row for row in ROWS if row["learner"] != "NAG"]
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Labels with and without classes, one whose weights turn halfway; a sweep, and one of another
-    learner on some of it.
+    """A store with a sweep of three learners, one of another on two datasets, and one that is not
+    finished.
     """
-    folder, draw = tmp_path_factory.mktemp("compare"), np.random.default_rng(0)
-    X = draw.standard_normal((401, 4)) / 2
-    values = X @ [0.9, -0.4, 0.1, 0.3]
-    prepared(folder, "signs", X, np.where(values >= 0.0, 1, -1))
-    prepared(folder, "other", X, np.where(values >= 0.3, 1, -1))
-    prepared(folder, "real", X, values / 2)
-    turning = np.where(np.arange(401) < 200, 1, -1)
-    prepared(folder, "turned", X, np.where(values * turning >= 0.0, 1, -1))
-    prepared(folder, "noise", X, np.where(draw.random(401) < 0.6, 1, -1))
-    swept(folder, SPEC, "small")
-    swept(folder, MORE, "more")
-    return folder / "store"
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    """A store with the results of Demšar's example."""
-    store = tmp_path_factory.mktemp("published") / "store"
+    store, more = tmp_path_factory.mktemp("compare"), [row for row in ROWS if row not in SMALL]
+    small, others = ([row["run_id"] for row in rows] for rows in (SMALL, more))
+    for name, ids in (("small", small), ("more", others), ("unfinished", [*small, "x", "y"])):
+        put(store, name, ids, ROWS)
+    note = store / "sweeps" / "unfinished.json"
+    note.write_text(note.read_text().replace('"datasets": {}', '"datasets": {"h": "zoo"}'))
     rows = [
         {"dataset": dataset, "learner": learner, "mean_loss": 1 - area, "auc": area}
         for dataset, (areas, _) in demsar.TABLE.items()
         for learner, area in zip(demsar.LEARNERS, areas, strict=True)
     ]
-    put(store, "demsar", None, rows)
+    put(store / "published", "demsar", None, rows)
     return store
 
 
@@ -97,70 +78,42 @@ def words(text):
     return " ".join(text.split())
 
 
-def test_published_study__comes_out_as_printed(published, koco):
-    done = koco("compare", "demsar", "--metric", "auc", "--store", published, status=0)
-    said = words(done.stdout)
+def test_published_study__comes_out_as_printed(store, koco):
+    given = ("compare", "demsar", "--metric", "auc", "--store", store / "published")
+    said = words(koco(*given, status=0).stdout)
     assert "Friedman's chi-square 9.28, F 3.69, p = 0.02" in said
     assert "critical difference of mean ranks 1.25 at level 0.05" in said
     assert "Not told apart by the critical difference: C4.5+m+cf, C4.5+m, C4.5+cf, C4.5." in said
-    done = koco(
-        *("compare", "demsar", "--metric", "auc", "--alpha", 0.1, "--store", published, "--json"),
-        status=0,
-    )
-    found = json.loads(done.stdout)
-    ranks = {row["learner"]: f"{row['mean_rank']:.3f}" for row in found["summary"]}
-    assert ranks == {
-        learner: f"{rank:.3f}"
-        for learner, rank in zip(demsar.LEARNERS, demsar.MEAN_RANKS, strict=True)
-    }
+    found = json.loads(koco(*given, "--alpha", 0.1, "--json", status=0).stdout)
+    ranks = {row["learner"]: round(row["mean_rank"], 3) for row in found["summary"]}
+    assert ranks == dict(zip(demsar.LEARNERS, demsar.MEAN_RANKS, strict=True))
     assert f"{found['critical_difference']:.2f}" == f"{demsar.CRITICAL[0.10]:.2f}"
     assert [set(group) for group in found["groups"]] == demsar.GROUPS
     assert found["conclusion"].startswith("The learners differ over 14 blocks")
     assert (found["n_blocks"], found["n_datasets"], found["repeats"]) == (14, 14, [1, 1])
     assert "nothing was chosen" in found["how"]
     assert len(found["pairs"]) == 6
-
-
-def stream_of(block):
-    """Dataset and order of a block."""
-    name, _, order = block.partition(", ")
-    return name, order or "as-stored"
-
-
-def best_by_hand(rows, of_row):
-    """The least mean of what `of_row` gives over a learner's configurations, by dataset, order and
-    learner.
-    """
-    means = {}
-    for row in rows:
-        key = row["dataset"], row["order"], row["learner"]
-        means.setdefault(key, {}).setdefault(row["params"], {})[
-            row["order_seed"], row["learner_seed"]
-        ] = of_row(row)
-    return {
-        key: min(np.mean(list(one.values()), axis=0).tolist() for one in found.values())
-        for key, found in means.items()
-    }
+    shown = compare(store / "published", ["demsar"], metric="auc").diagram
+    assert shown.alt.startswith("Mean ranks, the best first: C4.5+m+cf 1.96, C4.5+m 2.00")
+    assert "difference is 1.25. Not told apart by it: C4.5+m+cf, C4.5+m, C4.5" in shown.alt
+    assert shown.rows[0]["to"] - shown.rows[0]["from"] == pytest.approx(1.2535, abs=1e-3)
 
 
 def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
     found = compare(store, ["small"], select="first-half")
-    curves = {
-        (row["run_id"], row["t"]): row
-        for row in read_curves(
-            store, runs_of(store, "small").column("run_id").to_pylist()
-        ).to_pylist()
+    halves = {}
+    for row in SMALL:
+        at = "cumulative_loss" if row["dataset"] == "real" else "mistakes"
+        half, whole = (point[at] for point in row["curve"])
+        of_learner = halves.setdefault((row["dataset"], row["learner"]), {})
+        of_learner.setdefault(row["params"], []).append((half / 200, (whole - half) / 201))
+    # the least pair has the least first half
+    expected = {
+        key: min(np.mean(one, axis=0).tolist() for one in of.values()) for key, of in halves.items()
     }
-
-    def halves(row):
-        name = "cumulative_loss" if row["dataset"] == "real" else "mistakes"
-        half, whole = (curves[row["run_id"], t][name] for t in (200, 401))
-        return half / 200, (whole - half) / 201
-
-    rows = runs_of(store, "small").to_pylist()
-    expected = best_by_hand(rows, halves)  # the least pair has the least first half
     scores = {
-        (*stream_of(row["block"]), row["learner"]): row["score"] for row in found.blocks.to_pylist()
+        (row["block"].split(",")[0], row["learner"]): row["score"]
+        for row in found.blocks.to_pylist()
     }
     assert scores == {key: pytest.approx(value[1]) for key, value in expected.items()}
     assert "the second half alone is compared" in found.how
@@ -168,56 +121,41 @@ def test_first_half__chooses_by_the_one_half_and_compares_the_other(store):
 
 def test_several_sweeps__are_taken_together_and_runs_count_once(store):
     one, twice = compare(store, ["small"]), compare(store, ["small", "small"])
-    assert one.to_dict() == twice.to_dict()
+    assert one.to_json() == twice.to_json()
     both = compare(store, ["small", "more"])
-    assert both.learners != one.learners
     assert {row["block"] for row in both.blocks.to_pylist()} == {
         "signs, shuffled",
         "real, shuffled",
     }
-    assert both.repeats == (4, 4)  # the orders and seeds that all have
-    assert "noise is left out: it has no runs of ONS" in both.notes
+    assert both.repeats == (4, 6)  # orders and seeds
+    assert "noise is left out: it has no runs of NAG" in both.notes
     assert both.conclusion.startswith("Not enough datasets for a test: 2 blocks, and one needs")
-    assert both.friedman is None
+    assert (both.friedman, both.diagram.band) == (None, ())
     assert set(both.pairs.column("p").to_pylist()) == {None}
-    only = compare(store, ["small", "more"], learners=["OGD", "AdaGrad"])
-    assert only.n_blocks == 5
+    assert compare(store, ["small", "more"], learners=["OGD", "AdaGrad"]).n_blocks == 5
 
 
 def test_what_is_not_computed_yet__is_counted_and_named(store):
-    note = json.loads((store / "sweeps" / "small.json").read_text())
-    more = {"run_ids": [*note["run_ids"], "x", "y"], "datasets": {**note["datasets"], "h": "zoo"}}
-    (store / "sweeps" / "unfinished.json").write_text(json.dumps({**note, **more}))
-    gone = "zoo is left out: it has no runs of the learners"
-    found, planned = compare(store, ["unfinished"]), len(note["run_ids"]) + 2
-    assert found.left_out == [gone]
-    assert found.notes == [gone, f"2 of {planned} runs of unfinished are not computed yet"]
-    [section] = [one for one in page_of(store, "unfinished").figures if one.title == "Comparison"]
-    assert gone in section.note
-    (store / "sweeps" / "unfinished.json").unlink()
+    gone, found = "zoo is left out: it has no runs of the learners", compare(store, ["unfinished"])
+    missing = f"2 of {len(SMALL) + 2} runs of unfinished are not computed yet"
+    assert (found.left_out, found.notes) == ([gone], [gone, missing])
 
 
-def test_result_from_python__is_that_of_the_command(store, koco):
+def test_result__is_the_same_from_python_in_a_notebook_and_in_a_terminal(store, koco):
     result = flows.results(store, "small").compare(alpha=0.1)
-    done = koco("compare", "small", "--alpha", 0.1, "--store", store, "--json", status=0)
-    assert json.loads(done.stdout) == json.loads(result.to_json())
+    given = ("compare", "small", "--alpha", 0.1, "--store", store)
+    assert json.loads(koco(*given, "--json", status=0).stdout) == json.loads(result.to_json())
     shown = result._repr_html_()
     assert "<svg" in shown
     assert all(f"<td>{name}</td>" in shown for name in result.learners)
-    assert result.conclusion.replace("'", "&#x27;") in shown
+    assert result.conclusion.replace("'", "&#39;") in shown
     assert result.conclusion in repr(result)
-
-
-def test_text__fits_the_terminal_and_says_what_was_compared(store, koco):
-    done = koco("compare", "small", "--store", store, status=0)
+    done = koco(*given, status=0)
     assert max(map(len, done.stdout.splitlines())) <= 100
     said = words(done.stdout)
-    result = compare(store, ["small"])
-    for text in (result.conclusion, result.how, result.meaning):
+    for text in ("5 blocks", result.conclusion, result.how, result.meaning):
         assert words(text) in said
-    assert "5 blocks" in said
-    table = done.stdout.partition("\n\n")[0]
-    assert re.findall(r"(?m)^[A-Z]\w+", table) == result.learners
+    assert re.findall(r"(?m)^[A-Z]\w+", done.stdout.partition("\n\n")[0]) == result.learners
 
 
 @pytest.mark.parametrize(
@@ -229,7 +167,7 @@ def test_text__fits_the_terminal_and_says_what_was_compared(store, koco):
         (["small", "--metric", "auc", "--select", "first-half"], "only known of whole streams"),
         (["small", "--alpha", "0.7"], "between 0 and 0.5"),
         (["small", "--learner", "OGDs"], "did you mean 'OGD'"),
-        (["more"], "needs runs of two learners, and there are: ONS"),
+        (["more"], "needs runs of two learners, and there are: NAG"),
     ],
 )
 def test_wrong_input__is_refused_in_words(store, koco, asked, said):
@@ -237,62 +175,32 @@ def test_wrong_input__is_refused_in_words(store, koco, asked, said):
     assert said in words(done.stderr)
 
 
-@pytest.fixture(scope="module")
-def page(store):
-    return write_report(store, "small").path
-
-
-def test_report__has_the_comparison_as_text_table_and_pictures(store, page):
-    result = compare(store, ["small"])
-    told = page_of(store, "small")
-    [section] = [one for one in told.figures if one.title == "Comparison"]
-    assert told.small[0] == result.conclusion
-    assert [row[0] for row in section.rows] == result.learners
-    [chart] = section.charts
-    assert [row[:2] for row in chart.rows] == [list(item) for item in result.ranks.items()]
+def test_report__has_the_comparison_as_text_table_and_pictures(store):
+    result, page = compare(store, ["small"]), write_report(store, "small").path
     [rows] = [one for one in tables_of(page).values() if one and "mean rank" in one[0]]
-    assert [row["learner"] for row in rows] == result.learners
-    assert [float(row["mean rank"]) for row in rows] == list(result.ranks.values())
+    ranks = {row["learner"]: float(row["mean rank"]) for row in rows}
+    assert list(ranks.items()) == list(result.ranks.items())
     assert result.conclusion in page.with_suffix(".md").read_text()
-
-
-def test_report__of_one_learner_has_no_comparison(store):
+    sections = {one.title: one for one in page_of(store, "small").figures}
+    [chart] = sections["Comparison"].charts
+    assert {row["learner"]: row["mean rank"] for row in chart.rows} == ranks
     assert "Comparison" not in {one.title for one in page_of(store, "more").figures}
 
 
-@pytest.mark.system
-def test_report__with_its_comparison_is_readable_in_a_browser(page):
-    look_at([page])
+def block(number):
+    """A block of three learners, which are in the same order on all."""
+    shared = {"title": f"d{number}", "source": f"d{number}", "metric": "error_rate", "choices": 1}
+    shared |= {"params": "{}", "failed": "", "seconds": None, "beats_constant": None}
+    shared |= {"losses": ["squared"], "lacking": ""}
+    return [{**shared, "learner": name, "scores": [k]} for k, name in enumerate("ABC", number)]
 
 
-def test_few_blocks__have_no_test_and_more_have_one(store):
-    from flows.comparing.blocks import Block, Blocks
-
-    def found(n):
-        names = ["A", "B", "C"]
-        values = [np.array([[0.1, 0.2, 0.3]]) + 0.01 * k for k in range(n)]
-        blocks = [
-            Block(
-                f"d{k}",
-                f"d{k}",
-                "error_rate",
-                one,
-                ["{}"] * 3,
-                [False] * 3,
-                [None] * 3,
-                [None] * 3,
-                ["squared"],
-                1,
-            )
-            for k, one in enumerate(values)
-        ]
-        return comparison_of(Blocks(names, blocks, []))
-
+def test_few_blocks__have_no_test_and_more_have_one():
     for n in range(1, 12):
-        one = found(n)
+        one = Comparison(Blocks(["A", "B", "C"], [block(k) for k in range(n)], []))
         assert (one.friedman is None) == (one.critical_difference is None) == (n < MIN_BLOCKS)
         assert one.conclusion.startswith("Not enough" if n < MIN_BLOCKS else "The learners differ")
-        # the same order everywhere: Wilcoxon's test needs eight blocks for three pairs
+        # Wilcoxon's test needs seven blocks for three pairs
         told = "A is better than B and C by Wilcoxon's" in one.conclusion
         assert told == (n >= 7)
         assert one.summary.column("microseconds").null_count == 3

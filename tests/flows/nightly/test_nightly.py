@@ -1,109 +1,148 @@
-"""Nightly runs: equal to the bit or named, slower or not; killed and gone on with."""
+"""Nightly runs: equal to the bit or named, slower or not; cut and gone on with; what other commands
+say of them.
+"""
 
 import json
-import re
 from datetime import UTC, datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.nightly.night import NOTE, accept_last, opened_night
+from flows.nightly import night
+from flows.nightly.night import NOTE, accept_last, opened_night, run_night
 from flows.nightly.regression import SHORTEST, compared, result_of
-from flows.nightly.times import read_json
 from flows.sweeping.file import read_sweep
+from flows.sweeping.request import SweepRequest
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.catalogue.fetch import Unreachable, WrongChecksum
-from storage.nights import NUMBERS, add_night, read_nights
+from storage.nights import NUMBERS, accept, add_night, curve_hashes, read_accepted, read_nights
+from storage.results import read_curves, read_runs
 from storage.store import open_store
-from tests.helpers.disturbed import prefect_server
-from tests.helpers.nights import TWELFTH_DIGIT, altered, nightly_run
-from tests.helpers.project import ROOT
+from tests.helpers.in_process import command
+from tests.helpers.sweeps import written
+from tests.helpers.swept import prepared, swept
 
 SPEC = """
-name = "small"
 [[dataset]]
-name = "ill-conditioned"
-n_rows = 3000
-scale = "unit-mean-square"
+name = "plain"
 [[learner]]
 name = "OGD"
-step_size = [0.1, 1]
+step_size = {steps}
 [[learner]]
 name = "AdaGrad"
-step_size = [0.1, 1]
+step_size = {steps}
 """
-
-ROW = {"sweep": "s", "dataset": "d", "learner": "L", "accepted": False}
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def spec(tmp_path):
-    (tmp_path / "small.toml").write_text(SPEC)
-    return tmp_path / "small.toml"
+def words(spec, store):
+    return ("nightly", spec, "--store", store, "--workers", 0, "--json")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """The address of a Prefect server."""
-    with prefect_server(tmp_path_factory.mktemp("server")) as address:
-        yield address
+def spec(tmp_path_factory):
+    """A sweep's file, beside a store without sweeps but with the first night of it."""
+    folder, draw = tmp_path_factory.mktemp("nights"), np.random.default_rng(0)
+    X = draw.standard_normal((60, 3))
+    prepared(folder, "plain", X, X.sum(1) / 3)
+    spec = written(folder, f'name = "small"\n{SPEC.format(steps=[0.1, 0.2])}', "small.toml")
+    first = json.loads(command(*words(spec, folder / "store"), status=0).stdout)
+    assert (first["result"], first["computed"]) == ("first", 4)
+    return spec
 
 
-@pytest.mark.system
-def test_nights__of_the_same_code_have_the_same_numbers__and_the_twelfth_digit_is_named(
-    spec, server, tmp_path
+@pytest.fixture
+def store(spec):
+    return spec.parent / "store"
+
+
+def test_night__is_named_where_it_is_not_asked_for__and_shown_where_it_is(store, koco):
+    plain = koco("results", "--store", store, status=0)
+    assert f"--store {store}/nights/small" in " ".join(plain.stderr.split())
+    assert plain.stdout == ""
+    asked = koco("results", "--store", store, "--sweep", "small", status=2).stderr
+    assert f"only a nightly run of it: --store {store}/nights/small" in " ".join(asked.split())
+    rows = json.loads(koco("results", "--store", f"{store}/nights/small", "--json").stdout)
+    runs = read_runs(f"{store}/nights/small").to_pylist()
+    losses = pytest.approx(sorted(row["mean_loss"] for row in runs), rel=1e-11)
+    assert sorted(row["mean_loss_mean"] for row in rows) == losses
+    [row] = json.loads(koco("list", "sweeps", "--store", store, "--json", status=0).stdout)
+    assert (row["sweep"], row["kind"], row["runs"], row["done"]) == ("small", "nightly run", 4, 4)
+    said = koco("store", "remove", "dataset", "plain", "--store", store, status=2).stderr
+    assert "used by the nights of small; keep their results" in said
+
+
+def test_night__is_computed_anew_and_once__and_other_numbers_are_named(
+    spec, store, koco, monkeypatch
 ):
-    store = tmp_path / "store"
-    first, second = (nightly_run(ROOT, spec, store, server) for _ in range(2))
-    other = altered(tmp_path / "digit", TWELFTH_DIGIT)
-    changed = nightly_run(other, spec, store, server, status=1)
-    results = [one["result"] for one in (first, second, changed)]
-    assert results == ["first", "same numbers", "changed numbers"], second
-    assert first["computed"] == second["computed"] == 4  # anew each night
-    (named,) = [line for line in changed["details"] if "changed numbers" in line]
-    assert re.match("AdaGrad on ill-conditioned.*2 of 2 runs", named)
-    assert any("code or versions are not those" in line for line in changed["details"])
-    history = read_nights(store, "small").to_pylist()
-    (row,) = [row for row in history if row["numbers"] == "changed"]
-    assert (row["learner"], row["night"]) == ("AdaGrad", changed["night"])
-    assert 1e-14 < row["largest_change"] < 1e-10
-    assert [row["accepted"] for row in history] == [True, True, *[False] * 4]
+    request, sweep = SweepRequest(str(spec), str(store)), read_sweep(spec)
+    second = run_night(request, sweep, NOON)
+    assert (second["result"], second["computed"]) == ("same numbers", 4)
+    assert (second["night"], run_night(request, sweep, NOON)) == (NOON.isoformat(), {})
+    known = read_accepted(store, "small").to_pylist()
+    for row in known[:2]:
+        row["digest"] = "other"
+    accept(store, "small", second["night"], pa.Table.from_pylist(known, schema(NUMBERS)))
+    for code in ("code and versions are those of", "code or versions are not those of"):
+        changed = json.loads(koco(*words(spec, store), status=1).stdout)
+        lines = " ".join(changed["details"])
+        assert (changed["result"], changed["computed"]) == ("changed numbers", 4)
+        assert "AdaGrad on plain: 2 of 2 runs have changed numbers" in lines
+        assert f"{code} the accepted run" in lines
+        monkeypatch.setattr(night, "versions", lambda: {"python": "another"})
+    koco("nightly accept", "small", "--store", store, status=0)
+    accepted = [row["accepted"] for row in read_nights(store, "small").to_pylist()]
+    assert accepted == [True] * 4 + [False] * 2 + [True] * 2
     assert not (store / "results").exists()  # the sweep's own results are not touched
-    assert accept_last(store, "small") == changed["night"]
-    assert [row["accepted"] for row in read_nights(store, "small").to_pylist()] == [
-        True,
-        True,
-        False,
-        False,
-        True,
-        True,
+
+
+def test_digest__sees_the_last_bit_of_a_curve(store):
+    curves = read_curves(f"{store}/nights/small")
+    known, losses = curve_hashes(curves), curves.column("cumulative_loss").to_numpy().copy()
+    losses[-1] = np.nextafter(losses[-1], np.inf)
+    place = curves.column_names.index("cumulative_loss")
+    other = curve_hashes(curves.set_column(place, "cumulative_loss", pa.array(losses)))
+    assert [name for name in known if known[name] != other[name]] == [curves["run_id"][-1].as_py()]
+
+
+def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
+    swept(store.parent, SPEC.format(steps=0.3), "small")
+    rows = json.loads(koco("results", "--store", store, "--sweep", "small", "--json").stdout)
+    assert {json.loads(row["params"])["step_size"] for row in rows} == {0.3}
+    of_night = koco("results", "--store", f"{store}/nights/small", "--json").stdout
+    assert len(json.loads(of_night)) == 4
+    kinds = [
+        row["kind"] for row in json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)
     ]
+    assert kinds == ["sweep", "nightly run"]
 
 
-def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, tmp_path):
-    store = open_store(tmp_path / "store")
-    sweep = read_sweep(spec)
+def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, tmp_path, koco):
+    store, sweep = open_store(tmp_path / "store"), read_sweep(spec)
     with pytest.raises(WrongInput, match="no nightly run"):
         accept_last(store, "small")
-    night, name = opened_night(store, sweep)
-    (night / "results").path.mkdir()
-    assert opened_night(store, sweep) == (night, name)
-    assert (night / "results").path.exists()
-    with pytest.raises(WrongInput, match="has not ended"):
+    path = opened_night(store, sweep, "first")
+    (path / "results").path.mkdir()
+    assert opened_night(store, sweep, "second") == path
+    assert (path / "results").path.exists()
+    with pytest.raises(WrongInput, match="that began at second has not ended"):
         accept_last(store, "small")
-    assert opened_night(store, sweep, NOON) == (night, NOON.isoformat())
     for change in ({"code": "other"}, {"file": "other"}, {}):
-        (night / NOTE).write_text(json.dumps({**read_json(night / NOTE), **change}))
+        note = json.loads((path / NOTE).read_text())
+        (path / NOTE).write_text(json.dumps({**note, **change}))
         if not change:  # it has ended
-            add_night(store, "small", [{**ROW, "night": name}])
-        (night / "left").path.mkdir(exist_ok=True)
-        _, again = opened_night(store, sweep)
-        assert again != name
-        assert not (night / "left").path.exists()
-        name = again
+            row = {"sweep": "small", "dataset": "d", "learner": "L", "accepted": False}
+            add_night(store, "small", [{**row, "night": note["night"]}])
+        (path / "left").path.mkdir(exist_ok=True)
+        opened_night(store, sweep, "third")
+        assert not (path / "left").path.exists()
+    for text in ("", "{", "[]", "{}", '{"night": 1, "code": "", "file": ""}'):
+        (path / NOTE).write_text(text)
+        said = koco("nightly accept", "small", "--store", store, status=2).stderr
+        assert f"{path / NOTE} is damaged; remove it" in " ".join(said.split())
 
 
 def numbers(*rows):
@@ -150,7 +189,7 @@ def test_changes__name_learner_and_dataset_and_what_it_is():
     ]
     assert result_of([*rows.values()]) == "changed numbers"
     assert result_of([*found(before.slice(0, 2), before).values()]) == "same numbers"
-    assert result_of([*found(None, before).values()]) == "first"
+    assert result_of([*found(before.slice(0, 0), before).values()]) == "first"
 
 
 @pytest.mark.parametrize(
@@ -207,30 +246,21 @@ def test_speeds__of_other_machines_or_runs_and_of_short_ones_are_not_compared(ot
 def test_retries__only_where_waiting_may_help(capsys):
     from prefect.states import Failed
 
-    from flows.prepare.flow import RETRIED, may_pass
+    from flows.prefect_flows import RETRIED, may_pass
 
     refused = WrongInput("get the files")
     refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
-    for condition, error, again in (
-        (may_pass, StoreUnavailable("no answer"), True),
-        (may_pass, WrongInput("no such key"), False),
-        (may_pass, MemoryError(), False),
-        (may_pass, refused, True),
-        (may_pass, WrongChecksum("another file"), False),
-        (may_pass, ConnectionError("failed again and again"), True),
+    for error, again in (
+        (StoreUnavailable("no answer"), True),
+        (WrongInput("no such key"), False),
+        (MemoryError(), False),
+        (refused, True),
+        (WrongChecksum("another file"), False),
+        (ConnectionError("failed again and again"), True),
     ):
-        assert condition(None, None, Failed(data=error)) == again, error
+        assert may_pass(None, None, Failed(data=error)) == again, error
         assert ("trying again" in capsys.readouterr().err) == again, error
-    assert RETRIED["retry_delay_seconds"](RETRIED["retries"]) == [30.0, 60.0, 120.0, 240.0]
-
-
-def test_history__a_night_that_is_compared_again_is_there_once(tmp_path):
-    for night, result in (("1", "first"), ("2", "slower"), ("2", "same numbers")):
-        add_night(tmp_path, "s", [{**ROW, "night": night, "result": result}])
-    assert [(r["night"], r["result"]) for r in read_nights(tmp_path, "s").to_pylist()] == [
-        ("1", "first"),
-        ("2", "same numbers"),
-    ]
+    assert len(RETRIED["retry_delay_seconds"]) == RETRIED["retries"]
 
 
 def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_store, tmp_path):

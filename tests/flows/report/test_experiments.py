@@ -11,51 +11,12 @@ import pytest
 from flows.report.papers.computed import recovery_errors
 from flows.report.papers.experiment import EXPERIMENTS
 from flows.views.views import Views
-from koco_stream import KONS, PROSNKONS, OjaSON
+from koco_stream import PROSNKONS, OjaSON
 from koco_stream.batch import Batch
 from koco_stream.streams.manifest import load_manifest
 from tests.helpers.many_runs import put
-from tests.helpers.swept import prepared, swept
+from tests.helpers.swept import prepared
 
-FLOORS = """
-learner_seeds = 2
-[[dataset]]
-name = "wave"
-max_rows = 120
-[[learner]]
-name = "SketchedKONS"
-sampling_floor = [0.0, 0.5]
-bandwidth = 0.5
-[[learner]]
-name = "KONS"
-bandwidth = 0.5
-"""
-ADVERSARY = """
-learner_seeds = 2
-[[dataset]]
-name = "adversary"
-n_rows = [100, 200]  # only the longest runs count, as with a halving
-clip = 2.0
-[[learner]]
-name = "PROSNKONS"
-kernel = "linear"
-clip = 2.0
-[[learner]]
-name = "OGD"
-clip = 2.0
-step_size = [0.125, 0.03125]
-"""
-TABLES_SWEEP = """
-[[dataset]]
-name = "cpusmall"
-order = "shuffled"
-order_seeds = 2
-[[learner]]
-name = "PROSNKONS"
-bandwidth = 2.0
-[report]
-figure = "poster-tables"
-"""
 PRINTED = {"loss": "squared", "projection": "weights"}
 SYSTEM = {"loss": "half_squared", "projection": "prediction"}
 
@@ -68,13 +29,18 @@ def figure(tmp_path):
         told = [json.dumps({"k": row.get("params", k)}) for k, row in enumerate(rows)]
         rows = [{"rounds": 9, **row, "params": one} for row, one in zip(rows, told, strict=True)]
         put(tmp_path, "s", None, rows)
-        return EXPERIMENTS[name].figure(Views(tmp_path, ["s"]))
+        return EXPERIMENTS[name].drawn(Views(tmp_path, ["s"]))
 
     return made
 
 
-def rows_of(figure):
-    return [dict(zip(figure.columns, row, strict=True)) for row in figure.rows]
+def of_dataset(folder, name, X, y, experiment, rows):
+    """The figure of an experiment, of results on a dataset of these rows and labels."""
+    store = prepared(folder, name, X, y)
+    shared = {"dataset": name, "dataset_hash": load_manifest(store, name).dataset_hash}
+    shared |= {"order": "as-stored", "order_seed": None, "rounds": len(y)}
+    put(store, "s", None, [row | shared for row in rows])
+    return EXPERIMENTS[experiment].drawn(Views(store, ["s"]))
 
 
 def run(dataset, learner, error, **more):
@@ -98,10 +64,6 @@ def test_recovery__is_exact_where_the_sketch_is_the_whole_space():
     assert recovery_errors(X, y, fast, np.array([300.0]))[0] > 0.01
 
 
-def heart(learner, error, params, **more):
-    return run("heart,scale=none", learner, error, params=params, **more)
-
-
 def oja(m, diagonal, error, how, name="heart,scale=none", status="ok"):
     more = {"sketch_size": m, "diagonal": diagonal, "status": status, **how}
     return run(name, "OjaSON", error, params=f"{m} {diagonal} {how['loss']} {status}", **more)
@@ -109,7 +71,7 @@ def oja(m, diagonal, error, how, name="heart,scale=none", status="ok"):
 
 def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
     rows = [
-        heart("AdaGrad", e, f"{s}", step_size=s, order_seed=k)
+        run("heart,scale=none", "AdaGrad", e, params=f"{s}", step_size=s, order_seed=k)
         for k, (s, e) in enumerate(((1.0, 0.1), (1.0, 0.5), (2.0, 0.2), (2.0, 0.3), (0.01, 0.15)))
     ]
     cells = ((0, "false", 0.4), (10, "false", 0.2), (0, "true", 0.1), (10, "true", 0.3))
@@ -121,7 +83,7 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
     ]
     found = figure("son-figure-3", rows)
     # 2.0 on average, though 1.0 had the best single run; and a step below the paper's grid
-    assert found.rows == [
+    assert [[*row.values()] for row in found.rows] == [
         ["as printed", "heart", 0.25, 0.15, 0.2, 0.3, 0.4, 0.1],
         ["as Vowpal Wabbit has it", "heart", 0.25, 0.15, None, None, None, 0.05],
     ]
@@ -137,34 +99,30 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
 @pytest.mark.parametrize(("error", "holds"), [(0.1995, False), (0.198, True)])
 def test_figure_3__a_difference_below_a_thousandth_is_no_win(error, holds, figure):
     rows = [run(name, "AdaGrad", 0.2, step_size=1.0) for name in "abc"]
-    rows += [
-        oja(0, "true", e, PRINTED, name) for name, e in zip("abc", (error, error, 0.3), strict=True)
-    ]
-    said = "with diagonal adaptation Oja-SON"
+    errors = {"a": error, "b": error, "c": 0.3}
+    rows += [oja(0, "true", e, PRINTED, name) for name, e in errors.items()]
     claims = figure("son-figure-3", rows).claims
-    assert [c.holds for c in claims if c.claim.startswith(said)] == [holds]
-
-
-def start_run(dataset, start, error, loss=None):
-    more = {"sketch_start": start, "sketch_rate": 1.0, "mean_loss": loss or error}
-    return {**run(dataset, "OjaSON", error), **more}
+    assert [c.holds for c in claims if c.claim.startswith("with diagonal adaptation Oja")] == [
+        holds
+    ]
 
 
 def test_sketch_start__counts_the_streams_on_which_each_start_errs_less(figure):
-    found = figure(
-        "sketch-start",
-        [
-            start_run("heart,scale=none", "gradients", 0.2),
-            start_run("heart,scale=none", "gradients", 0.3),
-            start_run("heart,scale=none", "random", 0.21),
-            start_run("heart,scale=unit-rows", "gradients", 0.2),
-            start_run("heart,scale=unit-rows", "random", 0.2005),
-            start_run("year", "gradients", None, 0.0102),
-            start_run("year", "random", None, 0.0100),
-            start_run("w1a,scale=none", "gradients", 0.2),
-        ],
-    )
-    assert {(row["dataset"], row["scale"]): row["smaller"] for row in rows_of(found)} == {
+    rows = [
+        run(name, "OjaSON", error, sketch_start=start, sketch_rate=1.0, mean_loss=error or loss)
+        for name, start, error, loss in (
+            ("heart,scale=none", "gradients", 0.2, None),
+            ("heart,scale=none", "gradients", 0.3, None),
+            ("heart,scale=none", "random", 0.21, None),
+            ("heart,scale=unit-rows", "gradients", 0.2, None),
+            ("heart,scale=unit-rows", "random", 0.2005, None),
+            ("year", "gradients", None, 0.0102),
+            ("year", "random", None, 0.0100),
+            ("w1a,scale=none", "gradients", 0.2, None),
+        )
+    ]
+    found = figure("sketch-start", rows)
+    assert {(row["dataset"], row["scale"]): row["smaller"] for row in found.rows} == {
         ("year", "as prepared"): "random",
         ("heart", "none"): "gradients",
         ("w1a", "none"): "–",
@@ -172,20 +130,19 @@ def test_sketch_start__counts_the_streams_on_which_each_start_errs_less(figure):
     }
     # of as many, the one that costs less
     [claim] = found.claims
-    assert (claim[0], claim[2]) == (
-        *("the better default start is gradients", "gradients 1, random 1, equal 1"),
-    )
+    assert claim.claim == "the better default start is gradients"
+    assert claim.came_out == "gradients 1, random 1, equal 1"
 
 
 PARAMS = '{"alpha": 1.0, "clip": 1.0, "kernel": "linear"}'
 
 
 def floor_run(floor, regret, size, seed=0):
-    learner = "KONS" if floor == 1 else "SketchedKONS"
     return {
-        **run("x", learner, regret / 100, order_seed=0, learner_seed=seed, loss="squared"),
-        **{"sampling_floor": None if floor == 1 else floor, "dictionary_size": size},
-        **{"error_rate": None, "seconds": 1.0, "rounds": 100, "params": f"{floor}"},
+        **run("x", "SketchedKONS", regret / 100, order_seed=0, learner_seed=seed, loss="squared"),
+        **{"sampling_floor": floor, "dictionary_size": size, "error_rate": None, "seconds": 1.0},
+        **{"rounds": 100, "params": PARAMS},
+        **({"learner": "KONS", "sampling_floor": None} if floor == 1 else {}),
     }
 
 
@@ -201,42 +158,32 @@ def floor_run(floor, regret, size, seed=0):
     ],
 )
 def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(runs, holds, tmp_path):
+    rows = [floor_run(*one, seed) for seed, one in enumerate(runs)]
     # labels that the best function has without loss
-    store = prepared(tmp_path, "x", np.ones((100, 1)), np.zeros(100))
-    known = {"dataset_hash": load_manifest(store, "x").dataset_hash, "params": PARAMS}
-    rows = [{**floor_run(*one, seed), **known} for seed, one in enumerate(runs)]
-    put(store, "s", None, rows)
-    found = EXPERIMENTS["sampling-floor"].figure(Views(store, ["s"]))
+    data = np.ones((100, 1)), np.zeros(100)
+    found = of_dataset(tmp_path, "x", *data, "sampling-floor", rows)
     assert [claim.holds for claim in found.claims] == ([*holds, None] if holds else [])
 
 
 def test_sampling_floor__has_the_regret_against_the_best_function(tmp_path):
-    X = np.random.default_rng(0).random((150, 3))
+    X = np.random.default_rng(0).random((120, 3))
     y = np.sin(4 * X[:, 0]) * X[:, 1]
-    store = prepared(tmp_path, "wave", X, y)
-    swept(tmp_path, FLOORS, "floors")
-    found = EXPERIMENTS["sampling-floor"].figure(Views(store, ["floors"]))
-    assert [row[:2] for row in found.rows] == [["wave", 0.0], ["wave", 0.5], ["wave", 1.0]]
-    X, y = X[:120], y[:120]
+    params = {"alpha": 1.0, "clip": 1.0, "kernel": "gaussian", "bandwidth": 0.5}
+    rows = [floor_run(1, 50.0, 120) | {"params": json.dumps(params)}]
+    [found] = of_dataset(tmp_path, "wave", X, y, "sampling-floor", rows).rows
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 0.5**2))
     best = K @ np.linalg.solve(K + np.eye(120), y)
     assert np.abs(best).max() < 1  # so nothing is shrunk
-    losses = ((KONS(bandwidth=0.5).progressive(X, y) - y) ** 2).sum()
-    last = rows_of(found)[-1]
-    assert last["regret"] == pytest.approx(losses - ((best - y) ** 2).sum(), rel=1e-6)
-    assert last["points"] == 120
-    assert (len(found.claims), len(found.charts)) == (3, 2)
-
-
-STATED = {"alpha": 1.0, "ridge": 1.0}
+    assert found["regret"] == pytest.approx(0.5 * 120 - ((best - y) ** 2).sum(), rel=1e-9)
+    assert found["points"] == 120
 
 
 def poster(dataset, learner, loss, size, seed=0, status="ok", **more):
-    own = STATED if "KONS" in learner else {}
     return {
         **run(dataset, learner, loss, order_seed=seed, status=status, learner_seed=0),
         **{"dictionary_size": size, "seconds": 0.01, "rounds": 8192, "error_rate": None},
-        **{"params": str(more), **own, **more},
+        **{"params": str(more), **({"alpha": 1.0, "ridge": 1.0} if "KONS" in learner else {})},
+        **more,
     }
 
 
@@ -255,7 +202,7 @@ def test_poster__rows_are_of_the_best_configuration_and_one_with_a_bad_run_is_le
         for dataset, loss in (("parkinsons", 0.049), ("parkinsons-motor", 0.058))
         for learner, size, more in (("BKONS", 18, {}), ("FOGD", None, {"step_size": 0.1}))
     ]
-    found = {row["row"]: row for row in rows_of(figure("pros-n-kons-table", rows))}
+    found = {row["row"]: row for row in figure("pros-n-kons-table", rows).rows}
     mine = found.pop("CON-KONS on cpusmall")
     spread = 0.002 * 0.022 / math.sqrt(2)
     assert (mine["published"], mine["ours"]) == ("0.02269 ± 0.00164", f"0.02200 ± {spread:.5f}")
@@ -273,40 +220,51 @@ def test_poster__rows_are_of_the_best_configuration_and_one_with_a_bad_run_is_le
 def test_poster__verdict_is_by_two_standard_deviations(mean, said, figure):
     found = figure("pros-n-kons-table", [poster("cpusmall", "CONKONS", mean, 20)])
     assert [
-        (row["verdict"], claim.holds)
-        for row, claim in zip(rows_of(found), found.claims, strict=True)
+        (row["verdict"], claim.holds) for row, claim in zip(found.rows, found.claims, strict=True)
     ] == [(said, said == "agrees")]
 
 
 def test_poster__has_ours_beside_the_published_row_and_batch(tmp_path):
     X = np.random.default_rng(0).random((120, 3))
     y = X @ [0.5, 0.2, 0.1]
-    store = prepared(tmp_path, "cpusmall", X, y)
-    swept(tmp_path, TABLES_SWEEP, "tables")
-    found = EXPERIMENTS["pros-n-kons-table"].figure(Views(store, ["tables"]))
-    assert [row[0] for row in found.rows] == [
+    params = {"params": '{"alpha": 1.0, "bandwidth": 2.0}'}
+    rows = [poster("cpusmall", "PROSNKONS", 0.02, 9) | params]
+    found = of_dataset(tmp_path, "cpusmall", X, y, "pros-n-kons-table", rows)
+    assert [row["row"] for row in found.rows] == [
         "PROS-N-KONS on cpusmall (120 rows)",
         "BATCH on cpusmall (120 rows)",
     ]
     assert "not the same experiment" in found.note
-    order = np.random.default_rng([0, 0x0D]).permutation(120)
-    best = Batch(PROSNKONS(bandwidth=2.0), 1.0).fit(X[order], y[order])
-    assert found.rows[1][2] == f"{best.mean_loss_:.5f} ± 0.00000"
+    best = Batch(PROSNKONS(1.0, bandwidth=2.0), 1.0).fit(X, y)
+    assert found.rows[1]["ours"] == f"{best.mean_loss_:.5f} ± 0.00000"
 
 
-def test_adversary__reads_the_curves_and_their_exponents(tmp_path):
-    swept(tmp_path, ADVERSARY, "adversary")
-    found = EXPERIMENTS["section-6-adversary"].figure(Views(tmp_path / "store", ["adversary"]))
-    rows = {row["learner"]: row for row in rows_of(found)}
-    assert list(rows) == ["OGD step 0.0312", "OGD step 0.125", "PROS-N-KONS"]
-    assert rows["OGD step 0.125"]["dictionary at the end"] is None
-    assert rows["OGD step 0.125"]["its exponent"] == pytest.approx(1.0, abs=0.1)
-    X, y = np.ones((200, 1)), np.tile([-2.0, 2.0], 100)
-    models = [PROSNKONS(kernel="linear", clip=2.0, seed=seed) for seed in (0, 1)]
-    losses = [((model.progressive(X, y) - y) ** 2).sum() - 200 * 4.0 for model in models]
-    assert rows["PROS-N-KONS"]["regret at the end"] == pytest.approx(np.mean(losses))
-    sizes = np.mean([model.dictionary_.size for model in models])
-    assert rows["PROS-N-KONS"]["dictionary at the end"] == sizes
-    [claim] = found.claims
-    assert claim.holds is None
-    assert claim.claim == "(not of this paper) does PROS-N-KONS escape the argument?"
+def grown(learner, rounds, regret, size=None, step=None):
+    """A run on the adversary, whose regret and dictionary grow so."""
+    more = {"rounds": rounds, "clip": 2.0, "step_size": step, "params": f"{learner} {step} {size}"}
+    return run("adversary", learner, 1.0, **more) | {
+        "curve": [
+            {"t": t, "cumulative_loss": 4.0 * t + regret(t), "dictionary_size": size}
+            for t in (10, 20, 100, 200)
+        ]
+    }
+
+
+def test_adversary__reads_the_curves_of_the_longest_runs_and_their_exponents(figure):
+    rows = [
+        grown("OGD", 200, lambda t: 3.0 * t, step=0.125),
+        grown("OGD", 100, lambda t: 9.0 * t, step=0.125),
+        *(grown("PROSNKONS", 200, lambda t, k=k: k * t**0.2, size=k) for k in (1, 3)),
+        grown("FDSON", 200, lambda t: t**0.9),
+    ]
+    found = figure("section-6-adversary", rows)
+    assert [[*row.values()] for row in found.rows] == [
+        ["FD-SON", pytest.approx(200**0.9), pytest.approx(0.9), None, None],
+        ["OGD step 0.125", 600.0, pytest.approx(1.0), None, None],
+        ["PROS-N-KONS", pytest.approx(2 * 200**0.2), pytest.approx(0.2), 2.0, 0.0],
+    ]
+    assert [(claim.claim[:8], claim.holds) for claim in found.claims] == [
+        ("FD adapt", False),
+        ("(not of ", None),
+    ]
+    assert found.claims[1].came_out.endswith(": yes")

@@ -1,20 +1,23 @@
 """The first screen of a report: what happened, how sure that is, what failed, what to run next."""
 
 import json
-import re
 
 import pytest
 
 from flows.report.document import page_of, write_index, write_report
+from flows.report.overview import is_sure, what_to_run_next
+from flows.report.sections import Sections
 from flows.tables.decisions import DECISIONS, write_decisions
 from storage.store import open_store
 from tests.helpers.many_runs import put, run
 from tests.helpers.pages import SIZES, browser, look_at, opened
 
+NOTHING = {"mean_loss": None, "error_rate": None}
+
 
 @pytest.fixture
 def screen(tmp_path):
-    """The first screen of a sweep with these results, and of which so many are missing."""
+    """The page of a sweep with these results, of which so many are missing."""
 
     def made(rows, missing=0, datasets=()):
         ids = [row["run_id"] for row in rows] + [f"missing {k}" for k in range(missing)]
@@ -25,10 +28,6 @@ def screen(tmp_path):
         return page_of(tmp_path, "s")
 
     return made
-
-
-def params(step):
-    return json.dumps({"step_size": step})
 
 
 def two_learners(n_datasets, orders=2):
@@ -45,19 +44,18 @@ def two_learners(n_datasets, orders=2):
 def test_sentence__has_the_numbers_of_the_figure_and_of_the_line_of_its_dataset(screen):
     found = screen(list(two_learners(8, orders=6)))
     assert found.facts[:4] == ["2 learners", "8 datasets", "6 shuffled orders", "96 runs, all ok"]
-    assert found.sentence == (
+    assert found.finding == (
         "AdaGrad is the best of 2 learners on 7 of 8 datasets, OGD on 1: on set0, shuffled AdaGrad"
         " errs on 10 %, OGD 20 %, Constant 50 %."
     )
-    assert {tuple(row[:3]) for row in found.chart.rows if row[0] == "set0, shuffled"} == {
-        ("set0, shuffled", "AdaGrad", 0.1),
-        ("set0, shuffled", "OGD", 0.2),
-    }
-    assert [row[1] for row in found.rows] == ["AdaGrad"] * 7 + ["OGD"]
-    line = dict(zip(found.columns, found.rows[0], strict=True))
+    [chart] = found.charts
+    drawn = {row["learner"]: row["error rate"] for row in chart.rows[:2]}
+    assert (chart.rows[0]["stream"], drawn) == ("set0, shuffled", {"AdaGrad": 0.1, "OGD": 0.2})
+    assert [row["best"] for row in found.rows] == ["AdaGrad"] * 7 + ["OGD"]
+    line = found.rows[0]
     assert (line["error rate"], line["its error rate"], line["Constant"]) == (0.1, 0.2, 0.5)
     assert line["is it sure"] == "yes: by 0.1 to 0.1, best in 6 of 6"
-    assert found.small[0].startswith("AdaGrad is better than OGD: it wins on 7 of 8 blocks")
+    assert found.note.startswith("AdaGrad is better than OGD: it wins on 7 of 8 blocks")
     assert list(found.flags) == []
 
 
@@ -70,89 +68,92 @@ def test_sentence__has_the_numbers_of_the_figure_and_of_the_line_of_its_dataset(
         ([0.1] * 6, [0.05, 0.2, 0.05, 0.2, 0.05, 0.21], "no: by "),
     ],
 )
-def test_line__says_how_sure_the_best_is(screen, mine, theirs, said):
-    rows = [
-        run(10 * j + k, "a", name, error, error, k)
-        for j, (name, errors) in enumerate((("AdaGrad", mine), ("OGD", theirs)))
-        for k, error in enumerate(errors)
+def test_line__says_how_sure_the_best_is(mine, theirs, said):
+    runs = [
+        {"data": "a", "learner": name, "order_seed": k, "score": score}
+        for name, scores in (("AdaGrad", mine), ("OGD", theirs))
+        for k, score in enumerate(scores)
     ]
-    [line] = screen(rows).rows
-    assert line[6].startswith(said)
+    assert is_sure(runs, "AdaGrad", "OGD").startswith(said)
 
 
 def test_losses__are_told_with_the_curves_of_the_dataset_that_is_named(screen):
     rows = [{**one, "error_rate": None, "constant_error_rate": None} for one in two_learners(3)]
     found = screen(rows)
-    assert (
-        ": on set0, shuffled AdaGrad has the mean loss 0.4, OGD 0.5, Constant 0.9."
-        in found.sentence
-    )
-    assert found.chart.rows[0][0] == "set0, shuffled"
-    assert found.chart.picks == ("stream",)
+    words = ": on set0, shuffled AdaGrad has the mean loss 0.4, OGD 0.5, Constant 0.9."
+    assert words in found.finding
+    assert found.charts[0].rows[0]["stream"] == "set0, shuffled"
+    assert found.charts[0].picks == ["stream"]
+    assert ": on set0, shuffled, at the end: AdaGrad" in found.charts[0].alt
 
 
 def test_one_learner__is_told_beside_constant(screen):
     found = screen([run(k, f"set{k}", "AdaGrad", 0.5, 0.1) for k in range(11)])
-    assert found.sentence == (
+    assert found.finding == (
         "AdaGrad alone was run, better than Constant on 11 of 11: on set0, shuffled AdaGrad errs on"
         " 10 %, Constant 50 %."
     )
     assert len(found.rows) == 11
 
 
-def test_failures__are_counted_and_named(screen):
-    nothing = dict.fromkeys(("mean_loss", "error_rate"))
+def test_failures__are_counted_and_named(screen, tmp_path):
     rows = list(two_learners(9))
-    rows[0] |= {**nothing, "status": "failed", "error": "no memory"}
-    rows[2] |= {**nothing, "status": "diverged", "error": "round 7"}
+    rows[0] |= {**NOTHING, "status": "failed", "error": "no memory"}
+    rows[2] |= {**NOTHING, "status": "diverged", "error": "round 7"}
+    rows = [{**row, "doubtful_rounds": k % 2} for k, row in enumerate(rows)]
     found = screen(rows, missing=2, datasets=["set0", "set99"])
     assert "36 of 38 runs: 1 diverged, 1 failed, 34 ok" in found.facts
-    assert [flag.words for flag in found.flags[:3]] == [
+    *said, doubtful = found.flags
+    assert said == [
         "2 of 38 runs are not computed yet, and none on set99",
         "1 run diverged",
         "1 run failed",
     ]
-    assert found.rows[0][:2] == ["set0, shuffled", "no run has ended well"]
-    [bad] = [figure for figure in found.figures if figure.title == "Runs that are not ok"]
-    assert [row[-1] for row in bad.rows] == ["no memory", "round 7"]
+    assert "cannot vouch for all rounds of 18 runs of AdaGrad and OGD " in doubtful
+    assert found.rows[0]["best"] == "no run has ended well"
+    sections = {figure.title: figure.rows for figure in found.figures}
+    assert [row["error"] for row in sections["Runs that are not ok"]] == ["no memory", "round 7"]
+    assert sections["What was run: data"][0]["source"] == "not in the store"
+    assert "not in the store" in write_report(tmp_path, "s").read_text()
 
 
 def test_nothing_better_than_constant__is_the_first_thing_said(screen):
     rows = [run(k, f"set{k}", name, 0.95, 0.6) for k, name in enumerate(("AdaGrad", "OGD"))]
     found = screen([*rows, run(9, "set0", "OGD", 1.0, 0.7)])
-    assert found.sentence.startswith("No learner is better than Constant on any stream.")
-    assert found.flags[0].words == "No better than Constant: OGD on 2 of 2, AdaGrad on 1 of 1"
-    assert len(found.flags[0].details) == 3
+    assert found.finding.startswith("No learner is better than Constant on any stream.")
+    [words] = found.flags
+    assert words.startswith("No better than Constant: OGD on 2 of 2, AdaGrad on 1 of 1 (see")
 
 
 def test_no_runs__are_a_page_too(screen, tmp_path):
-    found = screen([], missing=3)
-    assert (found.sentence, found.next_run) == ("No run has ended well yet.", "")
+    assert screen([], missing=3).finding == "No run has ended well yet."
     assert write_report(tmp_path, "s").is_file()
 
 
-@pytest.mark.parametrize(
-    ("steps", "errors", "said"),
-    [
-        ((0.1, 0.2, 0.4), (3, 2, 1), "AdaGrad step_size 0.4 (next: 0.8)"),
-        ((0.1, 0.2, 0.4), (1, 2, 3), "AdaGrad step_size 0.1 (next: 0.05)"),
-        ((-1.0, 0.5, 2.0), (3, 2, 1), "AdaGrad step_size 2 (next: 8)"),
-        ((0.1, 0.2, 0.4), (2, 1, 3), ""),
-        ((0.1, 0.2, 0.4), (2, 1, 1), ""),  # a value inside is as good
-        ((0.1, 0.2, 0.4), (3, 2, None), ""),  # the value beyond was tried, and diverged
-        ((0.1, 0.4), (2, 1), ""),  # a grid without inner values
-        ((0.0, 0.5, 1.0), (1, 2, 3), ""),  # the learner allows none below
-    ],
-)
-def test_next_run__widens_grids_whose_best_value_is_at_an_edge(steps, errors, said, screen):
+GRIDS = {
+    "AdaGrad": ((0.1, 0.2, 0.4), (3, 2, 1), "AdaGrad step_size 0.4 (next: 0.8)"),
+    "NAG": ((0.1, 0.2, 0.4), (1, 2, 3), "NAG step_size 0.1 (next: 0.05)"),
+    "OGD": ((-1.0, 0.5, 2.0), (3, 2, 1), "OGD step_size 2 (next: 8)"),
+    "a": ((0.1, 0.2, 0.4), (2, 1, 3), ""),
+    "b": ((0.1, 0.2, 0.4), (2, 1, 1), ""),  # a value inside is as good
+    "c": ((0.1, 0.2, 0.4), (3, 2, None), ""),  # the value beyond was tried, and diverged
+    "d": ((0.1, 0.4), (2, 1), ""),  # a grid without inner values
+    "SAdaGrad": ((0.0, 0.5, 1.0), (1, 2, 3), ""),  # the learner allows none below
+}
+
+
+def test_next_run__widens_grids_whose_best_value_is_at_an_edge(tmp_path):
     rows = [
-        run(10 * k + j, f"set{k}", "AdaGrad", error, error, params=params(step))
-        | ({} if error else {"status": "diverged", "mean_loss": None, "error_rate": None})
+        run(k, f"set{k}", learner, error, error, params=json.dumps({"step_size": step}))
+        | ({} if error else {"status": "diverged", **NOTHING})
+        for learner, (steps, errors, _) in GRIDS.items()
+        for step, error in zip(steps, errors, strict=True)
         for k in range(2)
-        for j, (step, error) in enumerate(zip(steps, errors, strict=True))
     ]
-    found = screen(rows).next_run
-    assert re.findall(r"beyond: (.*) on 2 of 2 streams\.", found) == ([said] if said else [])
+    put(tmp_path, "s", None, [{**row, "run_id": f"{k:032d}"} for k, row in enumerate(rows)])
+    found = what_to_run_next(Sections(tmp_path, "s"))
+    said = [words for *_, words in GRIDS.values() if words]
+    assert found.endswith(f"beyond: {'; '.join(f'{one} on 2 of 2 streams' for one in said)}.")
 
 
 def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
@@ -167,10 +168,14 @@ def test_halving__is_told_from_its_last_rung_alone(screen, tmp_path):
     decided |= {"rung": 1, "rounds": 5, "dataset": "set0", "order": "shuffled", "rank": 1}
     decided |= {"learner": "AdaGrad", "params": "{}", "n_runs": 1, "goes_on": True}
     (tmp_path / "results" / "halving").mkdir(parents=True)
-    write_decisions(tmp_path, "s", [decided])
+    write_decisions(tmp_path, "s", [decided, decided | {"rank": 2, "goes_on": False}])
     found = screen(rows)
-    assert [row[:3] for row in found.rows] == [
+    assert [[*row.values()][:3] for row in found.rows] == [
         [f"set{k}, shuffled", "AdaGrad", 0.1] for k in (0, 1)
+    ]
+    [section] = [one for one in found.figures if one.title == "Successive halving"]
+    assert [[*row.values()][:6] for row in section.rows] == [
+        ["set0, shuffled", "AdaGrad", 1, 5, 2, 1]
     ]
 
 
@@ -181,13 +186,13 @@ def test_index__has_a_line_a_sweep_and_a_link_to_its_page(tmp_path):
     page = write_index(tmp_path).read_text()
     assert page.count("AdaGrad alone was run") == 2
     assert '<a href="s.html">' in page
-    assert '<a href="t.html">' not in page
+    assert "t.html" not in page
 
 
 @pytest.mark.system
 def test_first_screen__is_seen_without_scrolling_and_readable_for_everybody(tmp_path):
     rows = list(two_learners(4))
-    rows[0] |= {"status": "failed", "error": "no memory", "mean_loss": None, "error_rate": None}
+    rows[0] |= {"status": "failed", "error": "no memory", **NOTHING}
     put(tmp_path, "s", [row["run_id"] for row in rows], rows)
     page = write_report(tmp_path, "s").path
     look_at([page], SIZES)

@@ -1,23 +1,18 @@
-"""Schedules: what a file may say, which times are due, and that each is done once, whatever is
-killed.
-"""
+"""Schedules: what a file may say, and that each night is done once, whatever is killed."""
 
 import asyncio
 import os
 import signal
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from zoneinfo import ZoneInfo
 
 import psutil
 import pytest
-from prefect.server.schemas.schedules import CronSchedule
 
-from flows.nightly.times import Times
 from flows.runtime.prefect_server import ADDRESS, PASSWORD, served
-from flows.schedules.file import read_schedules
+from flows.schedules.service import read_schedules
 from koco_stream import WrongInput
-from storage.nights import add_night, read_nights
+from storage.nights import read_nights
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.lookups import beyond_loopback, logging_lookups
 from tests.helpers.pages import browser
@@ -30,7 +25,6 @@ SPEC = (
 )
 TABLE = '[[schedule]]\nname = "minute"\ncron = "* * * * *"\nsweep = "small.toml"\nworkers = 0\n'
 NO_CRON = "line 3, schedule 1, cron: .*is not a cron expression"
-NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -65,11 +59,6 @@ def file(tmp_path):
             f"\n{TABLE}",
             "line 7, schedule 2, name: two schedules are called 'minute'",
         ),
-        (
-            "workers = 0\n",
-            f"\n{TABLE.replace('minute', 'other')}",
-            "line 9, schedule 2, sweep: two schedules are for the sweep 'small'",
-        ),
         ("[[schedule]]", "[[schedule", "a schedules file is TOML"),
         ("* * * * *", "* * * *", NO_CRON),
         ("* * * * *", "61 * * * *", NO_CRON),
@@ -93,94 +82,29 @@ def test_prefect_yaml__names_flows_and_parameters_that_there_are():
     import yaml
     from prefect.flows import load_flow_from_entrypoint
 
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    flows = [load_flow_from_entrypoint(table["entrypoint"]) for table in deployments]
-    assert [flow.name for flow in flows] == ["prepare", "sweep", "report", "nightly"]
-    for flow, table in zip(flows, deployments, strict=True):
+    for table in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]:
+        flow = load_flow_from_entrypoint(table["entrypoint"])
         inspect.signature(flow.fn).bind(**table["parameters"])
 
 
 def test_schedules_file__the_one_that_is_shipped_can_be_read():
     (schedule,) = read_schedules(ROOT / "flows" / "schedules.toml", "store")
-    assert (schedule.sweep.is_file(), schedule.parameters()["seconds"]) == (True, 4 * 3600)
+    assert (schedule.sweep.is_file(), schedule.time_limit) == (True, "04:00:00")
 
 
-def done(store, *planned):
-    """Nights of these planned times are in the history of `small`."""
-    for time in planned:
-        row = {"night": time.isoformat(), "sweep": "small", "dataset": "d", "learner": "L"}
-        add_night(store, "small", [{**row, "accepted": False}])
+@pytest.mark.parametrize(
+    ("change", "planned"),
+    [("2026-03-29", "2026-03-29T00:00:00+00:00"), ("2026-10-25", "2026-10-25T00:00:00+00:00")],
+)
+def test_two_o_clock__when_it_is_skipped_or_comes_twice__is_one_night(change, planned):
+    from prefect.server.schemas.schedules import CronSchedule
 
-
-CHANGES = [
-    ("Europe/Paris", "2026-03-29T01:00:00+00:00"),
-    ("Europe/Paris", "2026-10-25T01:00:00+00:00"),
-    ("America/New_York", "2026-03-08T07:00:00+00:00"),
-    ("America/Havana", "2026-03-08T05:00:00+00:00"),  # at midnight
-    ("Australia/Lord_Howe", "2026-10-03T15:30:00+00:00"),  # by half an hour
-    ("Australia/Lord_Howe", "2026-04-04T15:00:00+00:00"),
-    ("Pacific/Apia", "2011-12-30T10:00:00+00:00"),  # a day is left out
-]
-
-
-@pytest.mark.parametrize(("zone", "change"), CHANGES)
-@pytest.mark.parametrize("cron", ["0 2 * * *", "30 2 * * *", "0 0-3 * * *"])
-def test_night__around_a_change_of_the_clock__is_each_that_prefect_plans_once(
-    zone, change, cron, tmp_path
-):
-    begin = datetime.fromisoformat(change) - timedelta(days=2)
-    schedule = CronSchedule(cron=cron, timezone=zone)
-    dates = asyncio.run(schedule.get_dates(100, begin, begin + timedelta(days=4)))
-    planned = [datetime.fromtimestamp(date.timestamp(), UTC) for date in dates]
-    assert len(planned) >= 3
-    Times(tmp_path, "small").begin(cron, zone, begin - timedelta(seconds=1))
-    for time in planned:
-        assert Times(tmp_path, "small").due(time - timedelta(seconds=1)) is None
-        # Prefect has started the run a second early
-        night = Times(tmp_path, "small").night_of(time, time - timedelta(seconds=1))
-        assert night == time
-        done(tmp_path, night)
-        assert Times(tmp_path, "small").night_of(time, time + timedelta(minutes=9)) is None
-    if cron != "0 0-3 * * *":
-        days = {night.astimezone(ZoneInfo(zone)).date() for night in planned}
-        assert len(days) == len(planned)
-
-
-def test_nights__that_were_missed__are_one__the_last(tmp_path):
-    Times(tmp_path, "small").begin("0 2 * * *", "UTC", NOON)
-    three = [NOON + timedelta(days=k, hours=-10) for k in (1, 2, 3)]
-    now = three[2] + timedelta(hours=5)
-    times = Times(tmp_path, "small")
-    assert times.due(NOON) is None  # planned before the schedule was there
-    assert {times.night_of(asked, now) for asked in three} == {three[2]}
-    done(tmp_path, three[2])
-    times = Times(tmp_path, "small")
-    assert {times.night_of(asked, now) for asked in three} == {None}
-    assert times.night_of(now, now) == now  # asked for by hand
-    times.begin("0 2 * * *", "UTC", now)
-    assert times.done == three[2]  # nothing is forgotten
-
-
-def test_schedule__counts_from_when_it_is_new_or_another_or_the_clock_was_ahead(tmp_path):
-    for now, cron in ((NOON, "0 2 * * *"), (NOON + timedelta(1), "0 3 * * *"), (NOON, "0 3 * * *")):
-        Times(tmp_path, "small").begin(cron, "UTC", now)
-        assert Times(tmp_path, "small").done == now
-
-
-def test_night__without_a_schedule__is_that_of_its_own_time_once(tmp_path):
-    assert Times(tmp_path, "small").night_of(NOON, NOON + timedelta(days=3)) == NOON
-    done(tmp_path, NOON)
-    assert Times(tmp_path, "small").night_of(NOON, NOON + timedelta(days=3)) is None
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '"x"', "{}", '{"cron": "* * * * *"}'])
-def test_schedule__in_a_damaged_file__is_refused_with_the_file(text, tmp_path):
-    Times(tmp_path, "small").begin("* * * * *", "UTC", NOON)
-    file = tmp_path / "schedules" / "small.json"
-    for wrong in (text, file.read_text().replace("2026", "soon")):
-        file.write_text(wrong)
-        with pytest.raises(WrongInput, match=f"{file} is damaged; remove it"):
-            Times(tmp_path, "small")
+    clock = CronSchedule(cron="0 2 * * *", timezone="Europe/Paris")
+    start = datetime.fromisoformat(f"{change}T00:00:00+00:00") - timedelta(hours=12)
+    dates = asyncio.run(clock.get_dates(10, start, start + timedelta(days=1)))
+    assert [datetime.fromtimestamp(date.timestamp(), UTC).isoformat() for date in dates] == [
+        planned
+    ]
 
 
 def ended(store):

@@ -4,11 +4,12 @@ import math
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.scores.means import deviations, difference, exact_means, mean, means, rounded
+from flows.scores.means import deviations, differences_of, mean, means, rounded
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 rows = st.lists(st.one_of(numbers, st.floats(0, 1), st.floats(1e8, 1e9)), min_size=1, max_size=12)
@@ -18,7 +19,7 @@ rows = st.lists(st.one_of(numbers, st.floats(0, 1), st.floats(1e8, 1e9)), min_si
 def test_mean__does_not_depend_on_the_order_of_its_terms(values, random):
     assert mean(random.sample(values, len(values))) == mean(values)
     both = [random.sample(values, len(values)), values]
-    found = deviations(both, exact_means(both))
+    found = deviations(both)
     assert found[0] == found[1]
 
 
@@ -52,7 +53,6 @@ def test_rounded__is_the_same_for_what_differs_in_the_last_bits_only(value, sign
     once = float(rounded(sign * value))
     assert rounded(once) == rounded(once * (1 + change)) == once
     assert rounded(once * (1 + 2e-11)) != once
-    assert difference(once, once) == 0.0 != difference(once * (1 + 2e-11), once)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,5 @@ def test_mean__of_no_numbers_and_of_extreme_ones(values, expected):
 
 
 def test_differences__have_no_digits_that_their_terms_lack():
-    assert [difference(0.3, 0.2), difference(0.7, 0.8), difference(3e9, 1.0)] == [
-        0.1,
-        -0.1,
-        3e9 - 1,
-    ]
+    ones, others = np.array([[0.3, 0.7, 3e9, 0.5, np.inf], [0.2, 0.8, 1.0, 0.5, 1.0]])
+    assert differences_of(ones, others).to_pylist() == [0.1, -0.1, 3e9 - 1, 0.0, None]

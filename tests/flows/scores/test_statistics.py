@@ -21,30 +21,17 @@ shares = st.floats(0.0, 1.0)
 
 
 def test_published_example__has_the_ranks_and_figures_printed_there():
-    for row, (_, printed) in zip(AREAS, demsar.TABLE.values(), strict=True):
-        assert our.ranks_of(row).tolist() == list(printed)
-    ranks = our.mean_ranks(AREAS)
-    assert [f"{rank:.3f}" for rank in ranks] == [f"{rank:.3f}" for rank in demsar.MEAN_RANKS]
+    assert our.ranks_of(AREAS).tolist() == [list(printed) for _, printed in demsar.TABLE.values()]
     found = our.friedman(AREAS)
     assert f"{found.chi_square:.2f}" == f"{demsar.CHI_SQUARE:.2f}"
     assert f"{found.f:.2f}" == f"{demsar.F:.2f}"
     assert found.p < 0.05  # "we reject the null-hypothesis"
     for alpha, printed in demsar.CRITICAL.items():
         assert f"{our.critical_difference(4, 14, alpha):.2f}" == f"{printed:.2f}"
+    ranks = our.ranks_of(AREAS).mean(axis=0)
     groups = our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.10))
     assert [{demsar.LEARNERS[one] for one in group} for group in groups] == demsar.GROUPS
     assert our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.05)) == [[3, 1, 2, 0]]
-
-
-# Demšar's Table 5 (a): the values of q for the Nemenyi test
-@pytest.mark.parametrize(
-    ("k", "at_5", "at_10"),
-    [(2, 1.960, 1.645), (3, 2.343, 2.052), (5, 2.728, 2.459), (10, 3.164, 2.920)],
-)
-def test_critical_difference__has_the_published_quantiles(k, at_5, at_10):
-    for alpha, q in ((0.05, at_5), (0.10, at_10)):
-        found = our.critical_difference(k, 7, alpha) / np.sqrt(k * (k + 1) / 42)
-        assert found == pytest.approx(q, abs=1e-3)
 
 
 @given(scores)
@@ -61,44 +48,30 @@ def test_friedman__is_scipys_without_its_correction_for_ties(table):
         theirs = scipy.stats.friedmanchisquare(*table.T)
         assert found.chi_square == pytest.approx(theirs.statistic * correction, abs=1e-9)
     assert found.p_chi_square == pytest.approx(scipy.stats.chi2.sf(found.chi_square, k - 1))
-    assert 0.0 <= found.p <= 1.0
     if np.isfinite(found.f):
         degrees = k - 1, (k - 1) * (n - 1)
         assert found.p == pytest.approx(scipy.stats.f.sf(found.f, *degrees), abs=1e-12)
 
 
 def test_friedman__of_learners_in_the_same_order_everywhere_and_of_equal_ones():
-    same = our.friedman(np.tile([1.0, 2.0, 3.0], (6, 1)))
-    assert (same.chi_square, same.f, same.p) == (pytest.approx(12.0), np.inf, 0.0)
-    equal = our.friedman(np.ones((6, 3)))
-    assert (equal.chi_square, equal.f, equal.p) == (0.0, 0.0, 1.0)
+    chi_square, _, *f_and_p = our.friedman(np.tile([1.0, 2.0, 3.0], (6, 1)))
+    assert (chi_square, f_and_p) == (pytest.approx(12.0), [np.inf, 0.0])
+    assert our.friedman(np.ones((6, 3))) == (0.0, 1.0, 0.0, 1.0)
 
 
 @given(scores, st.randoms(use_true_random=False))
 def test_ranks__are_the_literal_ones_and_do_not_depend_on_scale_or_names(table, random):
-    ranks = our.mean_ranks(table)
-    for row in table:
-        assert our.ranks_of(row).tolist() == literal.ranks(row.tolist())
-    k = table.shape[1]
-    assert ranks.sum() == pytest.approx(k * (k + 1) / 2)
+    ranks = our.ranks_of(table).mean(axis=0)
+    assert our.ranks_of(table).tolist() == [literal.ranks(row) for row in table.tolist()]
     # another monotone map of each block, which keeps the ties
     maps = [lambda x: x**3 - 7, np.exp, lambda x: 2 * x + 1]
     mapped = np.array([random.choice(maps)(row) for row in table])
-    assert our.mean_ranks(mapped) == pytest.approx(ranks)
-    assert our.friedman(mapped).chi_square == pytest.approx(our.friedman(table).chi_square)
-    order = random.sample(range(k), k)
-    assert our.mean_ranks(table[:, order]) == pytest.approx(ranks[order])
-    assert our.friedman(table[:, order]).f == pytest.approx(our.friedman(table).f, rel=1e-6)
-
-
-@given(scores)
-def test_wins_losses_ties__count_every_block_once(table):
-    found = our.wins_losses_ties(table)
-    assert (found.sum(axis=2) == len(table)).all()
-    assert (found[:, :, 0] == found[:, :, 1].T).all()
-    assert (found[:, :, 2] == found[:, :, 2].T).all()
-    one, other = table[:, 0].tolist(), table[:, 1].tolist()
-    assert found[0, 1, 0] == sum(a < b for a, b in zip(one, other, strict=True))
+    assert our.ranks_of(mapped).mean(axis=0) == pytest.approx(ranks)
+    order = random.sample(range(table.shape[1]), table.shape[1])
+    assert our.ranks_of(table[:, order]).mean(axis=0) == pytest.approx(ranks[order])
+    won, lost, tied = our.wins_losses_ties(table[:, 0], table[:, 1])
+    assert won + lost + tied == len(table)
+    assert won == sum(a < b for a, b in table[:, :2].tolist())
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
@@ -108,22 +81,12 @@ def test_wilcoxon__is_the_enumeration_of_all_signs(values):
     assert found == our.wilcoxon(-np.array(values, float))
 
 
-@given(st.lists(st.integers(-99, 99).filter(bool), min_size=2, max_size=30, unique_by=abs))
-def test_wilcoxon__is_scipys_where_there_are_no_ties(values):
-    theirs = scipy.stats.wilcoxon(values, method="exact").pvalue
-    assert our.wilcoxon(np.array(values, float)) == pytest.approx(theirs, rel=1e-9)
-
-
 def test_wilcoxon__with_infinite_missing_or_equal_values():
     assert our.wilcoxon(np.array([np.inf, 1.0, 2.0])) == our.wilcoxon(np.array([9.0, 1.0, 2.0]))
     assert our.wilcoxon(np.array([np.nan, 1.0, 2.0])) == our.wilcoxon(np.array([1.0, 2.0]))
     assert our.wilcoxon(np.zeros(4)) == our.wilcoxon(np.array([])) == 1.0
-    for n in range(1, 12):
-        assert our.wilcoxon(np.arange(1.0, n + 1)) == our.least_p(n)
-
-
-def test_wilcoxon__takes_differences_that_only_rounding_makes_unequal_for_ties():
-    assert 0.3 - 0.2 != 0.2 - 0.1
+    assert our.wilcoxon(np.arange(1.0, 9.0)) == our.least_p(8)
+    # that only rounding makes unequal
     found = our.wilcoxon(np.array([0.3 - 0.2, 0.1 - 0.2, 0.5]))
     assert found == our.wilcoxon(np.array([1.0, -1.0, 5.0]))
 
@@ -149,44 +112,27 @@ def test_groups__are_the_largest_sets_that_are_not_distinguishable(ranks, critic
     assert all([ranks[i] for i in one] == sorted(ranks[i] for i in one) for one in groups)
 
 
-def test_bootstrap__is_the_same_each_time_and_holds_the_mean():
-    draw = np.random.default_rng(1)
-    repeats = [draw.random((3, 4)) + np.arange(4) for _ in range(7)]
-    found = our.bootstrap(repeats, 0, False, 0.05)
-    assert found == our.bootstrap(repeats, 0, False, 0.05)
-    assert found[0] == (0.0, 0.0, 0.0)
-    means = np.array([block.mean(axis=0) for block in repeats])
-    for one in range(1, 4):
-        assert found[one].mean == pytest.approx((means[:, one] - means[:, 0]).mean())
-        assert found[one].low < found[one].mean < found[one].high
-        narrower = our.bootstrap(repeats, 0, False, 0.5)[one]
-        assert found[one].low < narrower.low < narrower.high < found[one].high
-
-
-def test_bootstrap__of_differences_of_known_spread_is_that_of_the_normal_distribution():
+def test_bootstrap__is_the_same_each_time_and_that_of_the_normal_distribution():
     draw = np.random.default_rng(3)
     values = draw.standard_normal(400)
     repeats = [np.array([[0.0, value]]) for value in values]
-    found = our.bootstrap(repeats, 0, False, 0.05)[1]
-    half = 1.96 * values.std() / np.sqrt(400)
-    assert found.low == pytest.approx(values.mean() - half, abs=0.15 * half)
-    assert found.high == pytest.approx(values.mean() + half, abs=0.15 * half)
-
-
-def test_bootstrap__resamples_repeats_where_there_is_one_block():
-    one = [np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 4.0]])]
-    found = our.bootstrap(one, 0, False, 0.05)[1]
-    assert (found.mean, found.low, found.high) == (pytest.approx(7 / 3), 1.0, 4.0)
-    assert our.bootstrap([one[0][:1]], 0, False, 0.05)[1] == (1.0, None, None)
-
-
-def test_bootstrap__leaves_out_blocks_where_a_learner_failed():
-    repeats = [np.array([[0.0, 1.0, np.inf]]), np.array([[0.0, 3.0, np.inf]])]
     found = our.bootstrap(repeats, 0, False, 0.05)
-    assert found[1] == (2.0, 1.0, 3.0)
-    assert found[2] == (None, None, None)
+    assert found == our.bootstrap(repeats, 0, False, 0.05)
+    assert found[0] == (0.0, 0.0, 0.0)
+    half = 1.96 * values.std() / np.sqrt(400)
+    ends = values.mean() - half, values.mean() + half
+    assert found[1][0] == pytest.approx(values.mean())
+    assert found[1][1:] == pytest.approx(ends, abs=0.15 * half)
+
+
+def test_bootstrap__resamples_repeats_where_there_is_one_block_and_leaves_failures_out():
+    one = [np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 4.0]])]
+    assert our.bootstrap(one, 0, False, 0.05)[1] == (pytest.approx(7 / 3), 1.0, 4.0)
+    assert our.bootstrap([one[0][:1]], 0, False, 0.05)[1] == (1.0, None, None)
+    repeats = [np.array([[0.0, 1.0, np.inf]]), np.array([[0.0, 3.0, np.inf]])]
+    assert our.bootstrap(repeats, 0, False, 0.05)[1:] == [(2.0, 1.0, 3.0), (None, None, None)]
     worse = our.bootstrap([*repeats, np.array([[0.0, np.inf, 5.0]])], 0, False, 0.05)
-    assert (worse[1].mean, worse[2].mean) == (2.0, 5.0)
+    assert [mean for mean, *_ in worse] == [0.0, 2.0, 5.0]
 
 
 @given(
@@ -206,7 +152,5 @@ def test_relative_differences__do_not_depend_on_the_unit(a, b, unit):
 def test_differences__to_and_of_failed_learners():
     found = our.differences(np.array([1.0, np.inf, 2.0]), np.array(1.0), True)
     assert found[:2].tolist() == [0.0, np.inf]
-    assert our.differences(np.array([1.0, np.inf]), np.array(np.inf), False).tolist() == [
-        -np.inf,
-        0,
-    ]
+    both = our.differences(np.array([1.0, np.inf]), np.array(np.inf), False)
+    assert both.tolist() == [-np.inf, 0]

@@ -7,18 +7,21 @@ import math
 import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.sweeping.halving import Halving, stages
+from flows.sweeping.launch import write_report
 from flows.tables.decisions import read_decisions
 from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.io.files import canonical_json
+from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import Run
 from koco_stream.streams.stream import Stream
-from tests.helpers.sweeps import tables
+from tests.helpers.sweeps import checked, tables
 
 SWEEP = """
 name = "try"
@@ -43,30 +46,25 @@ step_size = 1e9
 """
 
 
-def whole_length(run, n_rows):
-    return min(n_rows[run.stream.dataset_hash], run.stream.max_rows or 1 << 60)
-
-
-def id_at(run, rounds, n_rows):
+def id_at(run, rounds, sizes):
     """The identity of the run that ends after so many rounds."""
-    cut = rounds < whole_length(run, n_rows)
-    stream = replace(run.stream, max_rows=rounds) if cut else run.stream
-    return Run(stream, run.learner, run.params, run.learner_seed).run_id
+    cut = rounds < sizes[run.stream.dataset_hash].rounds(run.stream)
+    return replace(run, stream=replace(run.stream, max_rows=rounds) if cut else run.stream).run_id
 
 
-def literal(runs, n_rows, factor, first, loss):
+def literal(runs, sizes, factor, first, loss):
     """The same decisions in the plainest words: by stage, the identities of the runs."""
     alive, rounds, found = list(runs), first, []
     while alive:
-        found.append({id_at(run, rounds, n_rows) for run in alive})
+        found.append({id_at(run, rounds, sizes) for run in alive})
         groups = defaultdict(lambda: defaultdict(list))
         for run in alive:
-            if rounds < whole_length(run, n_rows):
+            if id_at(run, rounds, sizes) != run.run_id:
                 groups[run.stream.group, run.learner][canonical_json(run.params)].append(run)
         alive = []
         for configurations in groups.values():
             mean = {
-                c: sum(tenths(loss[id_at(run, rounds, n_rows)]) for run in runs) / len(runs)
+                c: sum(loss[id_at(run, rounds, sizes)] for run in runs) / len(runs)
                 for c, runs in configurations.items()
             }
             ranked = sorted(configurations, key=lambda c: (mean[c], c))
@@ -76,47 +74,35 @@ def literal(runs, n_rows, factor, first, loss):
     return found
 
 
-def tenths(loss):
-    """A loss in tenths, whose sums are exact."""
-    return loss if math.isinf(loss) else round(10 * loss)
-
-
 @st.composite
 def sweeps(draw):
-    n_rows = {f"hash {k}": draw(st.integers(1, 3000)) for k in range(2)}
+    """Runs on two datasets, each configuration of a learner on the same streams, and the sizes."""
+    sizes = {f"hash {k}": DataSize(draw(st.integers(1, 3000)), 1, 1) for k in range(2)}
     runs = []
-    for identity in n_rows:
-        limit = draw(st.none() | st.integers(1, n_rows[identity]))
+    for identity, size in sizes.items():
+        limit = draw(st.none() | st.integers(1, size.n_rows))
         for learner in draw(st.lists(st.sampled_from(["OGD", "AdaGrad"]), min_size=1, unique=True)):
-            for step in range(draw(st.integers(1, 12))):
-                for seed in range(
-                    draw(st.integers(1, 3))
-                    if step == 0
-                    else len({r.stream.order_seed for r in runs if r.learner == learner})
-                ):
-                    stream = Stream(identity, identity, "shuffled", seed, max_rows=limit)
-                    runs.append(Run.of(stream, learner, {"step_size": 1.0 + step}, 0))
-    return runs, n_rows
+            steps, seeds = draw(st.integers(1, 12)), draw(st.integers(1, 3))
+            for step, seed in product(range(steps), range(seeds)):
+                stream = Stream(identity, identity, "shuffled", seed, max_rows=limit)
+                runs.append(Run.of(stream, learner, {"step_size": 1.0 + step}, 0))
+    return runs, sizes
 
 
 @settings(max_examples=60, deadline=None)
 @given(sweeps(), st.integers(2, 5), st.integers(1, 4000), st.data())
 def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
-    runs, n_rows = sweep
+    runs, sizes = sweep
     # many are equal; infinite: it is not ok
-    loss = defaultdict(lambda: data.draw(st.sampled_from([0.1, 0.2, 0.3, 0.7, math.inf])))
+    loss = defaultdict(lambda: data.draw(st.sampled_from([1.0, 2.0, 3.0, 7.0, math.inf])))
 
     def losses(ids):
         return {run_id: loss[run_id] for run_id in ids if math.isfinite(loss[run_id])}
 
-    def decided():
-        rows = []
-        return list(stages(runs, n_rows, Halving(factor=factor, first=first), losses, rows)), rows
-
-    found, decisions = decided()
+    decisions = []
+    found = list(stages(runs, sizes, Halving(factor=factor, first=first), losses, decisions))
     ids = [{run.run_id for run in stage} for stage in found]
-    assert ids == literal(runs, n_rows, factor, first, loss)
-    assert decided() == (found, decisions)
+    assert ids == literal(runs, sizes, factor, first, loss)
     # none is asked for twice
     assert sum(map(len, found)) == len(set.union(*ids))
     groups = defaultdict(list)
@@ -131,13 +117,22 @@ def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
 
 
 def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
-    koco, small_store, tmp_path
+    koco, small_store, tmp_path, monkeypatch
 ):
+    pages = []
+
+    def written(store, name):
+        pages.append(write_report(store, name))
+        return pages[-1]
+
+    monkeypatch.setattr("flows.sweeping.launch.write_report", written)
+    monkeypatch.setattr("flows.sweeping.launch.AGAIN", 0.0)  # a minute between pages
     plain = shutil.copytree(small_store, tmp_path / "plain")
     spec, other = tmp_path / "try.toml", tmp_path / "plain.toml"
     spec.write_text(SWEEP)
     other.write_text("\n".join(line for line in SWEEP.splitlines() if "halving" not in line))
     done = koco("sweep", spec, "--store", small_store, "--json", status=0)
+    assert len(pages) == 5  # after each of four stages, and at the end
     koco("sweep", other, "--store", plain, status=0)
     (halved, halved_points), (whole, whole_points) = tables(small_store), tables(plain)
     last = {row["run_id"] for row in halved} & {row["run_id"] for row in whole}
@@ -145,7 +140,7 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
         row for row in (*whole, *whole_points) if row["run_id"] in last
     ]
     ends = {
-        (row["dataset"].partition(",")[0], row["positive_class"], row["max_rows"], row["step_size"])
+        (row["dataset"].partition(",")[0], row["positive_class"], row["max_rows"], row["params"])
         for row in halved
         if row["run_id"] in last
     }
@@ -158,30 +153,17 @@ def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
     summary = json.loads(done.stdout)
     assert summary["runs"] == summary["computed"] == len(halved)
     # every round is done once: longer runs go on from the states of shorter ones
-    longest = defaultdict(int)
-    for row in halved:
-        stream = row["dataset"], row["positive_class"], row["order_seed"]
-        key = *stream, row["params"], row["learner_seed"]
-        longest[key] = max(longest[key], row["rounds"])
+    names = ("dataset", "positive_class", "order_seed", "params", "learner_seed")
+    by_rounds = sorted(halved, key=lambda row: row["rounds"])
+    longest = {tuple(row[name] for name in names): row["rounds"] for row in by_rounds}
     assert summary["rounds"] == sum(longest.values())
     assert checkpoints_folder(small_store).names() == []
 
-    file = Path(small_store) / "results" / "halving" / "try.parquet"
     decisions = read_decisions(small_store, "try").to_pylist()
     assert {(row["rung"], row["rounds"]) for row in decisions} == {(1, 40), (2, 120), (3, 360)}
-
-    before = file.read_bytes()
-    again = koco("sweep", spec, "--store", small_store, "--json")
-    assert (json.loads(again.stdout)["computed"], file.read_bytes()) == (0, before)
-    (status,) = json.loads(koco("status", "--store", small_store, "--json").stdout)
-    whole_sweep = {"state": "done", "done": len(halved), "runs": len(halved)}
-    assert {name: status[name] for name in whole_sweep} == whole_sweep
-
-    page = Path(summary["report"]).read_text().replace("<wbr>", "")
-    section = page.split("<h2>Successive halving</h2>")[1].split("</table>")[0]
-    assert section.count("<tr>") == 1 + 3 * 3  # three streams have rungs, three each
-    assert "step_size=" in section
+    assert not checked(spec, small_store).next_to_compute()
+    assert "Successive halving" in Path(summary["report"]).read_text()
     # the same name, no halving any more
     koco("sweep", other, "--store", small_store, status=0)
-    assert not file.exists()
+    assert not read_decisions(small_store, "try").num_rows
     assert "Successive halving" not in Path(summary["report"]).read_text()

@@ -1,4 +1,6 @@
-"""Learners of a user's file in sweeps: their identity, their numbers, and a file that changes."""
+"""Learners of a user's file in sweeps, and those of other libraries: their identity, their numbers
+and failures, and a file that changes.
+"""
 
 import json
 import shutil
@@ -6,8 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
+from flows.sweeping import planning
 from flows.sweeping.file import read_sweep
-from flows.sweeping.steps import PLAIN, run_sweep
+from flows.sweeping.launch import run_sweep
 from koco_stream.errors import LearnerChanged, WrongInput
 from koco_stream.io.source_files import source_files
 from koco_stream.learners import learner_called, learner_named
@@ -16,14 +19,45 @@ from storage.results import read_runs
 from tests.helpers.project import ROOT
 from tests.helpers.sweeps import checked, dense_rows, written
 
+FOREIGN = """
+class Mean:
+    def __init__(self, shift=0.0, slow=0.0):
+        self.shift, self.slow, self.total, self.n = shift, slow, 0.0, 0
+
+    def predict_one(self, x):
+        return self.shift + (self.total / self.n if self.n else 0.0)
+
+    def learn_one(self, x, y):
+        if self.slow:
+            import time
+            while self.n == 100:
+                time.sleep(self.slow)
+        self.total, self.n = self.total + y, self.n + 1
+
+
+class Broken(Mean):
+    def learn_one(self, x, y):
+        super().learn_one(x, y)
+        if self.n == 50:
+            raise KeyError("nothing here")
+"""
 SWEEP = """
 name = "own"
 [[dataset]]
 name = "ill-conditioned"
-n_rows = 3000
+n_rows = 600
 [[learner]]
 name = "sub/nlms.py:NLMS"
 step_size = [0.1, 0.5]
+[[learner]]
+name = "mine.py:Mean"
+shift = [0.0, 0.5]
+[[learner]]
+name = "mine.py:Broken"
+[[learner]]
+name = "mine.py:Mean"
+slow = 0.01
+time_limit = 1.5
 [[learner]]
 name = "AdaGrad"
 """
@@ -31,67 +65,69 @@ name = "AdaGrad"
 
 @pytest.fixture
 def spec(tmp_path):
-    """A sweep file, with a learner's file in a folder beside it."""
+    """A sweep file, with learners' files beside it, one of them in a folder."""
     (tmp_path / "sub").mkdir()
     shutil.copy(ROOT / "examples" / "nlms.py", tmp_path / "sub")
+    (tmp_path / "mine.py").write_text(FOREIGN)
     return written(tmp_path, SWEEP)
 
 
 def swept(spec):
-    """The rows of the sweep's runs, computed in this process."""
-    store = spec.parent / "store"
-    run_sweep(checked(spec, store))
-    return read_runs(store).to_pylist()
+    """The rows of the sweep's runs, computed in this process, by learner and parameters."""
+    run_sweep(checked(spec, spec.parent / "store"))
+    rows = read_runs(spec.parent / "store").to_pylist()
+    return {(row["learner"], row["params"], row["learner_code"]): row for row in rows}
 
 
-def test_learner_of_a_file__has_the_rows_and_bits_of_one_of_the_library(spec):
-    rows = {row["params"]: row for row in swept(spec) if row["learner"] == "nlms.py:NLMS"}
-    assert len(rows) == 2
+def test_rows__stand_beside_ours_until_a_file_changes_and_failures_are_theirs_alone(spec):
+    before = swept(spec)
+    found = {key[:2]: row for key, row in before.items()}
     learner = learner_named(learner_called("sub/nlms.py:NLMS", spec.parent))
-    X, y = dense_rows(spec.parent / "store", "ill-conditioned,n_rows=3000")
-    for row in rows.values():
-        step = json.loads(row["params"])["step_size"]
-        assert (row["status"], row["numbers"], row["step_size"]) == ("ok", "own", step)
-        assert len(row["learner_code"]) == 16
-        losses = (learner(step).progressive(X, y) - y) ** 2
-        assert row["mean_loss"] == np.cumsum(losses)[-1] / 3000
-
-
-def test_changed_file__makes_new_runs_and_keeps_the_others(spec):
-    before = {row["run_id"]: row for row in swept(spec)}
-    assert swept(spec) == list(before.values())  # nothing is computed again
+    X, y = dense_rows(spec.parent / "store", "ill-conditioned,n_rows=600")
+    mine = [row for (name, _), row in found.items() if name == "nlms.py:NLMS"]
+    assert {row["step_size"] for row in mine} == {0.1, 0.5}
+    for row in mine:
+        assert (row["status"], row["numbers"]) == ("ok", "own")
+        losses = (learner(row["step_size"]).progressive(X, y) - y) ** 2
+        assert row["mean_loss"] == np.cumsum(losses)[-1] / 600
+    for shift in (0.0, 0.5):
+        row = found["mine.py:Mean", json.dumps({"shift": shift}, separators=(",", ":"))]
+        assert (row["numbers"], row["status"], row["rounds"]) == ("foreign", "ok", 600)
+        assert (row["seconds"] > 0.0, len(row["learner_code"])) == (True, 16)
+    errors = {key: row["error"] for key, row in found.items() if row["status"] == "failed"}
+    assert [key[0] for key in sorted(errors)] == ["mine.py:Broken", "mine.py:Mean"]
+    broken, slow = (errors[key] for key in sorted(errors))
+    assert "round 50" in broken
+    assert "nothing here" in broken
+    assert "took longer than time_limit = 1.5 s" in slow
+    assert not checked(spec, spec.parent / "store").next_to_compute()
     file = spec.parent / "sub" / "nlms.py"
     file.write_text(file.read_text().replace("if n2 == 0.0:", "if n2 <= 0.0:"))
-    after = swept(spec)
-    new = [row for row in after if row["run_id"] not in before]
-    assert [row["learner"] for row in new] == ["nlms.py:NLMS"] * 2
-    assert {row["mean_loss"] for row in new} == {
-        row["mean_loss"] for row in before.values() if row["learner_code"]
-    }
-    assert len(after) == len(before) + 2
+    new = {key[:2]: row for key, row in swept(spec).items() if key not in before}
+    assert [key[0] for key in new] == ["nlms.py:NLMS"] * 2
+    assert all(row["mean_loss"] == found[key]["mean_loss"] for key, row in new.items())
 
 
 @pytest.mark.parametrize("what", ["the file", "the store's copy"])
 def test_file_changed_while_the_sweep_runs__is_refused_by_name(spec, what, monkeypatch):
     store = spec.parent / "store"
-    sweep = checked(spec, store)
-    run = PLAIN["run"]
+    sweep, run = checked(spec, store), planning.run_cohorts
+    (code,) = {one.file.code for one in sweep.runs if one.learner.startswith("nlms")}
 
-    def changed_before_the_cohorts_run(*words):
+    def changed_before_the_cohorts_run(*given):
         send(str(store), code)
         if what == "the file":
             with (spec.parent / "sub" / "nlms.py").open("a") as file:
                 file.write("# another\n")
         else:
-            monkeypatch.setattr("flows.sweeping.steps.send", lambda *_: None)
+            monkeypatch.setattr(planning, "send", lambda *_: None)
             note = store / "learners" / f"{code}.json"
             note.write_text(note.read_text().replace("n2 == 0.0", "n2 <= 1.0"))
-        run(*words)
+        run(*given)
 
-    (code,) = {run.learner.partition("@")[2] for run in sweep.runs if "@" in run.learner}
-    steps = {**PLAIN, "run": changed_before_the_cohorts_run}
+    monkeypatch.setattr(planning, "run_cohorts", changed_before_the_cohorts_run)
     with pytest.raises(LearnerChanged, match=r"nlms\.py:NLMS was changed while its sweep ran"):
-        run_sweep(sweep, steps)
+        run_sweep(sweep)
 
 
 def test_source__is_the_file_and_what_it_imports_beside_it(tmp_path):
@@ -125,6 +161,19 @@ def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
         (tmp_path / "rates_of_this_test.py").write_text(f"RATE = {rate}\n")
         codes.add(learner_called("helped.py:Mine", tmp_path))
     assert len(codes) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("shift = [0.0, 0.5]", "shfit = 1", "line 11, .*no argument 'shfit'; did you mean 'shift'"),
+        ('mine.py:Mean"\nshift', 'mine.py:Meen"\nshift', "no class 'Meen'; did you mean 'Mean'"),
+        ("time_limit = 1.5", "time_limit = 0", "time_limit must be greater than 0"),
+    ],
+)
+def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said):
+    with pytest.raises(WrongInput, match=said):
+        read_sweep(written(spec.parent, SWEEP.replace(old, new)))
 
 
 @pytest.mark.parametrize(

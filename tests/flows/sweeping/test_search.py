@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.sweeping.file import read_sweep
-from flows.sweeping.search import Drawn, Search, drawn, points, sobol
+from flows.sweeping.search import Drawn, Search, Space, drawn, sobol
 from koco_stream import WrongInput
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.learner import foreign_learner
@@ -44,69 +45,54 @@ name = "OGD"
 """
 
 
-@st.composite
-def spaces(draw):
-    """Drawn parameters by name: ranges and choices of any size."""
-    small = st.floats(-1e6, 1e6, allow_nan=False)
-    found = {}
-    for name in draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)):
-        kind = draw(st.sampled_from(["uniform", "log_uniform", "integer", "choice"]))
-        if kind == "choice":
-            size = draw(st.integers(1, 5))
-            found[name] = Drawn(kind, choices=tuple(range(size)))
-            continue
-        if kind == "integer":
-            low = draw(st.integers(-1000, 1000))
-            found[name] = Drawn(kind, low, low + draw(st.integers(1, 1000)))
-            continue
-        low = draw(st.floats(1e-9, 1e6) if kind == "log_uniform" else small)
-        high = low + draw(st.floats(1e-6, 1e6)) * max(abs(low), 1.0)
-        found[name] = Drawn(kind, low, high)
-    return found
+# drawn parameters by name: ranges and choices of any size
+WHOLE, MORE, RATIO = st.integers(-1000, 1000), st.integers(1, 1000), st.floats(1.001, 1e6)
+SPACES = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.one_of(
+        st.builds(lambda size: Drawn("choice", choices=tuple(range(size))), st.integers(1, 5)),
+        st.builds(lambda low, more: Drawn("integer", low, low + more), WHOLE, MORE),
+        st.builds(lambda low, more: Drawn("uniform", low / 7, low / 7 + more), WHOLE, RATIO),
+        st.builds(lambda low, r: Drawn("log_uniform", low, low * r), st.floats(1e-9, 1e6), RATIO),
+    ),
+    min_size=1,
+)
 
 
-def inside(one, value):
-    if one.kind == "choice":
-        return value in one.choices
-    whole = isinstance(value, int) if one.kind == "integer" else isinstance(value, float)
-    return whole and one.low <= value <= one.high
+def points(draws, method, seed=0, count=8, name="OGD"):
+    return Space(name, "OGD", {}, draws, [0]).points(
+        Search(method=method, samples=1, seed=seed), count
+    )
 
 
-@given(spaces(), st.sampled_from(METHODS), st.integers(0, 2**63 - 1), st.integers(1, 40))
-def test_draws__are_in_their_ranges_and_extend(draws, method, seed, count):
-    search = Search(method=method, samples=1, seed=seed)
-    found = points(search, "OGD", draws, count)
+@given(SPACES, st.sampled_from(METHODS), st.integers(0, 2**63 - 2), st.integers(1, 40))
+def test_draws__are_in_their_ranges_and_extend_and_hang_on_the_seed_and_the_name(
+    draws, method, seed, count
+):
+    draws = {**draws, "z": Drawn("uniform", 0.0, 1.0)}
+    found = points(draws, method, seed, count)
     assert len(found) == count
     for point in found:
         assert point.keys() == draws.keys()
-        assert all(inside(draws[name], value) for name, value in point.items())
-    assert points(search, "OGD", draws, 2 * count)[:count] == found
+        for name, one in draws.items():
+            low, high = (min(one.choices), max(one.choices)) if one.choices else (one.low, one.high)
+            assert low <= point[name] <= high
+            assert isinstance(point[name], float) == (one.kind in ("uniform", "log_uniform"))
     turned = dict(reversed(draws.items()))
-    assert points(search.model_copy(update={"samples": 9}), "OGD", turned, count) == found
-
-
-@given(spaces(), st.sampled_from(METHODS), st.integers(0, 2**63 - 2))
-def test_draws__of_other_seeds_and_learners_are_others(draws, method, seed):
-    draws = {**draws, "z": Drawn("uniform", 0.0, 1.0)}
-    search = Search(method=method, samples=1, seed=seed)
-    mine = points(search, "OGD", draws, 8)
-    other = Search(method=method, samples=1, seed=seed + 1)
-    assert mine != points(other, "OGD", draws, 8)
-    assert mine != points(search, "AdaGrad", draws, 8)
+    assert points(turned, method, seed, 2 * count)[:count] == found
+    assert found != points(draws, method, seed + 1, count)
+    assert found != points(draws, method, seed, count, "AdaGrad")
 
 
 @given(st.floats(1e-12, 1e12), st.floats(1.001, 1e12), st.floats(0, 1, exclude_max=True))
 def test_log_uniform__is_a_power_of_the_ratio_of_its_ends(low, ratio, u):
-    high = low * ratio
-    exact = low * math.exp(u * math.log(high / low))
-    found = Drawn("log_uniform", low, high).value(u)
-    assert found == pytest.approx(exact, rel=1e-5)
+    exact = low * math.exp(u * math.log(ratio))
+    assert Drawn("log_uniform", low, low * ratio).value(u) == pytest.approx(exact, rel=1e-5)
 
 
 @given(st.integers(-50, 50), st.integers(1, 60), st.integers(0, 2**20 - 1))
 def test_integer__divides_the_range_evenly(low, more, k):
-    u = k / 2**20
-    found = Drawn("integer", low, low + more).value(u)
+    found = Drawn("integer", low, low + more).value(k / 2**20)
     assert found - low == math.floor(Fraction(k, 2**20) * (more + 1))
 
 
@@ -127,10 +113,7 @@ def test_sobol__hits_each_interval_of_a_power_of_two_once(key, d, k):
 def test_draws__are_these():
     """They are identities of stored runs, so they must not change."""
     draws = {"b": Drawn("log_uniform", 1e-3, 1e3), "a": Drawn("integer", 0, 9)}
-    found = {
-        method: points(Search(method=method, samples=1), "OGD", draws, 3) for method in METHODS
-    }
-    assert found == {
+    assert {method: points(draws, method, count=3) for method in METHODS} == {
         "random": [{"a": 2, "b": 0.829993}, {"a": 0, "b": 0.0302698}, {"a": 7, "b": 0.349}],
         "sobol": [{"a": 7, "b": 0.0250515}, {"a": 2, "b": 38.0725}, {"a": 4, "b": 0.137151}],
     }
@@ -147,9 +130,7 @@ def test_search__is_the_same_on_all_streams_and_for_all_values_of_a_grid(tmp_pat
     assert steps[0] == steps[1]
     assert len(steps[0]) == 16
     assert sum(learner == "OGD" for learner, _ in first) == 1  # nothing of it is drawn
-
-
-def test_another_learner__changes_no_draw_of_the_first(tmp_path):
+    # another learner changes no draw
     alone = read_sweep(written(tmp_path, SWEEP.partition('[[learner]]\nname = "AdaGrad"')[0]))
     both = read_sweep(written(tmp_path, SWEEP))
     assert both.configurations[: len(alone.configurations)] == alone.configurations
@@ -163,7 +144,6 @@ WRONG = [
     ('"sobol"', '"sobel"', r"line 5, search\.method: .*'random', 'sobol' or 'tpe', not 'sobel'"),
     ("samples = 16", "sampels = 16", r"search\.sampels: unknown key; did you mean 'samples'"),
     ("samples = 16", "samples = 16\nseed = -1", r"line 7, search\.seed"),
-    ("samples = 16", "samples = 16\nbatch = 4", r'line 7, search\.batch: only method = "tpe"'),
     (
         '[search]\nmethod = "sobol"\nsamples = 16\n',
         "",
@@ -177,18 +157,17 @@ WRONG = [
     ("{ integer = [0, 3] }", "{ integer = 3 }", OJA + r".*\[a, b\]"),
     ("{ integer = [0, 3] }", "{ integer = [-1, 3] }", OJA + r".*at least 0"),
     ("{ integer = [0, 3] }", "{ integr = [0, 3] }", OJA + r".*{ integer = \[a, b\] }"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ integer = [1, 3] }", ALPHA + r".*is a real number"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ log_uniform = [0, 3] }", ALPHA + r".*greater than 0"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ log_uniform = [0, 3] }", ALPHA + r".*0 < a < b, not"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [0, 3] }", ALPHA + r".*greater than 0, not 0"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [1, inf] }", ALPHA + r".*a < b, not \[1, inf"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [nan, 2] }", ALPHA + r".*a < b, not \[nan"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [true, 2] }", ALPHA + r".*a < b, not \[True"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = ['1', 2] }", ALPHA + r".*a < b, not \['1'"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [1, 0] }", ALPHA + r".*greater than 0, not 0"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [1, 1.0] }", ALPHA + r"choice has 1.0 twice"),
+    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [1, 1.0] }", ALPHA + r"choice has a value twice"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [] }", ALPHA + r".*at least one value"),
     ("{ log_uniform = [1e-2, 1e2] }", "{ choice = 3 }", ALPHA + r".*at least one value, not 3"),
-    ("{ choice = [", "{ uniform = [", r"line 17, .*sketch_start is not a number; give { choice"),
+    ("{ choice = [", "{ uniform = [", r"line 17, .*\[a, b\], numbers with a < b, not"),
     ('"random", "gradients"', '"randm"', r"line 17, .*did you mean 'random'"),
     ("sketch_start", "sketch_begin", r"line 17, .*did you mean"),
     (
@@ -199,13 +178,25 @@ WRONG = [
     (
         'name = "real"',
         'name = "ill-conditioned"\ncondition_number = { uniform = [1, 9] }',
-        r"line 12, dataset 2, condition_number: only parameters of learners are drawn",
+        r"line 12, dataset 2, condition_number: give a list.*a parameter of a learner may be drawn",
     ),
     (
         'name = "OGD"',
         'name = "OGD"\n[[learner]]\nname = "ONS"\nloss = { choice = ["squared", "hinge"] }',
         r"learner 4, .*no curvature",
     ),
+    (
+        SWEEP,
+        'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
+        '[[learner]]\nname = "OGD"\nclip = [1, 2]\n',
+        r"line 2, search: no parameter is drawn; give one a range",
+    ),
+    (
+        'learner_seeds = 2\n[search]\nmethod = "sobol"',
+        'halving = { first = 50 }\n[search]\nmethod = "tpe"',
+        r"line 5, search\.method: tpe learns from whole runs, and halving ends .*leave halving out",
+    ),
+    ("samples = 16", "samples = 16\nbatch = 0", r"line 7, search\.batch: .*greater than 0"),
 ]
 
 
@@ -216,10 +207,10 @@ def test_wrong_search__is_refused_with_its_place(old, new, message, tmp_path, sm
         checked(written(tmp_path, SWEEP.replace(old, new)), small_store)
 
 
-def test_search_without_draws__is_refused(tmp_path):
-    text = 'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
-    with pytest.raises(WrongInput, match=r"line 2, search: no parameter is drawn; give one a ra"):
-        read_sweep(written(tmp_path, text + '[[learner]]\nname = "OGD"\nclip = [1, 2]\n'))
+def test_search_without_optuna__names_the_extra(tmp_path, small_store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
+    with pytest.raises(WrongInput, match=r"line 5.*pip install 'koco-stream\[search\]'; or take"):
+        checked(written(tmp_path, SWEEP.replace("sobol", "tpe")), small_store)
 
 
 def test_foreign_learner__takes_any_kind():

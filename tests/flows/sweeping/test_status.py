@@ -1,43 +1,45 @@
-"""What sweeps say of themselves in the store, and which clusters a user may name."""
+"""How far a sweep is: what workers report, the rounds that are left, and what is said of it in a
+log and in the store; and which clusters a user may name.
+"""
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster.clusters import cluster_named
 from flows.runtime.processes import start_of
-from flows.sweeping.status import COLUMNS, Status, StatusFile, statuses
-from flows.sweeping.watching import Tally
+from flows.sweeping.status import (
+    COLUMNS,
+    Status,
+    Tally,
+    claim,
+    say_progress,
+    statuses,
+    write_status,
+)
 from koco_stream import WrongInput
-from koco_stream.engine.cohort import Receipt
+from koco_stream.engine import reporting
+from koco_stream.engine.cohort import Receipt, run_cohort
+from koco_stream.engine.reporting import Report
+from koco_stream.runs.run import Cohort, Run
 from storage.store import open_store
+from tests.helpers.sweeps import stream_of
 
 
 def status_of(sweep, **more):
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    running = {
-        "state": "running",
-        "runs": 10,
-        "done": 4,
-        "diverged": 1,
-        "failed": 0,
-        "rounds_per_second": 1e6,
-        "seconds_left": 3.0,
-        "dashboard": "http://127.0.0.1:1/status",
-        "host": socket.gethostname(),
-        "process": os.getpid(),
-        "started": start_of(os.getpid()),
-        "begun": now,
-        "updated": now,
-    }
-    return Status(sweep, **{**running, **more})
+    """What this process says of a sweep, or another one."""
+    return Status(sweep, **{"runs": 10, "done": 4, "dashboard": "http://x", **more})
 
 
 def dead_process():
@@ -87,14 +89,16 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         replace(told[3], state="killed", dashboard=None, seconds_left=None),
     )
 
-    rows = json.loads(koco("status", "--store", store, "--json").stdout)
-    assert [tuple(row) for row in rows] == [COLUMNS] * 8
+    rows = json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)
+    assert all({*COLUMNS} <= {*row} for row in rows)
     assert {row["sweep"]: row["state"] for row in rows} == states
-    lines = koco("status", "--store", store).stdout.splitlines()
+    lines = koco("list", "sweeps", "--store", store).stdout.splitlines()
     assert len(lines) == 9
-    assert lines[0].split()[:4] == ["sweep", "state", "runs", "done"]
-    assert lines[4].split()[:4] == ["dead", "killed", "10", "4"]
-    assert "there is no store" in koco("status", "--store", tmp_path / "none", status=2).stderr
+    assert lines[0].split()[:4] == ["sweep", "kind", "state", "runs"]
+    assert lines[4].split()[:4] == ["dead", "sweep", "killed", "10"]
+    assert (
+        "there is no store" in koco("list", "sweeps", "--store", tmp_path / "none", status=2).stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,9 +109,11 @@ def test_status__tells_running_from_killed(tmp_path, koco):
         (OSError("the disk is full"), "ended by an error", "the disk is full"),
     ],
 )
-def test_progress__leaves_in_the_store_how_the_sweep_ended(error, state, said, tmp_path):
+def test_status__says_how_the_sweep_ended(error, state, said, tmp_path):
     store = open_store(tmp_path / "store")
-    with suppress(KeyboardInterrupt, OSError), Tally("try", [StatusFile(store)]) as tally:
+    tally = Tally("try", [(1, partial(write_status, store))])
+    claim(store, tally.status)
+    with suppress(KeyboardInterrupt, OSError), tally:
         (status,) = statuses(store)
         mine = ("running", os.getpid(), socket.gethostname())
         assert (status.state, status.process, status.host) == mine
@@ -195,7 +201,7 @@ def test_status__that_is_damaged__is_named(text, tmp_path, koco):
     store = open_store(tmp_path / "store")
     file = store / "status" / "s.json"
     file.write_text(text)
-    done = koco("status", "--store", store, status=2)
+    done = koco("list", "sweeps", "--store", store, status=2)
     assert f"{file} is damaged" in done.stderr
     assert "remove it" in done.stderr
 
@@ -215,9 +221,73 @@ def test_sweep__that_another_process_runs__is_refused_before_anything_starts(tmp
     assert f"the sweep s is running on {store} (process {os.getppid()} of" in done.stderr
     assert (file.read_text(), (store / "datasets").names()) == (text, [])
     # as if it had begun after the check: whoever says second that it runs is refused
-    with pytest.raises(WrongInput, match="the sweep s is running"), Tally("s", [StatusFile(store)]):
-        pass
+    with pytest.raises(WrongInput, match="the sweep s is running"):
+        claim(store, Status("s"))
     assert file.read_text() == text
     file.write_text(json.dumps(asdict(replace(other, process=dead_process()))))
     koco("sweep", spec, "--store", store, status=0)
-    koco("sweep", spec, "--store", store, status=0)
+
+
+def test_workers__report_rounds_within_a_cohort(small_store, monkeypatch):
+    """A cohort tells how many rounds of its runs are done, in order."""
+    monkeypatch.setattr(reporting, "EVERY", 0.0)
+    heard = []
+    monkeypatch.setattr(reporting, "listeners", [heard.append])
+    stream = stream_of(small_store, "real")
+    cohort = Cohort(stream, tuple(Run.of(stream, name, {}, 0) for name in ("OGD", "AdaGrad")), 1.0)
+    run_cohort(str(small_store), "test", cohort, 100)
+    assert heard == [Report(cohort.cohort_id, 2 * rounds) for rounds in range(50, 501, 50)]
+
+
+@given(
+    step=st.floats(0.1, 50.0),  # seconds for a hundredth of the first cohort
+    done=st.integers(2, 99),
+    rounds=st.sampled_from([6000, 10_000]),
+)
+def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step, done, rounds):
+    """Rounds count of cohorts under way; all of a cohort has ended with it, also if its runs
+    diverged.
+    """
+    now, told = [0.0], []
+    tally = Tally("try", [(1, told.append), (2, lambda status: told.append("second"))])
+    tally.live.get_time = lambda: now[0]
+    tally.more(3, 0)
+    tally.plan({"first": 20_000, "second": rounds})
+    assert tally.task.time_remaining is None
+    for share in range(1, done + 1):
+        now[0] = share * step
+        tally.hear(Report("first", 200 * share))
+        tally.tell(1)
+    left = (20_000 + rounds - 200 * done) / (200 / step)
+    assert tally.task.time_remaining == pytest.approx(left, abs=1.0)
+    assert told == [tally.status] * done  # by whom that is heard every second
+    assert tally.status.seconds_left == tally.task.time_remaining
+    assert tally.status.rounds_per_second > 0
+    tally.receive(Receipt("first", 2, 2, 0, 10, 1.0))
+    tally.tell(2)
+    assert told[-1] == "second"
+    assert tally.task.remaining == rounds
+    for part in (rounds // 4, rounds - rounds // 4):  # it was split
+        tally.receive(Receipt("of a part", 1, 0, 0, part, 1.0))
+    tally.tell(1)
+    assert tally.task.time_remaining == 0.0
+
+
+def test_log__has_runs_speed_and_time_left_in_a_line(capsys):
+    tally = Tally("try")
+    tally.more(2, 0)
+    say_progress(tally.status)
+    tally.plan({"first": 10_000, "second": 10_000})
+    tally.live.get_time = iter((0.0, 10.0, 20.0, 30.0)).__next__
+    for rounds in (1000, 2000):
+        tally.hear(Report("first", rounds))
+        tally.tell(1)
+    say_progress(tally.status)
+    said = capsys.readouterr().err
+    assert re.search(r"compute\n  0 of 2 runs, [\d,]+ rounds/s, 180 s left\n$", said)
+    with tally:
+        tally.receive(Receipt("first", 1, 1, 0, 10, 1.0))
+        tally.receive(Receipt("second", 1, 0, 1, 10, 1.0))
+    say_progress(tally.status)
+    said = capsys.readouterr().err
+    assert re.search(r"^  2 of 2 runs, [\d,]+ rounds/s, 1 diverged, 1 failed\n$", said)

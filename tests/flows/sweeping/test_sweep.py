@@ -5,12 +5,13 @@ import os
 import shutil
 import signal
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from flows.housekeeping.removal import dataset_removal
+from flows.housekeeping import dataset_removal
 from flows.sweeping.status import statuses
 from flows.views.views import Views
 from koco_stream import OjaSON, WrongInput
@@ -24,7 +25,6 @@ from storage.results import finished_runs, read_curves, read_runs, result_files
 from tests.helpers.project import command, environment, wait_until
 from tests.helpers.sweeps import compiled, dense_rows, run_here, tables
 from tests.helpers.swept import MINUTE, SWEEP, plan_for, swept
-from tests.helpers.swept import koco as in_a_process
 
 
 @pytest.fixture
@@ -63,21 +63,20 @@ def test_runs__equal_the_python_interface(serial):
 def test_reading__while_another_process_collects(serial, tmp_path, monkeypatch):
     reference = tables(serial)
     files = shutil.copytree(serial / "results" / "parts", tmp_path / "parts")
-    for listing in ("table_files", "result_files"):
-        for read in (finished_runs, read_runs, read_curves):
-            shutil.rmtree(serial / "results")
-            shutil.copytree(files, serial / "results" / "parts")
-            listed = getattr(results, listing)
+    reads = ((finished_runs, 0), (read_runs, 0), (read_curves, 1))
+    for listing, (read, which) in product(("table_files", "result_files"), reads):
+        shutil.rmtree(serial / "results")
+        shutil.copytree(files, serial / "results" / "parts")
+        listed = getattr(results, listing)
 
-            def then_collected(*words, listed=listed):
-                found = listed(*words)
-                monkeypatch.undo()
-                collect(serial)
-                return found
+        def then_collected(*words, listed=listed):
+            found = listed(*words)
+            monkeypatch.undo()
+            collect(serial)
+            return found
 
-            monkeypatch.setattr(results, listing, then_collected)
-            expected = reference[1] if read is read_curves else reference[0]
-            assert len(read(serial)) == len(expected), (listing, read)
+        monkeypatch.setattr(results, listing, then_collected)
+        assert len(read(serial)) == len(reference[which]), (listing, read)
 
 
 @pytest.mark.parametrize("how", ["replaced", "removed"])
@@ -97,7 +96,7 @@ def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_numbe
         if report.cohort_id in ids:
             listeners.clear()
             if how == "removed":
-                dataset_removal(str(small_store), "real").do()
+                dataset_removal(str(small_store), "real")[1]()
             else:
                 prepare_file(small_store, "real", tmp_path / "other.csv")
 
@@ -113,12 +112,13 @@ def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_numbe
 
 
 def test_summary__keeps_streams_apart(small_store, tmp_path):
+    """They are of one dataset, which several tables have."""
     windows = 'order = "shuffled-in-windows"'
     ways = ("", 'order = "shuffled"', "max_rows = 100", "max_rows = 200", windows)
-    ways = (*ways, f"{windows}\nwindow_rows = 9")
-    for k, way in enumerate(ways):
-        text = f'[[dataset]]\nname = "real"\n{way}\n[[learner]]\nname = "OGD"'
-        swept(tmp_path, text, f"way-{k}")
+    tables = (
+        f'[[dataset]]\nname = "real"\n{way}\n' for way in (*ways, f"{windows}\nwindow_rows = 9")
+    )
+    swept(tmp_path, "".join(tables) + '[[learner]]\nname = "OGD"')
     found = [
         (row["order"], row["window_rows"], row["max_rows"], row["n_runs"])
         for row in Views(small_store).rows("FROM configurations")
@@ -172,14 +172,6 @@ def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path
         assert message in done.stderr, words
         assert "Traceback" not in done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == before
-
-
-def test_command_line__says_what_is_wrong_as_a_process_too(tmp_path):
-    (tmp_path / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
-    done = in_a_process("sweep", "a.toml", cwd=tmp_path, status=2)
-    assert "did you mean 'AdaGrad'" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
 
 
 @pytest.mark.system

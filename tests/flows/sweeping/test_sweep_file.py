@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 
 from flows.sweeping.file import read_sweep
-from flows.sweeping.learner_tables import values_of
-from flows.sweeping.planning import dry_run_of
-from flows.sweeping.request import SweepRequest
 from koco_stream import WrongInput
 from koco_stream.runs.cost_model import DataSize, pass_bytes
 from koco_stream.streams.manifest import load_manifest
@@ -43,6 +40,7 @@ def test_expansion__counts_each_run_once(tmp_path, small_store):
     assert (
         len(ids) == len(sweep.runs) == len(sweep.next_to_compute()) == 6 * (3 * 1 + 3 * 2 * 2 + 1)
     )
+    assert {run.params.get("alpha") for run in sweep.runs} == {0.5, 1.0, 2.0, None}
 
 
 def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_store):
@@ -55,22 +53,11 @@ def test_identity__does_not_depend_on_how_a_number_is_written(tmp_path, small_st
         "curvature = 0.125",
         "alpha = 1.0",
         "alpha = { powers_of_two = [0, 0] }",
+        "alpha = { powers_of_ten = [0, 0] }",
     ):
         spec = written(tmp_path, text + more)
         ids.append([run.run_id for run in checked(spec, small_store).runs])
-    assert ids == [ids[0]] * 5
-
-
-@pytest.mark.parametrize(
-    ("grid", "values"),
-    [
-        ({"powers_of_two": [-1, 2]}, [0.5, 1, 2, 4]),
-        ({"powers_of_ten": [0, 1]}, [1, 10]),
-        ("hinge", ["hinge"]),
-    ],
-)
-def test_grid__values(grid, values):
-    assert values_of(grid) == values
+    assert ids == [ids[0]] * 6
 
 
 WRONG = [
@@ -83,9 +70,9 @@ WRONG = [
     (
         'name = "try"',
         'name = "../try"',
-        r"line 2, name: a name has up to 200 letters, digits, .*, not '\.\./try'",
+        r"line 2, name: string should match pattern '.*', not '\.\./try'",
     ),
-    ('name = "try"', f'name = "{"a" * 201}"', "line 2, name: a name has up to 200 letters"),
+    ('name = "try"', f'name = "{"a" * 201}"', "line 2, name: string should match pattern"),
     ("step_size = 0.5", 'sketch_size = "big"', r"line 17, learner 2, sketch_size"),
     (
         "sketch_size = [0, 2]",
@@ -109,7 +96,7 @@ WRONG = [
     (
         "{ powers_of_two = [-1, 1] }",
         "{ powers_of_two = [1, -1] }",
-        r"line 14, learner 1, alpha: .*in order",
+        r"line 14, learner 1, alpha: .*in order from -300 to 300, not",
     ),
     (
         "{ powers_of_two = [-1, 1] }",
@@ -163,11 +150,12 @@ WRONG = [
     (
         "positive_class = [1, 2]",
         f"positive_class = {'9' * 400}",
-        r"line 6, dataset 1, positive_class: .*at most 9223372036854775807",
+        r"line 6, dataset 1, positive_class: .*number",
     ),
-    ("step_size = 0.5", f"step_size = {'9' * 400}", r"line 17, learner 2, step_size: .*at most"),
+    ("step_size = 0.5", f"step_size = {'9' * 400}", r"line 17, learner 2, step_size: .*finite"),
+    ("learner_seeds = 2", f"learner_seeds = [{2**63}]", "line 3, learner_seeds: .*less than 9223"),
     ("step_size = 0.5", f"step_size = {'9' * 5000}", r"try\.toml"),
-    ("step_size = 0.5", f"step_size = 0x{'f' * 5000}", r"line 17, learner 2, step_size: .*at most"),
+    ("step_size = 0.5", f"step_size = 0x{'f' * 5000}", r"try\.toml: .*4300 digits"),
     (
         "learner_seeds = 2",
         "learner_seeds = 1000000000",
@@ -250,20 +238,11 @@ def test_file_that_is_no_text__is_refused(make, message, tmp_path):
         read_sweep(tmp_path / "s.toml")
 
 
-@pytest.mark.parametrize(
-    ("figure", "read"),
-    [
-        ('"son-figure-1"', ("son-figure-1",)),
-        ('["son-figure-2", "son-figure-3"]', ("son-figure-2", "son-figure-3")),
-    ],
-)
-def test_report__takes_one_figure_or_several(figure, read, tmp_path):
-    assert read_sweep(written(tmp_path, f"{GOOD}[report]\nfigure = {figure}")).figures == read
-
-
 @pytest.mark.parametrize("path", sorted(SWEEPS.glob("*.toml")), ids=lambda path: path.stem)
 def test_shipped_sweep__is_read(path):
-    assert read_sweep(path).configurations
+    sweep = read_sweep(path)
+    assert sweep.configurations
+    assert all(f'"{figure}"' in sweep.text for figure in sweep.figures)
 
 
 def test_streams__that_read_the_same_are_one(tmp_path, small_store):
@@ -301,9 +280,6 @@ def test_windows__are_part_of_the_streams_of_their_order_alone(tmp_path, small_s
     assert [s.window_rows for s in unsaid] == [700]  # of 65,536: the dataset has no more
     others = streams_of("") + streams_of('order = "shuffled"')
     assert [(s.window_rows, s.sharding) for s in others] == [(None, None)] * 2
-    spec = written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
-    planned = dry_run_of(SweepRequest(str(spec), str(small_store), 1))
-    assert planned["orders"] == ["shuffled-in-windows, window_rows = 65536, 3 order seeds"]
 
 
 def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_starts(
@@ -312,9 +288,7 @@ def test_full_shuffle__beyond_the_cache_s_limit_is_refused_before_anything_start
     monkeypatch.setenv("KOCO_CACHE_BYTES", "10000")
     with pytest.raises(WrongInput, match="shuffled-in-windows"):
         checked(written(tmp_path, GOOD), small_store)
-    windows = written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"'))
-    planned = dry_run_of(SweepRequest(str(windows), str(small_store), 1))
-    assert planned["limit of the shared copies in bytes"] == 10000
+    checked(written(tmp_path, GOOD.replace('"shuffled"', '"shuffled-in-windows"')), small_store)
 
 
 def test_memory__of_the_order_and_the_rows_follows_the_order():

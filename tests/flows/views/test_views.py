@@ -6,8 +6,8 @@ import json
 import math
 import random
 import tempfile
-from collections import defaultdict
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import flows
+from flows.comparing.blocks import WITHOUT_PREDICTIONS
 from flows.comparing.comparison import compare
-from flows.comparing.counted import WITHOUT_PREDICTIONS
 from flows.tables.decisions import DECISIONS, write_decisions
+from flows.tables.tables import grouped
 from flows.views import views as views_module
 from flows.views.views import Views
 from koco_stream.errors import WrongInput
@@ -74,62 +75,56 @@ def row(dataset, learner, which, order_seed, learner_seed, status, loss, error, 
 @st.composite
 def stores(draw):
     """Rows of results of a sweep: what is missing is not finished."""
-    found = draw(st.dictionaries(KEYS, ENDS, max_size=60))
     rows = {}
-    for (dataset, learner, which, order, nth), ends in found.items():
-        seeds = LEARNERS[learner]
+    for (*key, which, order, nth), ends in draw(st.dictionaries(KEYS, ENDS, max_size=60)).items():
+        seeds = LEARNERS[key[1]][1:]
         # the first configuration draws nothing
-        seed = None if which == 0 else seeds[1 + nth % (len(seeds) - 1)] if seeds[1:] else None
-        rows[dataset, learner, which, order, seed] = row(
-            dataset, learner, which, order, seed, *ends
-        )
+        drawn = (*key, which, order, seeds[nth % len(seeds)] if which and seeds else None)
+        rows[drawn] = row(*drawn, *ends)
     return list(rows.values())
 
 
 def literal(rows):
     """The best parameters, merit and verdict by stream and learner."""
-    learners = defaultdict(lambda: defaultdict(list))
-    for one in rows:
-        learners[f"{STREAMS[one['dataset']][0]}, shuffled", one["learner"]][one["params"]].append(
-            one
-        )
     found = {}
-    for key, configurations in learners.items():
-        sizes = {
-            params: (len(runs), len({one["learner_seed"] for one in runs} - {None}))
+    streams = grouped(rows, lambda one: (f"{STREAMS[one['dataset']][0]}, shuffled", one["learner"]))
+    for key, mine in streams.items():
+        configurations, candidates = grouped(mine, lambda one: one["params"]), []
+        seeds = {
+            params: len({one["learner_seed"] for one in runs} - {None})
             for params, runs in configurations.items()
         }
-        most = max(size for size, _ in sizes.values())
-        several = max(1, *(seeds for _, seeds in sizes.values()))
-        candidates = []
+        several, most = max(1, *seeds.values()), max(map(len, configurations.values()))
         for params, runs in configurations.items():
             losses, errors = ([one[name] for one in runs] for name in ("mean_loss", "error_rate"))
             values = losses if None in errors else errors
-            size, seeds = sizes[params]
             if (
                 all(one["status"] == "ok" for one in runs)
                 and all(value is not None and math.isfinite(value) for value in (*losses, *values))
-                and size * (several if seeds == 0 else 1) >= most
+                and len(runs) * (several if seeds[params] == 0 else 1) >= most
             ):
-                merit, loss = (sum(map(Fraction, some)) / size for some in (values, losses))
-                beats = loss < 0.5 and merit < 0.5
-                candidates.append((merit, params, None if key[1] == "Constant" else beats))
-        if candidates:
-            merit, params, beats = min(candidates)
-            found[key] = params, float(merit), beats
+                merit, loss = (sum(map(Fraction, some)) / len(runs) for some in (values, losses))
+                beats = None if key[1] == "Constant" else loss < 0.5 and merit < 0.5
+                candidates.append((merit, params, beats))
+        for merit, params, beats in sorted(candidates)[:1]:
+            found[key] = params, pytest.approx(float(merit), rel=1e-11), beats
     return found
 
 
 def shown(store):
     """The best of the sweep `s` by each way to read it."""
-    views = Views(store, ["s"])
-    columns = "stream, learner, params, merit, beats_constant"
-    yield {
-        (one["stream"], one["learner"]): one for one in views.rows(f"SELECT {columns} FROM best")
-    }
+    result = flows.results(store, "s")
     said = command("results", "--store", store, "--sweep", "s", "--best", "--json")
-    for rows in (json.loads(said.stdout), flows.results(store, "s").best().to_pylist()):
-        yield {(f"{one['dataset']}, {one['order']}", one["learner"]): one for one in rows}
+    views = result.views.rows("SELECT * REPLACE (merit AS error_rate_mean) FROM best")
+    for rows in (views, json.loads(said.stdout), result.best().to_pylist()):
+        yield {
+            (one.get("stream", f"{one['dataset']}, {one['order']}"), one["learner"]): (
+                one["params"],
+                one["mean_loss_mean"] if one["error_rate_mean"] is None else one["error_rate_mean"],
+                one["beats_constant"],
+            )
+            for one in rows
+        }
 
 
 @settings(max_examples=8, phases=[Phase.generate])  # a failure is shrunk for minutes
@@ -137,51 +132,37 @@ def shown(store):
 def test_best__is_the_same_wherever_it_is_read_and_that_of_plain_loops(rows, chance):
     expected = literal(rows)
     chance.shuffle(rows)
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
+    with tempfile.TemporaryDirectory() as store:
         put(store, "s", None, rows)
-        for found in shown(store):
-            assert found.keys() == expected.keys()
-            for key, (params, merit, beats) in expected.items():
-                one = found[key]
-                said = one["merit"] if "merit" in one else one["error_rate_mean"]
-                said = one["mean_loss_mean"] if said is None else said
-                assert (one["params"], said) == (params, pytest.approx(merit, rel=1e-11))
-                assert one["beats_constant"] == beats
+        assert [*shown(store)] == [expected] * 3
         try:
             compared = compare(store, ["s"])
         except WrongInput:
             return  # no two learners on one stream
-        for one in compared.blocks.to_pylist():
-            key = one["block"], one["learner"]
-            assert (key in expected) == (one["score"] is not None)
-            if key in expected:
-                assert one["params"] == expected[key][0]
-                if not any(words.startswith(one["block"]) for words in compared.left_out):
-                    assert one["score"] == pytest.approx(expected[key][1], rel=1e-11)
+    for one in compared.blocks.to_pylist():
+        params, merit, _ = expected.get((one["block"], one["learner"]), (None, None, None))
+        assert (one["score"] is None) == (merit is None)
+        assert merit is None or one["params"] == params
+        left_out = any(words.startswith(one["block"]) for words in compared.left_out)
+        assert merit is None or left_out or one["score"] == merit
 
 
 def test_answers__depend_on_no_order_of_rows_and_on_no_threads(tmp_path, monkeypatch):
-    chance, rows = random.Random(0), []
-    for dataset in ("two", "real"):
-        for learner in ("OGD", "AdaGrad", "ONS"):
-            for which in range(4):
-                values = [chance.random() for _ in range(6)]
-                if which < 2:
-                    values = [0.1, 0.7, 0.3, 0.2, 0.11, 0.9]  # the same in another order
-                    chance.shuffle(values)
-                for order, value in enumerate(values):
-                    rows.append(row(dataset, learner, which, order, None, "ok", value, value))
-    rows = [{**one, "run_id": f"{k:032x}"} for k, one in enumerate(rows)]
-    said = set()
-    for number in range(10):
-        store = tmp_path / f"store-{number}"
-        chance.shuffle(rows)
-        put(store, "s", None, rows)
+    chance, rows, said = random.Random(0), [], set()
+    for dataset, learner, which in product(("two", "real"), ("OGD", "AdaGrad", "ONS"), range(4)):
+        # of two configurations the same in another order
+        values = (
+            [0.1, 0.7, 0.3, 0.2, 0.11, 0.9] if which < 2 else [chance.random() for _ in range(6)]
+        )
+        for order, value in enumerate(chance.sample(values, 6)):
+            one = row(dataset, learner, which, order, None, "ok", value, value)
+            rows.append({**one, "run_id": f"{len(rows):032x}"})
+    for number in range(4):
+        put(tmp_path / f"{number}", "s", None, chance.sample(rows, len(rows)))
         monkeypatch.setitem(views_module.SETTINGS, "threads", 1 + 3 * (number % 2))
-        words = [("results", "--sweep", "s", *more) for more in ((), ("--best",))]
-        words += [("compare", "s")]
-        said.add("".join(command(*one, "--store", store, "--json").stdout for one in words))
+        words = ("--store", tmp_path / f"{number}", "--json")
+        each = ("results", "--sweep", "s", *words), ("compare", "s", *words)
+        said.add("".join(command(*one, status=0).stdout for one in each))
     assert len(said) == 1
 
 
@@ -191,43 +172,42 @@ def views_of(folder, rows, sweep="s"):
 
 
 def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
-    rows = [
-        row(
-            "two", learner, 1, order, None, "ok", order / 4, order / 4, alpha=float(order), window=9
-        )
-        for learner in ("OGD", "ONS")
-        for order in range(4)
-    ]
-    put(tmp_path, "s", None, rows)
+    both = [*product(range(4), ("OGD", "ONS"))]
+    views = views_of(
+        tmp_path,
+        [
+            row(
+                *("two", learner, 1, order, None, "ok", order / 4, order / 4),
+                **{"alpha": float(order), "window": 9},
+            )
+            for order, learner in both
+        ],
+    )
     for condition, left in (
-        ("learner = 'OGD' AND alpha BETWEEN 1 AND 2", {(n, "OGD") for n in (1, 2)}),
-        ("order = 'shuffled' and window=9 and alpha>2", {(3, "OGD"), (3, "ONS")}),
-        (
-            "learner_seed IS NULL AND params->>'which' = '1'",
-            {(n, o) for n in range(4) for o in ("OGD", "ONS")},
-        ),
-        ("alpha = (SELECT min(alpha) FROM runs) -- ends here", {(0, "OGD"), (0, "ONS")}),
-        (
-            "run_id IN (SELECT unnest(run_ids) FROM best WHERE learner = 'ONS')",
-            {(n, "ONS") for n in range(4)},
-        ),
+        ("learner_seed IS NULL AND params->>'which' = '1'", both),
+        ("learner = 'OGD' AND alpha BETWEEN 1 AND 2", [(1, "OGD"), (2, "OGD")]),
+        ("order = 'shuffled' and window=9 and alpha>2", [(3, "OGD"), (3, "ONS")]),
+        ("alpha = (SELECT min(alpha) FROM runs) -- ends here", [(0, "OGD"), (0, "ONS")]),
+        # by what the conditions before have left
+        ("run_id IN (SELECT unnest(run_ids) FROM best WHERE learner = 'ONS')", [(0, "ONS")]),
     ):
-        views = Views(tmp_path, ["s"], [condition])
-        found = views.rows("SELECT order_seed, learner FROM selected")
-        assert {tuple(one.values()) for one in found} == left
+        views.select([condition])
+        found = views.rows("SELECT order_seed, learner FROM selected ORDER BY ALL")
+        assert [tuple(one.values()) for one in found] == left
         assert sum(one["repeats"] for one in views.rows("FROM configurations")) == len(left)
-        curves = views.rows("FROM curves")
-        assert {(one["order_seed"], one["learner"]) for one in curves} == left
+        curves = views.rows("SELECT order_seed, learner FROM curves ORDER BY ALL")
+        assert [tuple(one.values()) for one in curves] == left
     for condition, said in (
         ("lerner = 'OGD'", "no column 'lerner'; did you mean 'learner'"),
         ("status=ok", "no column 'ok'; a text stands in single quotes"),
         ("alpha <", "syntax error"),
+        ("alpha > 1 LIMIT 5", "syntax error"),
         ("alpha = 'large'", "'large'"),
         ("alpha = 7", "no run matches; alpha is 0.0, 1.0, 2.0, 3.0"),
         ("learner = 'ogd'", "no run matches; learner is OGD, ONS"),
     ):
         with pytest.raises(WrongInput, match=said) as refused:
-            Views(tmp_path, ["s"], ["alpha >= 0", condition])
+            views.select(["alpha >= 0", condition])
         assert repr(condition) in str(refused.value)
 
 
@@ -253,15 +233,18 @@ def test_nothing__is_read_or_changed_but_through_our_readers(tmp_path):
 
 def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
     views = views_of(tmp_path, [row("two", "OGD", 0, 0, None, "ok", 0.5, 0.25, auc=0.75)])
-    [best] = views.rows("FROM best")
-    assert best["auc_mean"] == 0.75
-    assert {f"{name}_mean" for name in METRICS} <= best.keys()
+    [best], [curve] = views.rows("FROM best"), views.rows("FROM curves")
+    assert (best["auc_mean"], {f"{name}_mean" for name in METRICS} <= best.keys()) == (0.75, True)
     assert flows.results(tmp_path, "s").runs.schema.equals(schema(RUNS), check_metadata=True)
-    [curve] = views.rows("FROM curves")
-    assert (curve["t"], curve["mean_loss"], curve["learner"], curve["stream"]) == (
-        *(8, 0.0, "OGD", "two, shuffled"),
-    )
+    told = {"t": 8, "mean_loss": 0.0, "learner": "OGD", "stream": "two, shuffled"}
+    assert told.items() <= curve.items()
     assert views.rows("FROM members") == [{"sweep": "s", "run_id": f"{0:032x}"}]
+
+
+def noted(store, sweep, ids, names):
+    """A sweep of these runs, with names for the hashes of datasets, stands in the store."""
+    note = {"name": sweep, "file": "", "datasets": names, "figures": [], "run_ids": ids}
+    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
 
 
 def test_runs__that_are_no_candidates(tmp_path):
@@ -270,23 +253,32 @@ def test_runs__that_are_no_candidates(tmp_path):
         row("two", "OGD", which, 0, None, "ok", loss, loss, max_rows=rows, rounds=rows)
         for which, rows, loss in ((0, 4, 0.0), (1, 4, 0.1), (1, None, 0.4))
     ]
-    for one in (*rows,):
-        rows.append({**one, "numbers_version": 2})
-        one |= {"numbers_version": 1, "mean_loss": 0.0, "error_rate": 0.0}
+    older = {"numbers_version": 1, "mean_loss": 0.0, "error_rate": 0.0}
+    rows = [*({**one, **older} for one in rows), *({**one, "numbers_version": 2} for one in rows)]
     rows.append({**rows[-1], "auc": 0.5})
-    put(tmp_path, "s", None, rows)
-    lengths = [one["max_rows"] for one in Views(tmp_path, ["s"]).rows("FROM best")]
+    lengths = [one["max_rows"] for one in views_of(tmp_path, rows).rows("FROM best")]
     assert lengths == [None, 4]
-    decisions = [{**dict.fromkeys(DECISIONS.names), "goes_on": True}]
-    write_decisions(tmp_path, "s", decisions)
-    views = Views(tmp_path, ["s"])
-    [best] = views.rows("FROM best")
-    assert (best["params"], best["merit"], best["repeats"]) == (rows[1]["params"], 0.4, 1)
+    write_decisions(tmp_path, "s", [{**dict.fromkeys(DECISIONS.names), "goes_on": True}])
+    [best] = Views(tmp_path, ["s"]).rows("FROM best")
+    assert (best["params"], best["merit"], best["repeats"]) == (rows[2]["params"], 0.4, 1)
     # another sweep asks for the short ones
-    ids = [f"{k:032x}" for k in range(len(rows))]
-    note = {"name": "t", "file": "", "datasets": {}, "figures": [], "run_ids": ids}
-    (tmp_path / "sweeps" / "t.json").write_text(json.dumps(note))
+    noted(tmp_path, "t", [f"{k:032x}" for k in range(len(rows))], {})
     assert len(Views(tmp_path, ["s", "t"]).rows("FROM best")) == 2
+
+
+def test_dataset_of_two_names__has_in_each_sweep_the_one_that_it_has_there(tmp_path):
+    """As where a scale changes nothing: its runs are computed once."""
+    learners = ("OGD", "AdaGrad")
+    put(tmp_path, "s", None, [row("raw", one, 1, 0, None, "ok", 0.5, None) for one in learners])
+    for sweep, ids in (("raw", [0]), ("scaled", [0, 1])):
+        noted(tmp_path, sweep, [f"{one:032x}" for one in ids], {"hash of raw": sweep})
+    for sweeps in (["raw"], ["scaled"], ["raw", "scaled"], ["scaled", "raw"]):
+        found = Views(tmp_path, sweeps).rows("SELECT dataset, learner FROM best")
+        count = 1 if sweeps == ["raw"] else 2
+        assert [one["dataset"] for one in found] == sweeps[:1] * count
+    compared = compare(tmp_path, ["raw", "scaled"])
+    assert {one["block"] for one in compared.blocks.to_pylist()} == {"raw, shuffled"}
+    assert compared.notes == []
 
 
 def test_data_seeds__are_repeats_of_one_stream(tmp_path):

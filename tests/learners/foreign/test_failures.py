@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import psutil
@@ -76,9 +75,8 @@ def test_after_a_failure__nothing_more_is_learnt():
             advanced(learner, params, state, as_rows(X), LABELS)
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-def test_nan__ends_the_run_before_its_round(batch):
-    (predictions, rounds), state = run("IsNaN", at=18, batch=batch)
+def test_nan__ends_the_run_before_its_round():
+    (predictions, rounds), state = run("IsNaN", at=18)
     assert rounds == state.rounds == 17
     assert np.isfinite(predictions[:17]).all()
     assert np.isnan(predictions[17])
@@ -103,20 +101,6 @@ def test_processes_of_the_learner__end_with_it():
     assert [p.name() for p in psutil.Process().children(recursive=True)].count("sleep") == 1
     state.close()
     state.close()  # again: nothing happens
-
-
-def test_no_process__is_started_without_rows():
-    before = psutil.Process().children()
-    learner, params, state = started(f"{CLASSES}:Mean", {}, 3)
-    assert advanced(learner, params, state, as_rows(X[:0]), LABELS[:0])[1] == 0
-    assert psutil.Process().children() == before
-    assert state.rounds == 0
-
-
-def test_threads__can_each_have_a_learner():
-    with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda at: run("IsNaN", at=at)[0][1], [5, 12, 20, 39])
-    assert list(found) == [4, 11, 19, 38]
 
 
 PARENT = """

@@ -19,7 +19,8 @@ SPARSE, REAL = stream(0, n=120, d=12)
 DENSE = np.where(SPARSE == 0.0, 0.25, SPARSE)
 MIXED = np.where(np.arange(120)[:, None] < 60, DENSE, SPARSE)  # some blocks have no zeros
 LABELS = np.where(REAL >= 0.0, 1.0, -1.0)
-INPUTS = {"sparse": SPARSE, "dense": DENSE, "single": DENSE.astype(np.float32)}
+INPUTS = {"sparse": SPARSE, "dense": DENSE, "single": DENSE.astype(np.float32), "mixed": MIXED}
+CUTS = (*range(20), 50, 50, 73)  # where blocks end
 CLASSIFIERS = {
     "river.linear_model:LogisticRegression": {"l2": 0.01},
     "river.tree:HoeffdingTreeClassifier": {"grace_period": 20},
@@ -62,15 +63,13 @@ def log_odds(model, x):
     return of_probability(found.get(True, 0.0)) if found else 0.0
 
 
-@pytest.mark.parametrize(
-    ("target", "form"), [*zip(CLASSIFIERS, [*INPUTS, "sparse", "sparse"], strict=True)]
-)
+@pytest.mark.parametrize(("target", "form"), [*zip(CLASSIFIERS, [*INPUTS, "sparse"], strict=True)])
 def test_river_s_classifiers__are_as_in_a_plain_loop(target, form):
     X = INPUTS[form]
     seeded = {"seed": 5} if "ARF" in target else {}
     model = made(target, CLASSIFIERS[target], **seeded)
-    expected = river_loop(model, X, LABELS == 1.0, log_odds, form != "sparse")
-    assert scores(target, CLASSIFIERS[target], X, LABELS, seed=5).tolist() == expected
+    expected = river_loop(model, X, LABELS == 1.0, log_odds, form in ("dense", "single"))
+    assert scores(target, CLASSIFIERS[target], X, LABELS, CUTS, seed=5).tolist() == expected
 
 
 def test_river_s_regressors__are_as_in_a_plain_loop():
@@ -80,12 +79,12 @@ def test_river_s_regressors__are_as_in_a_plain_loop():
     assert scores(target, arguments, DENSE, REAL).tolist() == expected
 
 
-def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
+def scikit_loop(target, arguments, X, labels, classes=None):
     seed = {} if "NB" in target else {"random_state": 5}
     model, expected = made(target, seed | arguments), []
     for t in range(labels.size):
         x = X[t : t + 1]
-        if t < batch:
+        if t == 0:
             expected.append(0.0)
         elif hasattr(model, "decision_function"):
             expected.append(model.decision_function(x)[0])
@@ -93,79 +92,52 @@ def scikit_loop(target, arguments, X, labels, classes=None, batch=1):
             expected.append(of_probability(model.predict_proba(x)[0, 1]))
         else:
             expected.append(model.predict(x)[0])
-        if (t + 1) % batch == 0:
-            these = slice(t + 1 - batch, t + 1)
-            more = {} if classes is None or t >= batch else {"classes": classes}
-            model.partial_fit(X[these], labels[these], **more)
+        more = {} if classes is None or t else {"classes": classes}
+        model.partial_fit(x, labels[t : t + 1], **more)
     return expected
 
 
 @pytest.mark.parametrize(
-    ("target", "arguments", "form", "batch"),
+    ("target", "arguments", "form"),
     [  # a process with scikit-learn starts in a second: not all combinations
-        (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse", 1),
-        (SGD, {"loss": "log_loss"}, "single", 1),
-        (SGD, {}, "dense", 7),
-        ("sklearn.naive_bayes:BernoulliNB", {}, "sparse", 1),
+        (SGD, {"loss": "hinge", "alpha": 0.01}, "sparse"),
+        (SGD, {"loss": "log_loss"}, "single"),
+        (SGD, {}, "dense"),
+        ("sklearn.naive_bayes:BernoulliNB", {}, "sparse"),
         # which draws, and not by the seed of the run
-        (MLP, {"hidden_layer_sizes": [3], "batch_size": 7, "random_state": 3}, "sparse", 7),
+        (MLP, {"hidden_layer_sizes": [3], "batch_size": 1, "random_state": 3}, "sparse"),
     ],
     ids=str,
 )
-def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form, batch):
+def test_scikit_learn_s_classifiers__are_as_in_a_plain_loop(target, arguments, form):
     X = csr_matrix(SPARSE) if form == "sparse" else INPUTS[form]
-    expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1], batch)
-    found = scores(target, {**arguments, "batch": batch}, INPUTS[form], LABELS, seed=5)
+    expected = scikit_loop(target, arguments, X, LABELS.astype(int), [-1, 1])
+    found = scores(target, arguments, INPUTS[form], LABELS, CUTS, seed=5)
     assert found.tolist() == expected
     assert np.ptp(found) > 0.0
 
 
-def test_scikit_learn_s_regressors__are_as_in_a_plain_loop():
+@pytest.mark.parametrize(
+    ("dense", "X", "seen"),
+    [
+        (None, SPARSE, csr_matrix(SPARSE)),
+        (True, csr_matrix(SPARSE), SPARSE),
+        (False, DENSE, csr_matrix(DENSE)),
+    ],
+    ids=["as they are", "dense", "sparse"],
+)
+def test_scikit_learn_s_regressors__are_as_in_a_plain_loop_on_rows_of_the_form_that_is_asked_for(
+    dense, X, seen
+):
     target, arguments = "sklearn.linear_model:SGDRegressor", {"eta0": 0.1, "alpha": 0}
-    expected = scikit_loop(target, arguments, csr_matrix(SPARSE), REAL)
-    assert scores(target, arguments, SPARSE, REAL, seed=5).tolist() == expected
-
-
-EVERY = [
-    ("river.linear_model:LogisticRegression", {"batch": 7}),
-    ("sklearn.linear_model:SGDClassifier", {}),
-    ("vw", {"options": "--OjaNewton --sketch_size 3"}),
-    ("vw", {"options": "--adaptive", "batch": 7}),
-]
-
-
-@pytest.mark.parametrize(("target", "arguments"), EVERY, ids=str)
-def test_predictions__do_not_depend_on_how_rows_are_split(target, arguments):
-    if target == "vw":
-        pytest.importorskip("vowpalwabbit", reason="needs Vowpal Wabbit: koco-stream[vw]")
-    cuts = [*range(20), 50, 50, 73]
-    found = scores(target, arguments, MIXED, LABELS, cuts, seed=2)
-    assert found.tolist() == scores(target, arguments, MIXED, LABELS, seed=2).tolist()
-
-
-@pytest.mark.parametrize("target", ["river.linear_model:LogisticRegression", "vw"])
-def test_batch__is_predicted_before_it_is_learnt(target):
-    found = scores(target, {"batch": 50}, np.vstack([DENSE[:1]] * 120), np.ones(120))
-    assert (found[:50] == 0.0).all()
-    assert len(set(found[50:100])) == 1
-    assert 0.0 < found[50] <= found[100]
-
-
-def test_dense__gives_the_zeros_of_sparse_rows_and_drops_none():
-    X = csr_matrix(SPARSE)
-    target = "sklearn.linear_model:SGDRegressor"
-    expected = scikit_loop(target, {}, SPARSE, REAL)
-    assert scores(target, {}, X, REAL, seed=5, dense=True).tolist() == expected
-    expected = scikit_loop(target, {}, csr_matrix(DENSE), REAL)
-    assert scores(target, {}, DENSE, REAL, seed=5, dense=False).tolist() == expected
+    expected = scikit_loop(target, arguments, seen, REAL)
+    assert scores(target, arguments, X, REAL, seed=5, dense=dense).tolist() == expected
 
 
 def test_scikit_learn_s_learner_without_sparse_rows__says_so():
     target = "sklearn.naive_bayes:GaussianNB"
     with pytest.raises(RuntimeError, match=r"round 1: TypeError: GaussianNB takes no sparse rows"):
         scores(target, {}, np.eye(3), np.ones(3))
-    found = scores(target, {"batch": 10}, SPARSE, LABELS, dense=True)
-    assert found.tolist() == scikit_loop(target, {}, SPARSE, LABELS.astype(int), [-1, 1], 10)
 
 
 @pytest.mark.parametrize("form", ["sparse", "dense"])

@@ -7,7 +7,7 @@ import pytest
 
 from koco_stream.learners import LEARNERS
 from tests.helpers.scaled_rows import assert_right_or_said, rows
-from tests.oracles.kernel_learners import Ald, Kons, Kors, ProsNKons, features
+from tests.oracles.kernel_learners import Ald, Kons, Kors, ProsNKons, factor, features
 from tests.oracles.losses import curvatures
 from tests.oracles.ridge import Kawv, Pkawv
 
@@ -36,13 +36,7 @@ def in_features(kernel, X, of_values):
     """
     if not of_values or kernel == "gaussian":
         return features(kernel, X, 1.5, 2)
-    K = X @ X.T if kernel == "linear" else (X @ X.T + 1) ** 2
-    columns, rest = [np.zeros(len(X), X.dtype)], K.copy()
-    while len(columns) <= len(X) and rest.diagonal().max() > 1e-15 * K.diagonal().max():
-        i = int(rest.diagonal().argmax())
-        columns.append(rest[i] / np.sqrt(rest[i, i]))
-        rest = rest - np.outer(columns[-1], columns[-1])
-    return np.column_stack(columns)
+    return factor(X @ X.T if kernel == "linear" else (X @ X.T + 1) ** 2)
 
 
 def reference(case, alpha, D, dtype):

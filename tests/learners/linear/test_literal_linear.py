@@ -11,8 +11,7 @@ import pytest
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.linear import eigen_sketch, fd_son
 from tests.helpers.examples import sizes_of
-from tests.helpers.linear_streams import projections, stream
-from tests.oracles.exact_algebra import eigen_of_rows, gram_schmidt, solve
+from tests.helpers.linear_streams import projections
 from tests.oracles.linear_learners import (
     SMALL,
     WITH_EIGENVECTORS,
@@ -21,13 +20,6 @@ from tests.oracles.linear_learners import (
     options_of,
 )
 from tests.oracles.losses import slopes
-from tests.oracles.sketched_newton import (
-    BufferedFrequentDirections,
-    FrequentDirections,
-    Oja,
-    RandomProjection,
-    sketched_newton,
-)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:a label"),  # labels beyond the clip are among the cases
@@ -172,22 +164,6 @@ def picked(draw, name, cell, choices, **more):
 
 
 WITH_SKETCH = ("OjaSON", "RPSON", "FDSON", *WITH_EIGENVECTORS)
-WELL_BEHAVED = {
-    "alpha": [1.0, 4.0, 20.0],
-    "delta": [0.1, 1.0],
-    "step_size": [0.05, 0.5],
-    "clip": [0.3, 1.0, 3.0],
-}
-
-
-def well_behaved(name, cell, loss, seed):
-    draw = np.random.default_rng(seed)
-    hinge = {"curvature": 0.3} if loss == "hinge" else {}
-    options = picked(draw, name, cell, WELL_BEHAVED, loss=loss, **hinge)
-    d, density = draw.choice([5, 8]), draw.choice([0.2, 0.5, 1.0])
-    X, _ = stream(seed, n=40, d=d, density=density)
-    return Reference(name, options, X, labels(draw, len(X), options))
-
 
 # Learners that keep an inverse or a factor of αI + SSᵀ lose the digits of its condition number, and
 # eigenvectors are right to the rounding of the largest eigenvalue. They are given rows whose sizes
@@ -199,7 +175,7 @@ SIZES = {
 }
 KINDS = ["repeated", "multiple", "combined", "near", "tiny", "huge", "empty"]
 HARD = {
-    "loss": ["squared", "squared", "logistic", "squared_hinge"],
+    "loss": list(slopes),
     "alpha": [1e-3, 0.1, 1.0, 10.0],
     "delta": [1e-3, 0.1, 1.0],
     "curvature": [0.125, 1.0],
@@ -208,20 +184,24 @@ HARD = {
 }
 
 
-def hard(name, cell, seed):
+MILD = {"alpha": [1.0, 4.0, 20.0], "delta": [0.1, 1.0], "step_size": [0.05, 0.5]}
+
+
+def drawn(name, cell, seed):
     """Rows of small whole numbers, and of the kinds among which this stream has: what earlier rows
-    make, tiny, huge, empty.
+    make, tiny, huge, empty. A stream of an even seed is mild, which makes it well conditioned: it
+    has none of these, and no large steps.
     """
-    draw, moderate = np.random.default_rng(seed), name in MODERATE
-    options = picked(draw, name, cell, HARD)
+    draw, moderate, mild = np.random.default_rng(seed), name in MODERATE, seed % 2 == 0
+    options = picked(draw, name, cell, HARD | MILD if mild else HARD)
     if moderate and options.get("alpha"):
         options["alpha"] = max(options["alpha"], 0.1)
     d = int(draw.integers(1, 8))
     kinds = ["fresh", "fresh", *draw.choice(KINDS, draw.integers(len(KINDS) + 1), replace=False)]
     X = np.zeros((0, d))
     for _ in range(draw.integers(3, 41)):
-        kind = draw.choice(kinds)
-        fresh = draw.integers(-3, 4, d) * draw.choice([1.0, 1.0, 0.1, 10.0])
+        kind = "fresh" if mild else draw.choice(kinds)
+        fresh = draw.integers(-3, 4, d) * (0.15 if mild else draw.choice([1.0, 1.0, 0.1, 10.0]))
         one, other = np.vstack([fresh, X])[draw.integers(len(X) + 1, size=2)]
         x = {
             "repeated": one,
@@ -267,32 +247,23 @@ def directed(name, cell, seed):
 
 
 @pytest.mark.parametrize(
-    ("cell", "loss"),
-    [
-        pytest.param(cell, loss, marks=[] if k == i % len(slopes) else pytest.mark.long)
-        for i, cell in enumerate(CELLS)
-        for k, loss in enumerate(slopes)
-    ],
-    ids=str,
-)
-def test_well_behaved_streams__give_the_papers_numbers_weights_and_sketch(cell, loss):
-    compared = 0
-    for seed in range(4):
-        reference = well_behaved(*cell, loss, seed)
-        predictions, model, _ = learn(reference)
-        compared += assert_agrees(reference, predictions, model)
-    # a small gradient makes a large step where α is 0: no such stream is well-behaved
-    assert compared >= 4 * 40 * (0.9 if cell[1].get("alpha") != 0 else 0.0)
-
-
-@pytest.mark.parametrize(
-    "seeds", [range(5), pytest.param(range(5, 40), marks=pytest.mark.long)], ids=str
+    "seeds", [range(7), pytest.param(range(7, 40), marks=pytest.mark.long)], ids=str
 )
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_hard_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, seeds):
+def test_random_streams__are_predicted_as_well_as_the_stream_is_conditioned(cell, seeds):
     for seed in seeds:
-        reference = hard(*cell, seed)
-        assert_agrees(reference, learn(reference)[0], small=SMALL_OF.get(cell[0], SMALL))
+        reference, mild = drawn(*cell, seed), seed % 2 == 0
+        predictions, model, _ = learn(reference)
+        small = SMALL if mild else SMALL_OF.get(cell[0], SMALL)
+        model = in_the_span(reference, model) if mild else None
+        compared = assert_agrees(reference, predictions, model, small)
+        # a small gradient makes a large step where α is 0: no such stream is well conditioned
+        assert compared >= 0.9 * len(predictions) or not mild or cell[1].get("alpha") == 0
+
+
+def in_the_span(reference, model):
+    """None for an ONS without a ridge, which has other weights outside the span of the rows."""
+    return model if reference.name != "ONS" or reference.options["alpha"] else None
 
 
 EVERY = ["first row", "empty row", "saturated", "within the clip", "zero slope"]
@@ -351,9 +322,8 @@ def test_directed_streams__take_every_branch_and_are_predicted_as_well_as_they_c
     for seed in range(8):
         reference = directed(name, cell, seed)
         predictions, model, of_stream = learn(reference)
-        if name == "ONS" and not options_of(name, cell)["alpha"]:
-            model = None  # which has other weights outside the span of the rows
-        assert_agrees(reference, predictions, model, SMALL_OF.get(name, SMALL))
+        small = SMALL_OF.get(name, SMALL)
+        assert_agrees(reference, predictions, in_the_span(reference, model), small)
         taken += of_stream
     assert [branch for branch in branches if not taken[branch]] == []
 
@@ -375,55 +345,6 @@ def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns(
     assert taken["fold"] >= 4
     np.testing.assert_allclose(predictions, long, rtol=0, atol=1e-11)
     assert_agrees(reference, predictions, model)
-
-
-# The references themselves
-# --------------------------------------------------------------------------------------------------
-
-
-def random_rows(seed, n, d):
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
-@pytest.mark.parametrize("dtype", [float, np.longdouble])
-@pytest.mark.parametrize("shape", [(1, 4), (6, 8), (12, 3), (5, 5)])
-def test_algebra__is_numpys(shape, dtype):
-    rounding, plain = 100 * np.finfo(dtype).eps, random_rows(1, *shape)
-    S = plain.astype(dtype)
-    A = S.T @ S + np.eye(shape[1])
-    values, V = eigen_of_rows(S)
-    np.testing.assert_allclose(
-        values.astype(float), (np.linalg.svd(plain, compute_uv=False) ** 2), rtol=1e-12
-    )
-    assert np.abs(V @ V.T - np.eye(len(V))).max() < rounding
-    assert np.abs((V.T * values) @ V - S.T @ S).max() < rounding * values[0]
-    assert np.abs(A @ solve(A, S[0]) - S[0]).max() < rounding * (1 + values[0])
-    Q, triangle = np.linalg.qr(plain[: shape[1]].T)
-    np.testing.assert_allclose(
-        gram_schmidt(S[: shape[1]]).astype(float), (Q * np.sign(np.diag(triangle))).T, atol=1e-10
-    )
-
-
-@pytest.mark.parametrize("printed", [False, True])
-@pytest.mark.parametrize(
-    "sketch",
-    [
-        Oja(3, 1.0),
-        Oja(3, 4.0, np.eye(3, 5)),
-        FrequentDirections(3),
-        BufferedFrequentDirections(3),
-        RandomProjection(random_rows(2, 30, 3)),
-    ],
-    ids=lambda sketch: type(sketch).__name__,
-)
-def test_inverse__is_that_of_alpha_and_the_sketch_also_by_the_papers_formula(sketch, printed):
-    y, shared = np.sign(random_rows(4, 29, 1)[:, 0]), {"alpha": 2.0, "curvature": 0.3, "clip": 1.0}
-    sketch.printed = printed
-    sketched_newton(random_rows(3, 29, 5), y, sketch, slope=slopes["squared"], **shared)
-    S, v = sketch.rows(), random_rows(5, 1, 5)[0]
-    np.testing.assert_allclose(
-        sketch.inverse(v), np.linalg.solve(2.0 * np.eye(5) + S.T @ S, v), atol=1e-12
-    )
 
 
 @pytest.mark.parametrize("m", [1, 3])

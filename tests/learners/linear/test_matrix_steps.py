@@ -41,38 +41,22 @@ def test_orthogonal_rows_of_one_size__leave_an_empty_sketch(name, share):
         assert model.alpha_ == pytest.approx(share * options.get("curvature", 1.0))
 
 
-def rows_of(kind, draw, d):
-    """Rows (80, d): of small numbers, some of them again or as unit vectors, or decaying."""
-    X = draw.integers(-3, 4, (80, d)) / 2.0
-    if kind == "repeated":
-        X[1::2] = X[draw.integers(0, 20, 40)] * draw.choice([1.0, -0.3, 0.0], (40, 1))
-    if kind == "orthogonal":
-        X = np.eye(d)[draw.integers(0, d, 80)]
-    return draw.standard_normal((80, d)) * 2.0 ** -np.arange(d) if kind == "decaying" else X
-
-
-@pytest.mark.parametrize("m", [1, 3])
 @pytest.mark.parametrize("schedule", ["constant", "decreasing"])
-@pytest.mark.parametrize("kind", ["random", "repeated", "orthogonal", "decaying"])
-def test_rfd__is_within_half_of_what_was_shrunk_of_the_full_matrix(kind, schedule, m):
+def test_rfd__is_within_half_of_what_was_shrunk_of_the_full_matrix(schedule):
     """The bound of robust frequent directions, at every round: ‖SᵀS + αI − Σ ĝĝᵀ‖ ≤ Σρ/2 = α."""
-    draw, d = np.random.default_rng(m), 12
-    X, y, model = (
-        rows_of(kind, draw, d),
-        draw.uniform(-1, 1, 80),
-        RFDSON(m, curvature_schedule=schedule),
-    )
-    model.partial_fit(X[:0], y[:0])
-    G, sigma, t, equal = np.zeros((d, d)), curvatures["squared"](1.0), 0, 0
+    draw, d = np.random.default_rng(3), 12
+    X, y = draw.integers(-3, 4, (80, d)) / 2.0, draw.uniform(-1, 1, 80)
+    X[1::2] = X[draw.integers(0, 20, 40)] * draw.choice([1.0, -0.3, 0.0], (40, 1))
+    model = RFDSON(3, curvature_schedule=schedule).partial_fit(X[:0], y[:0])
+    G, t, equal = np.zeros((d, d)), 0, 0
     for x, label in zip(X, y, strict=True):
         prediction = model.progressive(x[np.newaxis], np.array([label]))[0]
         t += bool(x.any())
         g = slopes["squared"](prediction, label) * x
-        if x.any():
-            G += sigma / (np.sqrt(t) if schedule == "decreasing" else 1.0) * np.outer(g, g)
+        eta = curvatures["squared"](1.0) / (np.sqrt(max(t, 1)) if schedule == "decreasing" else 1.0)
+        G += eta * np.outer(g, g)
         S, alpha = model.sketch_, model.alpha_
         off = np.linalg.norm(S.T @ S + alpha * np.eye(d) - G, 2)
         assert off <= alpha + 1e-9 * np.trace(G)
         equal += alpha > 0 and off >= alpha * (1 - 1e-9)
-    assert model.alpha_ > 0
     assert equal > 0  # no smaller bound holds

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
-from tests.helpers.scaled_rows import assert_right_or_said
+from tests.helpers.scaled_rows import KINDS, assert_right_or_said, rows
 from tests.oracles.linear_learners import Reference, options_of
 
 pytestmark = pytest.mark.skipif(
@@ -53,3 +53,15 @@ def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(name, lo
     model = LEARNERS[name](**options_of(name, given))
     model.progressive(X, draw.choice([-1.0, 1.0], 100))
     assert (model._state.doubtful_rounds > 0) == doubtful
+
+
+# of rows nearly on a line rounding decides which are outside the span of the others
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("collinear", "offset")])
+def test_ons_without_a_ridge__has_its_digits_in_any_units(kind):
+    """No map of the features changes its predictions."""
+    X, y = rows(kind)
+    units = 10.0 ** np.random.default_rng(0).uniform(-8, 8, X.shape[1])
+    reference = Reference("ONS", options_of("ONS", {"alpha": 0.0}), X, y)
+    expected = reference.run(np.longdouble).predictions.astype(float)
+    found = LEARNERS["ONS"](**reference.options).progressive(X * units, y)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)

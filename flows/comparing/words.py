@@ -1,0 +1,169 @@
+"""What a comparison says in words: what may be concluded, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from flows.comparing.blocks import ALL, LOSS, Row
+from flows.scores.statistics import least_p
+
+if TYPE_CHECKING:
+    from flows.comparing.comparison import Comparison
+
+# With fewer blocks Wilcoxon's p-value is above 0.1 even if one learner wins everywhere, and the
+# distribution of Friedman's statistic is far from the one that its p-value is taken from.
+MIN_BLOCKS = 5
+SIGNS = "Wilcoxon's test with Holm's correction"
+NEMENYI = "Nemenyi's critical difference"
+
+
+def concluded(found: Comparison) -> str:
+    """Sentences on what the tests allow to say, one to three."""
+    if found.friedman is None:
+        return (
+            f"Not enough datasets for a test: {counted(found.n_blocks, 'block')}, and one needs at"
+            f" least {MIN_BLOCKS}. {_leader(found)} here, which says nothing of other datasets."
+        )
+    two = len(found.learners) == 2
+    words = _of_two(found) if two else _of_several(found, found.friedman.p)
+    if found.n_datasets < MIN_BLOCKS:
+        words += (
+            f" But the blocks are of {counted(found.n_datasets, 'dataset')} only, and blocks of one"
+            " dataset are not independent: the p-values are too small, and speak of no other"
+            " dataset."
+        )
+    return words
+
+
+def _of_two(found: Comparison) -> str:
+    """What may be said of two learners."""
+    [pair] = found.against_best
+    one, other, test = *found.learners, f"Wilcoxon's test, {p_text(pair['p'])}"
+    if is_better(pair, found.alpha):
+        over = f"it wins on {pair['wins']} of {found.n_blocks} blocks"
+        return f"{one} is better than {other}: {over} ({test})."
+    over = f"can be shown over {found.n_blocks} blocks ({test}).{_too_few(found)}"
+    return f"No difference between {one} and {other} {over}"
+
+
+def _of_several(found: Comparison, p: float) -> str:
+    """What may be said of three learners or more; `p` is Friedman's."""
+    over = f"over {found.n_blocks} blocks (Friedman's test, {p_text(p)})"
+    if p > found.alpha:
+        return (
+            f"No difference among the {len(found.learners)} learners can be shown {over}."
+            f" {_leader(found)}, but that may be chance."
+        )
+    begin, (best, *rest), ranks = f"The learners differ {over}.", found.learners, found.ranks
+    critical = found.critical_difference or 0.0
+    by_signs = [pair["other"] for pair in found.against_best if is_better(pair, found.alpha)]
+    by_ranks = [one for one in rest if ranks[one] - ranks[best] >= critical]
+    if not by_signs and not by_ranks:
+        return (
+            f"{begin} {_leader(found)}, but neither {SIGNS} nor {NEMENYI} tells it apart from"
+            f" another one at level {found.alpha:g}.{_too_few(found)}"
+        )
+    both = {f"{SIGNS} and by {NEMENYI}": by_signs}
+    by = both if by_signs == by_ranks else {SIGNS: by_signs, NEMENYI: by_ranks}
+    told = " and ".join(f"than {listed(names)} by {test}" for test, names in by.items() if names)
+    others = listed([one for one in rest if one not in {*by_signs, *by_ranks}])
+    apart = f"; it cannot be told apart from {others}" if others else ""
+    return f"{begin} {best} is better {told}, at level {found.alpha:g}{apart}."
+
+
+def is_better(pair: Row, alpha: float) -> bool:
+    """Whether the first learner of a row of `pairs` is better than the other one, by the test."""
+    return bool(pair["p"] <= alpha and pair["wins"] > pair["losses"])
+
+
+def _leader(found: Comparison) -> str:
+    """Who has the least mean rank."""
+    least = min(found.ranks.values())
+    first = [name for name, rank in found.ranks.items() if rank == least]
+    return f"{listed(first)} ha{'ve' if first[1:] else 's'} the least mean rank ({least:.3g})"
+
+
+def _too_few(found: Comparison) -> str:
+    """A sentence, if no pair of learners could be told apart with so few blocks."""
+    least = min(1.0, len(found.pairs) * least_p(found.n_blocks))
+    words = f" With so few blocks Wilcoxon's p-value is {least:.2g} at least."
+    return words if least > found.alpha else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a list: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def counted(n: int, what: str, of: str = "") -> str:
+    """A number of things: `1 run`, `2,000 runs`, `1 of 2 runs`."""
+    return f"{n:,}{of} {what}{'s' * (n != 1 or bool(of))}"
+
+
+def p_text(p: float) -> str:
+    """A p-value: `p = 0.02`, `p < 0.001`."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def meaning_of(relative: bool, alpha: float) -> str:
+    """What the columns of the summary mean."""
+    kind = "relative to the mean of the two" if relative else "in units of the metric"
+    return (
+        "Wins, losses, ties and differences are those against the learner with the least mean"
+        f" rank. Differences are means over the blocks on which neither failed, {kind}, positive"
+        f" where a learner is worse, with {100 * (1 - alpha):g} % bootstrap intervals over blocks"
+        " and repeats. p is that of Wilcoxon's test against it, with Holm's correction over all"
+        " pairs."
+    )
+
+
+def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool) -> str:
+    """Sentences on the blocks, and on how configurations were chosen, from at most so many."""
+    least, most = found.repeats
+    often = f"{least}" if least == most else f"{least} to {most}"
+    more = f"; {n_left_out:,} more are left out" if n_left_out else ""
+    best = f"For each learner and block, of up to {choices:,} configurations the one with the best"
+    chosen = (
+        f"{best} mean over its repeats was chosen, by the same numbers that are compared: the more"
+        " configurations a learner has, the more that favours it. The selection first-half does not"
+        " choose by what it compares."
+        if found.select == ALL
+        else f"{best} mean on the first half of the stream was chosen; the second half alone is"
+        " compared."
+    )
+    if choices == 1:
+        nothing = "" if halved else ", so nothing was chosen"
+        chosen = f"Each learner has one configuration on each block{nothing}."
+    early = (
+        " Halving had stopped other configurations, by their mean loss on the first rounds of the"
+        " same streams."
+    )
+    return (
+        f"{counted(found.n_blocks, 'block')} (a dataset in one kind of order) of"
+        f" {counted(found.n_datasets, 'dataset')}, with {often} repeat{'s' * (most != 1)} (orders"
+        f" and seeds) each, by {' or '.join(found.metrics)}{more}. {chosen}{early * halved}"
+    )
+
+
+def weaknesses(blocks: Sequence[Sequence[Row]]) -> list[str]:
+    """Sentences on learners that failed, and on losses that cannot be compared."""
+    failed = {
+        mine[0]["learner"]: [f"{row['title']} ({row['failed']})" for row in mine if row["failed"]]
+        for mine in zip(*blocks, strict=True)
+    }
+    first = [block[0] for block in blocks]
+    mixed = [row["title"] for row in first if row["metric"] == LOSS and len(row["losses"]) > 1]
+    losses = (
+        f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
+        " cannot be compared; give them one loss"
+    )
+    return [
+        *(
+            f"{name} has no result on {len(where)} of {len(blocks)} blocks, and the worst rank"
+            f" there: {'; '.join(where)}"
+            for name, where in failed.items()
+            if where
+        ),
+        *([losses] if mixed else []),
+    ]

@@ -1,0 +1,199 @@
+"""Keeping house: what a store has, and removing what is not needed any more.
+
+Nothing is removed while a sweep runs on the store, or a nightly run of it.
+"""
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from flows.runtime.processes import locked
+from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
+from flows.tables.sweep_runs import sweep_names, sweep_note
+from flows.tables.tables import rows_of
+from flows.views.views import Views
+from koco_stream.errors import WrongInput
+from koco_stream.io.files import json_text
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+from koco_stream.learners import LEARNERS
+from koco_stream.learners.references import entry_points
+from koco_stream.streams.manifest import dataset_path, load_manifest
+from koco_stream.streams.shard_cache import copies_of, remove_copies
+from storage.collecting import remove_dataset, remove_runs, result_bytes
+from storage.nights import night_names, night_path
+from storage.results import finished_runs, read_runs
+from storage.store import existing_store, read_note
+
+KEYS = ("run_id", "status", "finished_at")
+READING = """
+    SELECT sweep, coalesce(bool_or(dataset = ?), false) AS has_read,
+           bool_or(status IS NULL) AS waits
+    FROM members LEFT JOIN stored_runs USING (run_id) GROUP BY sweep ORDER BY sweep"""
+
+
+def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
+    """Rows on the sweeps of a store, and then on its nightly runs.
+
+    Beside the columns of the status, `bytes` are about those of the runs' rows, and of the report;
+    a run that several sweeps share counts for each. `ended` is when the last of the runs was
+    finished, None if none was.
+    """
+    yield from _rows(store_path(store), "sweep")
+    for name in night_names(store):
+        yield from _rows(night_path(store, name), "nightly run")
+
+
+def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
+    files = [sizes for _, sizes in result_bytes(store)]
+    told = {status.sweep: vars(status) for status in statuses(store)}
+    planned = {name: sweep_note(store, name)["run_ids"] for name in sweep_names(store)}
+    runs = {row["run_id"]: row for row in rows_of(read_runs(store, KEYS))}
+    for name in sorted({*told, *planned}):
+        mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
+        ends = Counter(one["status"] for one in mine)
+        counts = {"runs": len(planned.get(name, ())), "done": len(mine)}
+        counts |= {status: ends[status] for status in ("diverged", "failed")}
+        yield {
+            **dict.fromkeys(COLUMNS),
+            **told.get(name, {}),
+            **(counts if name in planned else {}),
+            "sweep": name,
+            "kind": kind,
+            "bytes": bytes_of(store, name, files, {one["run_id"] for one in mine}),
+            "ended": max(filter(None, (one["finished_at"] for one in mine)), default=None),
+        }
+
+
+def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_ids: set[str]) -> int:
+    """About how many bytes belong to these runs, and to what a sweep has for itself.
+
+    `files` are those of results, as `result_bytes` has them.
+    """
+    shares = (sizes[run_id] for sizes in files for run_id in sizes.keys() & run_ids)
+    return round(sum(shares)) + sum(
+        size for file in files_of(store, sweep) for size in file.sizes()
+    )
+
+
+def files_of(store: StorePath, sweep: str) -> list[StorePath]:
+    """The files in a store that a sweep has for itself: its report, decisions, status and entry."""
+    files = (
+        *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
+        store / "results" / "halving" / f"{sweep}.parquet",
+        *(store / folder / f"{sweep}.json" for folder in ("status", "sweeps")),
+    )
+    return [file for file in files if file.is_file()]
+
+
+def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
+    """Rows on the learners of the library, and on those that installed packages offer."""
+    for name, learner in LEARNERS.items():
+        given = (f"{one} = {value}" for one, value in learner.defaults().items())
+        yield {"learner": name, "from": "the library", "parameters": ", ".join(given)}
+    for name, found in entry_points().items():
+        yield {
+            "learner": name,
+            "from": f"{found.dist.name} {found.dist.version}",
+            "parameters": f"those of {found.value}",
+        }
+
+
+def dataset_removal(
+    store: str, name: str, force: bool = False
+) -> tuple[dict[str, int], Callable[[], None]]:
+    """The removal of a prepared dataset and of its copies in the cache folder.
+
+    Returns what it frees, `files` and `bytes`, and the function that removes it, which raises
+    `WrongInput` if a sweep or a nightly run is under way on the store.
+
+    Raises `WrongInput` if there is none of that name, and unless `force` if a sweep uses it.
+    """
+    root = existing_store(store)
+    manifest = load_manifest(root, name)
+    if not force and (users := list(_users_of(root, name))):
+        remedies = " and ".join(
+            f"koco store remove sweep {sweep}" for sweep, night in users if not night
+        )
+        told = ", ".join(f"{'the nights of ' * night}{sweep}" for sweep, night in users)
+        raise WrongInput(
+            f"dataset {name!r} is used by {told};"
+            + (f" remove them first ({remedies}), or" if remedies else "")
+            + " keep their results and remove only the dataset with --force; to repeat their"
+            " runs, prepare it again"
+        )
+
+    @_alone_on(root)
+    def remove() -> None:
+        remove_dataset(root, name)
+        remove_copies(manifest)
+
+    sizes = [
+        *dataset_path(root, name).sizes(),
+        *(one.stat().st_size for one in copies_of(manifest)),
+    ]
+    return {"files": len(sizes), "bytes": sum(sizes)}, remove
+
+
+def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], None]]:
+    """The removal of a sweep: its entry, its report, and the rows of runs that no other sweep has.
+
+    Its entry is renamed away first, so that the sweep is gone at once; an interrupted removal is
+    completed by the next. Returns as `dataset_removal`, with the `runs` that go and those that are
+    kept. Raises `WrongInput` if no sweep of that name has run.
+    """
+    root = existing_store(store)
+    note = root / "sweeps" / f"{name}.json"
+    left = root / "sweeps" / f"{name}.removed"
+    entries = [file for file in (note, left) if "/" not in name and file.is_file()]
+    if not entries:
+        sweep_note(root, name)  # raises, and names the nearest
+    notes = [read_note(file) for file in entries]
+    mine = {run_id for one in notes for run_id in one["run_ids"]}
+    others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
+    kept = mine.intersection(run_id for run_ids in others for run_id in run_ids)
+    going = mine - kept
+    done = finished_runs(root)
+    own = files_of(root, name)
+
+    @_alone_on(root)
+    def remove() -> None:
+        left.write_text(json_text({**notes[0], "run_ids": sorted(mine)}) + "\n")
+        note.remove()
+        remove_runs(root, going)
+        for file in (*own, left):
+            file.remove()
+
+    results = [sizes for _, sizes in result_bytes(root)]
+    whole = sum(1 for sizes in results if sizes and going.issuperset(sizes))
+    told = {"files": whole + len(own), "bytes": bytes_of(root, name, results, going)}
+    return {**told, "runs": len(going & done), "runs_kept": len(kept & done)}, remove
+
+
+@contextmanager
+def _alone_on(store: StorePath) -> Iterator[None]:
+    """Context in which no sweep and no nightly run begins.
+
+    Raises `WrongInput` if a sweep or a nightly run is under way.
+    """
+    with ExitStack() as stack:
+        busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+        stack.enter_context(locked(store, "nightly", WrongInput(busy)))
+        stack.enter_context(locked(store, CLAIM, "waiting for a sweep that begins"))
+        refuse_running(store)
+        yield
+
+
+def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do.
+
+    A run of such a sweep has read it, or one that is not done yet may read it.
+    """
+    for where in (store, *(night_path(store, name) for name in night_names(store))):
+        for row in Views(where).rows(READING, [dataset]):
+            tables = tomllib.loads(sweep_note(where, row["sweep"])["file"]).get("dataset", [])
+            # a generated dataset is called after its generator, and its parameters
+            may_read = dataset.split(",")[0] in {table["name"] for table in tables}
+            if row["has_read"] or (row["waits"] and may_read):
+                yield row["sweep"], where is not store

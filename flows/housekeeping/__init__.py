@@ -1,1 +1,0 @@
-"""Keeping house: which sweeps a store has, and removing what is not needed any more."""

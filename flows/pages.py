@@ -1,0 +1,193 @@
+"""Pages: what they are made of, and how templates make self-contained HTML and Markdown of it."""
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+import koco_stream
+from flows.charts import Chart, Row, library
+from koco_stream.io.paths import AnyPath, StorePath, store_path
+
+CLAIM_COLUMNS = ("Claim", "Criterion", "Came out", "Holds")  # the fields of a `Claim`
+# Control characters, on which a terminal acts that shows the Markdown, and those that turn the
+# direction in which a text is read.
+UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+LONG = 40  # longer cells get a minimum width, because tables scroll on narrow screens
+
+
+class Claim(NamedTuple):
+    """A claim of a paper, the criterion by which it is judged, our outcome, and whether it holds.
+
+    `holds` is None for a remark, which is not judged.
+    """
+
+    claim: str
+    criterion: str
+    came_out: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A section of a page: charts, claims that they test, a table, and notes for the reader.
+
+    Each line of `note` is a paragraph. The keys of `rows` are the table's columns; their values are
+    integers, floats or text, and None is shown as –. `finding` says what came out, with the numbers
+    of the first chart.
+    """
+
+    title: str
+    charts: Sequence[Chart] = ()
+    claims: Sequence[Claim] = ()
+    rows: Sequence[Row] = ()
+    note: str = ""
+    finding: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """How many claims hold, and the finding."""
+        judged = [one.holds for one in self.claims if one.holds is not None]
+        held = f"{sum(judged)} of {len(judged)} claims hold" if judged else ""
+        return "; ".join(filter(None, [held, self.finding]))
+
+    @property
+    def claim_rows(self) -> list[Row]:
+        """The claims as rows of a table."""
+        return [dict(zip(CLAIM_COLUMNS, claim, strict=True)) for claim in self.claims]
+
+
+@dataclass(frozen=True)
+class Page(Figure):
+    """A page: a figure, which is its first screen, and others, which are folded.
+
+    `facts` say what was run, in a few words each, `flags` what a reader has to know, in a sentence
+    each, and `next_run` what to run next; `file` is the sweep file, and `links` are names of other
+    pages.
+    """
+
+    facts: Sequence[str] = ()
+    flags: Sequence[str] = ()
+    next_run: str = ""
+    figures: Sequence[Figure] = ()
+    file: str = ""
+    links: Sequence[str] = ()
+
+    @property
+    def all_charts(self) -> list[Chart]:
+        """Those of the first screen and of all figures."""
+        return [chart for figure in (self, *self.figures) for chart in figure.charts]
+
+
+def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
+    """Write a page into the store's reports: as HTML, and as Markdown without charts.
+
+    Its security policy allows only the two scripts in it, and no loading of other files. Returns
+    the path of the HTML file.
+    """
+    folder = store_path(store) / "reports"
+    content = {"page": page, "name": name}
+    markdown = re.sub(r"\n{3,}", "\n\n", rendered("page.md", **content)).strip()
+    (folder / f"{name}.md").write_text(f"{markdown}\n")
+    scripts = [*([library()] if page.all_charts else []), rendered("script.js")]
+    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    whole = rendered("page.html", style=rendered("style.css"), hashes=hashes, **content)
+    # last, for what is unseen in a library is part of it
+    told = "".join(f"<script>{one}</script>\n" for one in scripts)
+    written = folder / f"{name}.html"
+    written.write_text(whole.replace("<!-- scripts -->", told))
+    return written
+
+
+def rendered(template: str, **content: Any) -> str:
+    """Fill in a template, whose name has its ending."""
+    html = template.endswith(".html")
+    environment = Environment(
+        loader=PackageLoader("flows", "templates"),
+        autoescape=html,
+        undefined=StrictUndefined,
+        trim_blocks=not html,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(columns_of=columns_of, version=koco_stream.__version__)
+    environment.filters.update(
+        cell=cell,
+        soft=soft,
+        text=text_of,
+        md=markdown_of,
+        # backticks that do not occur in a text, for a Markdown code block
+        fence=lambda text: "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))]),
+    )
+    return UNSEEN.sub(" ", environment.get_template(template).render(**content))
+
+
+def text_of(value: Any) -> str:
+    """Text of a table cell: floats with three digits, integers with commas, – for None.
+
+    Zeros at the end are kept, so that numbers of a column have equal digits, and the minus is a
+    minus sign.
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        text = f"{value:,}" if isinstance(value, int) else _float_text(value)
+        return text.replace("-", "−")
+    return "–" if value is None else str(value)
+
+
+def _float_text(value: float) -> str:
+    size = abs(value)
+    if 999.5 <= size < 1e6:
+        return f"{value:,.0f}"
+    if size == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    # small ones that a column may have beside others are not written with an exponent
+    return f"{value:.6f}" if 1e-5 <= size < 1e-4 else f"{value:#.3g}".removesuffix(".")
+
+
+def columns_of(rows: Sequence[Row]) -> dict[str, bool]:
+    """The columns of rows that have anything in some row, each with whether it has numbers."""
+    values = {name: [row[name] for row in rows if row[name] is not None] for name in rows[0]}
+    return {
+        name: all(isinstance(one, float | int) and not isinstance(one, bool) for one in found)
+        for name, found in values.items()
+        if found
+    }
+
+
+def cell(value: Any, is_number: bool = False) -> Markup:
+    """HTML of a table cell. Its attribute `data-v` has the exact value, for sorting and CSV.
+
+    `is_number` says whether its column holds numbers, among which what is missing stands.
+    """
+    shown = escape(text_of(value))
+    if isinstance(value, bool):
+        return Markup(f'<td class="{shown}">{shown}</td>')
+    if value is None or isinstance(value, float | int):
+        exact = "" if value is None else repr(value)
+        kind = ' class="n"' if is_number or exact else ""
+        whole = "" if exact == shown else f' data-v="{exact}"'
+        return Markup(f"<td{kind}{whole}>{shown}</td>")
+    long = ' class="long"' if len(shown) > LONG else ""
+    return Markup(f"<td{long}>{soft(value)}</td>")
+
+
+def soft(value: object) -> Markup:
+    """HTML of a text that may break after commas and underscores, for long dataset names."""
+    return Markup(re.sub("(_|,(?=[a-z]))", r"\1<wbr>", str(escape(value))))
+
+
+def markdown_of(value: object) -> str:
+    """Escape a text for one line of Markdown, also within a table."""
+    return (
+        re.sub(r"([\\`*|\[\]])", r"\\\1", str(value))
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace("\n", " ")
+    )

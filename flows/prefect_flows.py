@@ -1,0 +1,166 @@
+"""Prefect's flows, for deployments, schedules and Python: what the commands do.
+
+They have few, long tasks; cohorts are Dask futures within one of them.
+"""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.runtime import deployment, flow_run
+from prefect.states import Cancelled, Failed, State
+from prefect.utilities.timeout import timeout
+
+from cluster.machine import cores
+from flows.nightly.night import run_night, state_of
+from flows.prepare.preparation import prepare_named, prepare_stage
+from flows.report.document import write_report
+from flows.runtime.console import say
+from flows.runtime.processes import end_with_server
+from flows.runtime.recording import stage, table_artifact
+from flows.sweeping.file import read_sweep
+from flows.sweeping.launch import launch
+from flows.sweeping.request import SweepRequest
+from flows.views.answer import results_of
+from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.streams.manifest import load_manifest, prepared_names
+from storage.store import open_store
+
+
+def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
+    """Whether a task failed because a server did not answer, so that Prefect retries it."""
+    error = state.result(raise_on_failure=False)
+    cause = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
+    passes = isinstance(cause, StoreUnavailable | ConnectionError)
+    if passes:
+        say(f"{cause}; trying again later")
+    return passes
+
+
+# options of a task that is tried again when a server did not answer
+RETRIED = {"retries": 4, "retry_delay_seconds": [30, 60, 120, 240], "retry_condition_fn": may_pass}
+
+
+def name_of_sweep() -> str:
+    """The name of the sweep that this flow run is of."""
+    return read_sweep(flow_run.parameters["sweep_file"]).name
+
+
+@flow(name="prepare", flow_run_name="{datasets}", validate_parameters=False)
+def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
+    """Prepare catalogue datasets that the store lacks; returns the hashes of all named datasets.
+
+    Raises `WrongInput` as `koco prepare` does.
+    """
+    open_store(store)
+    for name in datasets:
+        if name not in prepared_names(store):
+            prepare = partial(prepare_named, store, name, (), {}, cores())
+            prepare_stage(store, name, prepare, **RETRIED)
+    return [load_manifest(store, name).dataset_hash for name in datasets]
+
+
+@flow(name="sweep", flow_run_name=name_of_sweep, validate_parameters=False)
+def sweep_flow(
+    sweep_file: str,
+    store: str = "store",
+    workers: int = 0,
+    cluster: str = "local",
+    retry_failed: bool = False,
+    certificates: str | None = None,
+    insecure: bool = False,
+) -> dict[str, Any]:
+    """Run the sweep in `sweep_file` on `store`. The parameters are those of `SweepRequest`.
+
+    Returns
+    -------
+    dict
+        Summary: number of runs and of computed ones, their statuses, seconds by phase, and the
+        report's path.
+
+    Raises
+    ------
+    WrongInput
+        As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets
+        that were found damaged.
+    """
+    return launch(
+        SweepRequest(sweep_file, store, workers, cluster, retry_failed, certificates, insecure)
+    )
+
+
+@flow(name="report", flow_run_name="{sweep}", validate_parameters=False)
+def report_flow(sweep: str, store: str = "store") -> str:
+    """Write the report of a sweep that has run on `store` again; returns its path.
+
+    Raises `WrongInput` if the sweep has not run.
+    """
+    written = str(stage("report", write_report, store, sweep))
+    table_artifact(f"results-{sweep}", partial(results_of, store, sweep), (), written, store)
+    return written
+
+
+@flow(name="nightly", flow_run_name=name_of_sweep, validate_parameters=False)
+def nightly_flow(
+    sweep_file: str,
+    store: str = "store",
+    workers: int = 0,
+    cluster: str = "local",
+    certificates: str | None = None,
+    insecure: bool = False,
+    seconds: float | None = None,
+) -> State[Any]:
+    """Recompute the sweep in `sweep_file` and compare it with the accepted nightly run in `store`.
+
+    The night is named by the time for which Prefect scheduled the flow run. If the store has that
+    night, or if a later planned time of its deployment has passed too, nothing is done.
+
+    Parameters
+    ----------
+    sweep_file, store, workers, cluster, certificates, insecure
+        Those of `SweepRequest`.
+    seconds : float or None
+        Time limit of the sweep.
+
+    Returns
+    -------
+    State
+        Completed (first, same numbers, faster), Failed (changed numbers, slower, time limit) or
+        Cancelled (the night is done, or a later one is due).
+
+    Raises
+    ------
+    WrongInput
+        As `sweep_flow` does.
+    """
+    end_with_server()
+    request = SweepRequest(sweep_file, store, workers, cluster, False, certificates, insecure)
+    planned = datetime.fromtimestamp(flow_run.scheduled_start_time.timestamp(), UTC)
+    last = last_planned(deployment.id) if deployment.id else planned
+    if last and last > planned:
+        return Cancelled(name="Left out", message=f"the night of {last} is due")
+    try:
+        summary = run_night(request, read_sweep(sweep_file), planned, timeout(seconds), **RETRIED)
+    except TimeoutError as error:
+        return Failed(name="Time limit", message=f"after {seconds} s: {error}")
+    if not summary:
+        return Cancelled(name="Left out", message=f"the night of {planned} is done")
+    return state_of(summary)
+
+
+def last_planned(deployment_id: object) -> datetime | None:
+    """The last time up to now for which Prefect has planned a run of a deployment."""
+    now = datetime.now(UTC)
+    passed = {"deployment_id": {"any_": [deployment_id]}, "expected_start_time": {"before_": now}}
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter.model_validate(passed),
+            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+            limit=1,
+        )
+    times = [run.expected_start_time for run in runs if run.expected_start_time]
+    return datetime.fromtimestamp(times[0].timestamp(), UTC) if times else None

@@ -1,0 +1,228 @@
+"""Regret of the best configurations, beside bounds that are computed from the rows of a stream.
+
+The bounds (`koco_stream.theory`) are those of KONS, ONS and FD-SON. They hold for the squared loss,
+whose derivative is at most L = 4C. L replaces the derivatives of a run, which are not recorded. So
+they depend on the rows only: they are equal for all seeds and, after the last round, for all
+orders.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from flows.charts import Row
+from flows.pages import Figure
+from flows.report.rows import kernel_matrix, rows_of_stream
+from flows.report.sections import Sections
+from flows.scores.means import mean
+from koco_stream.io.cache import computed_once
+from koco_stream.losses import curvature_of
+from koco_stream.streams.orders import AS_STORED
+from koco_stream.streams.stream import Stream
+from koco_stream.theory.bounds import (
+    best_in_hindsight,
+    effective_dimension,
+    son_theorem_2,
+    son_theorem_3,
+    spectrum_of,
+    theorem_1_curved,
+)
+from koco_stream.types import Array
+
+# Learners with a regret bound, and its theorem.
+THEOREMS = {
+    "KONS": (
+        "Theorem 1 of Calandriello, Lazaric, Valko (ICML 2017), second form, as corrected in"
+        " docs/errata.md (K10)"
+    ),
+    "ONS": "Theorem 2 of Luo et al. (NIPS 2016)",
+    "FDSON": (
+        "Theorem 3 of Luo et al. (NIPS 2016), for the learner's buffer (docs/errata.md, S17), with"
+        " its best k"
+    ),
+}
+# Related learners without a regret bound.
+WITHOUT = {
+    "OjaSON": "no bound is known for Oja's sketch (docs/errata.md, S18)",
+    "RPSON": "the bound for random projections is not computed here (docs/errata.md, S18)",
+}
+MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
+EVERY = 4  # every fourth recorded round has a bound: two a decade
+LOSSES = """
+    SELECT t, list(cumulative_loss) AS losses FROM curves_drawn
+    WHERE run_id IN (SELECT unnest(?)) GROUP BY t ORDER BY t"""
+BOTH = {"": "regret", ", bound": "bound"}  # how lines are called, and what they show
+
+
+def regret(sections: Sections) -> Iterator[Figure]:
+    """Yield the section, if there are regrets."""
+    rows = [(row, *bounded(sections, row)) for row in sections.rows("regrets")]
+    table = [
+        {
+            **{"stream": row["stream"], "learner": row["learner"]},
+            "regret against the best linear predictor": row["regret"],
+            **{"std": row["deviation"], "its largest prediction": row["largest"]},
+            "regret against the bound's competitor": found[-1]["regret"] if found else None,
+            "bound": found[-1]["bound"] if found else None,
+        }
+        for row, _, found in rows
+        if row["regret"] is not None or found
+    ]
+    if not table:
+        return
+    points = [one for row, _, found in rows if row["order"] == AS_STORED for one in found]
+    lines = [
+        {
+            **{"stream": one["stream"], "learner": one["learner"] + said},
+            **{"round t": one["t"], "regret": one[kind]},
+        }
+        for said, kind in BOTH.items()
+        for one in points
+    ]
+    drawn = {
+        **{"title": "Regret and its bound", "rows": lines, "x": "round t", "y": "regret"},
+        **{"log": "xy", "names": [name + said for said in BOTH for name in sections.varied]},
+    }
+    bounds = (f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, found in rows if found)
+    theorems = "; ".join(dict.fromkeys(bounds))
+    reasons = "; ".join(dict.fromkeys(why for _, why, _ in rows if why))
+    note = [
+        "Regret is the cumulative squared loss above that of the best linear predictor in"
+        " hindsight, which may predict beyond the clip.",
+        f"Bound, computed from the rows: {theorems}. It is of the regret against the best function"
+        " in the learner's own space, shrunk into the clip, which the chart and the last two"
+        " columns have."
+        if theorems
+        else "",
+        f"No bound: {reasons}." if reasons else "",
+    ]
+    charts = [sections.chart(drawn)] if lines else []
+    yield Figure("Regret", charts, rows=table, note="\n".join(note))
+
+
+def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
+    """Why no regret bound applies to a row of the view `regrets`, in words; empty if one does.
+
+    `is_there` says whether the store has its dataset.
+    """
+    learner = row["learner"]
+    rounds = row["rounds"]
+    curvature = params.get("curvature") or 0.0
+    if learner not in THEOREMS:
+        other = "it is not an online Newton step that a theorem here is about"
+        return f"{learner}: {WITHOUT.get(learner, other)}"
+    most = curvature_of("squared", params.get("clip", math.inf))
+    reasons = (
+        (row["datasets"] > 1, "a bound is for one dataset, and the stream has several data seeds"),
+        (not is_there, "the dataset is no longer in the store"),
+        (
+            row["max_rows"] and row["order"] != AS_STORED,
+            "the first rows of a shuffle differ from seed to seed",
+        ),
+        (params.get("loss") != "squared", "it is computed here for the squared loss"),
+        (
+            learner != "ONS" and params.get("curvature_schedule") != "constant",
+            "it is computed here for a constant curvature",
+        ),
+        (
+            learner == "KONS" and curvature > most * (1 + 1e-12),
+            f"its curvature {curvature:g} is above the loss's, 1/(8C²) = {most:g}",
+        ),
+        (
+            params.get("projection", "weights") != "weights",
+            "its predictions are truncated, and the theorem is about projected weights",
+        ),
+        (params.get("alpha") == 0.0, "the theorem is computed here for a positive alpha"),
+        (
+            bool(params.get("diagonal")),
+            "with the diagonal adaptation the rows that it learns from are not those of the"
+            " dataset",
+        ),
+        (rounds > MOST_ROUNDS, f"{rounds:,} rounds, and it is computed for up to {MOST_ROUNDS:,}"),
+        (row["multiclass"] is not None, "it is computed here for one label"),
+    )
+    return next((f"{learner}: {reason}" for applies, reason in reasons if applies), "")
+
+
+def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
+    """Why there is no bound; or the regret and its bound at some rounds, and at the end.
+
+    Bounds are cached in the cache folder.
+    """
+    learner = row["learner"]
+    params = json.loads(row["params"])
+    store = sections.views.store
+    if why := why_not(row, params, row["dataset_hash"] in sections.manifests):
+        return why, []
+    losses = {one["t"]: one["losses"] for one in sections.views.rows(LOSSES, [row["run_ids"]])}
+    rounds = [*losses][-1:]
+    if row["order"] == AS_STORED:
+        rounds = [t for t in [*losses][::-EVERY] if t >= 10][::-1] or rounds
+    read = {name: row[name] for name in ("dataset", "dataset_hash", "positive_class", "max_rows")}
+    identity = [Stream(**read).identity(), learner, params, rounds, "version 2"]
+    bounds = computed_once(
+        "bounds",
+        identity,
+        lambda: bounds_of(*rows_of_stream(store, Stream(**read)), learner, params, rounds),
+    )
+    if bounds is None:
+        return f"{learner}: a label is beyond the clip", []
+    return "", [
+        {
+            **{"stream": row["stream"], "learner": learner, "t": t, "bound": bound},
+            "regret": mean(loss - competitor for loss in losses[t]),
+        }
+        for t, competitor, bound in bounds
+    ]
+
+
+def bounds_of(
+    X: csr_array, y: Array, learner: str, params: dict[str, Any], rounds: Sequence[int]
+) -> list[tuple[int, float, float]] | None:
+    """A competitor's cumulative loss Σ (f(x_s) − y_s)² after each of `rounds`, and how far the
+    learner's may exceed it.
+
+    The competitor is the best function on all rows X (n, d) in the learner's space, shrunk into the
+    clip. None if a label exceeds the clip, which the theorems do not allow.
+    """
+    alpha = params["alpha"]
+    clip = params["clip"]
+    curvature = params["curvature"]
+    if np.abs(y).max(initial=0.0) > clip:
+        return None
+    K = kernel_matrix(X, params)
+    lipschitz = 4.0 * clip
+    if learner == "KONS":
+        # The theorem requires k(x, x) ≤ 1. The rows and α are scaled down to that, which leaves the
+        # learner's predictions unchanged.
+        scale = max(1.0, float(np.diag(K).max(initial=0.0)))
+        K = K / scale
+        alpha = alpha / scale
+    predictions, w_norm2 = best_in_hindsight(K, y, alpha, clip)
+    given = {"alpha": alpha, "w_norm2": w_norm2, "lipschitz": lipschitz}
+    rows = csr_array(hstack([X, np.ones((len(y), int(params.get("fit_intercept", False))))]))
+    # The coefficient of g gᵀ is σ + η: σ is the loss's curvature and η the excess. If the
+    # coefficient decreases (ONS only), all of it is η.
+    is_constant = params["curvature_schedule"] == "constant"
+    sigma = min(curvature, curvature_of("squared", clip)) if is_constant else 0.0
+    times = np.ones(len(y)) if is_constant else np.sqrt(np.arange(1, len(y) + 1))
+
+    def bound(t: int) -> float:
+        if learner == "KONS":
+            d_eff = effective_dimension(K[:t, :t], alpha / (curvature * lipschitz**2))
+            return theorem_1_curved(**given, d_eff=d_eff, rounds=t, curvature=curvature)
+        steps = curvature / times[:t] - sigma
+        of_son = {**given, "step_sizes": steps, "curvature": sigma, "clip": clip}
+        if learner == "ONS":
+            norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
+            d = min(t, rows.shape[1])
+            return son_theorem_2(n_features=d, gradient_norms2=norms2, **of_son)
+        spectrum = spectrum_of(lipschitz * np.sqrt(curvature) * rows[:t])
+        return son_theorem_3(sketch_size=params["sketch_size"], spectrum=spectrum, **of_son)
+
+    losses = np.cumsum((predictions - y) ** 2)
+    return [(t, float(losses[t - 1]), bound(t)) for t in rounds]

@@ -1,1 +1,0 @@
-"""Implementation of `koco reproduce`: the papers' figures and tables, from data to claims."""

@@ -1,0 +1,268 @@
+"""What a run's result is held against, found once for a stream: the best linear predictor in
+hindsight, which is the comparator of the regret, and the trivial learner `Constant`.
+
+The comparator is that of least squares. min_w Σ (wᵀx_t − y_t)² over a whole stream is solved by
+conjugate gradients on the normal equations, scaled by the features' norms. They use the rows only
+through Xᵀ(Xp): each step is one pass over the memory-mapped rows, summed row by row, and only
+vectors of d numbers are stored. The gradient Xᵀ(y − Xw) that the steps update accumulates rounding
+errors, so it is recomputed from the rows at the end, and the steps restart where it is not small
+enough. The solution ignores the clip. Its largest prediction is therefore returned with the loss,
+to judge a regret by.
+
+What `Constant` comes to is computed by its own scan, of the labels and rows without features, and
+counted as a run's losses and mistakes are. So it equals a run of `Constant` to the bit.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from koco_stream.io.cache import computed_once
+from koco_stream.learners.constant import Constant
+from koco_stream.learners.scan import tally, tally_classes
+from koco_stream.losses import LOSSES
+from koco_stream.numerics.compiler import jit
+from koco_stream.streams.orders import AS_STORED
+from koco_stream.streams.reader import Block, BlockLabels, StreamReader
+from koco_stream.streams.rows import sparse_rows
+from koco_stream.streams.stream import Stream
+from koco_stream.types import Array
+
+STEPS = 500
+FEWEST_STEPS = 20
+VALUES = 2_000_000_000  # the most values read in all steps
+SLOW_STEPS = 10
+SLOW = 1e-7
+HELD_BYTES = 24 << 20  # rows that are copied in their order are copied once if all take less
+TOLERANCE = 1e-9  # of the scaled gradient's norm, relative to its start
+
+
+class Comparator(NamedTuple):
+    """The least-squares solution's loss Σ (wᵀx_t − y_t)² and its largest |wᵀx_t|."""
+
+    loss: float
+    largest: float
+
+
+def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
+    """The least-squares comparator of a stream, cached in the cache folder.
+
+    None if it takes too many steps to find. It does not depend on the order of the rows.
+    """
+    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 4}
+    found = computed_once("comparators", identity, partial(least_squares, reader, fit_intercept))
+    return found and Comparator(*found)
+
+
+def as_summed(stream: Stream) -> Stream:
+    """The stream that is summed: in stored order, unless it has only some of the rows."""
+    whole = replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
+    return whole if stream.max_rows is None else stream
+
+
+def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
+    """Solve the least-squares problem over a stream by conjugate gradients.
+
+    It stops when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7
+    of the loss of predicting 0. The result does not depend on blocks and shards. None if that takes
+    too many steps, as with about as many features as rows, where a predictor without
+    loss is approached slowly, and if its loss is not finite.
+    """
+    manifest = reader.manifest
+    reader = StreamReader(reader.store, as_summed(reader.stream))
+    blocks = blocks_of(reader)
+    scale = square_columns(blocks, manifest.n_features, fit_intercept)
+    w = np.zeros(scale.size)
+    gradient, loss, largest = normal_sums(blocks, fit_intercept, w, against_labels=True)
+    zero_loss = loss
+    settled = False
+    norm2 = first = scaled_norm2(gradient, scale)
+    # More data get fewer steps, so that the time stays a small share of a sweep.
+    n_values = manifest.n_values * reader.n_rows // max(manifest.n_rows, 1)
+    steps_left = min(STEPS, max(FEWEST_STEPS, VALUES // max(n_values, 1)))
+    while norm2 > TOLERANCE**2 * first and not settled:
+        before = norm2
+        direction = gradient / scale
+        gains = list[float]()
+        while norm2 > TOLERANCE**2 * first and not settled:
+            if steps_left == 0:
+                return None
+            steps_left -= 1
+            image, curvature, _ = normal_sums(blocks, fit_intercept, direction, False)
+            if curvature == 0.0:
+                break
+            step = norm2 / curvature
+            w += step * direction
+            gradient -= step * image
+            gains.append(step * norm2)
+            settled = len(gains) >= SLOW_STEPS and sum(gains[-SLOW_STEPS:]) < SLOW * zero_loss
+            last = norm2
+            norm2 = scaled_norm2(gradient, scale)
+            direction = gradient / scale + (norm2 / last) * direction
+        gradient, loss, largest = normal_sums(blocks, fit_intercept, w, against_labels=True)
+        norm2 = scaled_norm2(gradient, scale)
+        if norm2 > 0.25 * before:
+            break  # limited by rounding
+    return Comparator(loss, largest) if math.isfinite(loss + largest) else None
+
+
+Blocks = Callable[[], Iterable[Block]]
+
+
+def blocks_of(reader: StreamReader) -> Blocks:
+    """What gives the blocks of a stream, as often as it is called.
+
+    The first rows of a shuffled stream are copied from all over the dataset. As each step reads
+    them, they are kept if they are few.
+    """
+    read = partial(reader.blocks, zeros=True)
+    row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
+    few = reader.order is not None and reader.n_rows * row <= HELD_BYTES
+    return partial(iter, list(read())) if few else read
+
+
+def normal_sums(
+    blocks: Blocks, fit_intercept: bool, w: Array, against_labels: bool
+) -> tuple[Array, float, float]:
+    """One pass over the rows: Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|.
+
+    r is y − Xw if `against_labels`, else Xw. With an intercept, rows have an additional last
+    feature that is 1, which d includes.
+    """
+    out = np.zeros(w.size)
+    totals = np.zeros(2)
+    for rows, labels in blocks():
+        normal_rows(
+            rows.indptr,
+            rows.indices,
+            rows.index_stride,
+            rows.values,
+            labels,
+            fit_intercept,
+            against_labels,
+            w,
+            out,
+            totals,
+        )
+    return out, float(totals[0]), float(totals[1])
+
+
+def square_columns(blocks: Blocks, n_features: int, fit_intercept: bool) -> Array:
+    """Σ_t x_tj² for each feature, (d,); 1 for a feature that no row has."""
+    out = np.zeros(n_features + fit_intercept)
+    for rows, labels in blocks():
+        add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        out[n_features:] += labels.size  # the intercept's, if there is one
+    return np.where(out == 0.0, 1.0, out)
+
+
+@jit
+def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
+    """xᵀw of a row, in four independent sums, each in order.
+
+    `first` is −1 for a dense row, which has all features in order.
+    """
+    a = b = c = d = 0.0
+    whole = size - size % 4
+    for i in range(0, whole, 4):
+        a += np.float64(values[lo + i]) * w[indices[first + i] if first >= 0 else i]
+        b += np.float64(values[lo + i + 1]) * w[indices[first + i + 1] if first >= 0 else i + 1]
+        c += np.float64(values[lo + i + 2]) * w[indices[first + i + 2] if first >= 0 else i + 2]
+        d += np.float64(values[lo + i + 3]) * w[indices[first + i + 3] if first >= 0 else i + 3]
+    for i in range(whole, size):
+        a += np.float64(values[lo + i]) * w[indices[first + i] if first >= 0 else i]
+    return (a + b) + (c + d)
+
+
+@jit
+def normal_rows(
+    indptr: Array,
+    indices: Array,
+    stride: int,
+    values: Array,
+    labels: Array,
+    intercept: bool,
+    against_labels: bool,
+    w: Array,
+    out: Array,
+    totals: Array,
+) -> None:
+    """Add Xᵀr to `out`, row by row, with r = y − Xw if `against_labels`, else r = Xw.
+
+    Adds ‖r‖² to totals[0] and updates totals[1], the largest |Xw|.
+    """
+    for t in range(labels.size):
+        lo = indptr[t]
+        size = indptr[t + 1] - indptr[t]
+        first = lo if stride else -1
+        product = row_product(indices, first, values, lo, size, w)
+        if intercept:
+            product += w[-1]
+        totals[1] = max(totals[1], abs(product))
+        r = labels[t] - product if against_labels else product
+        totals[0] += r * r
+        for i in range(size):
+            out[indices[first + i] if first >= 0 else i] += np.float64(values[lo + i]) * r
+        if intercept:
+            out[-1] += r
+
+
+@jit
+def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: Array) -> None:
+    """Add Σ_t x_tj² to out[j] for each feature j."""
+    for t in range(indptr.size - 1):
+        for i in range(indptr[t], indptr[t + 1]):
+            v = np.float64(values[i])
+            out[indices[i if stride else i - indptr[t]]] += v * v
+
+
+def scaled_norm2(gradient: Array, scale: Array) -> float:
+    """Σ_j g_j²/s_j for a gradient g and scales s, summed in order."""
+    return float(np.cumsum(gradient * gradient / scale)[-1:].sum())
+
+
+class TrivialResult(NamedTuple):
+    """The mean loss of `Constant` over a stream, and mistakes over rounds."""
+
+    mean_loss: float
+    error_rate: float
+
+
+def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
+    """What `Constant` comes to on a stream with a loss, cached in the cache folder.
+
+    None if it diverges there, or if the stream is empty. The error rate has no meaning for real
+    labels.
+    """
+    identity = {"of": reader.stream.identity(), "loss": loss, "version": Constant.numbers_version}
+    found = computed_once("trivial", identity, lambda: result_on(reader.labels(), loss))
+    return found and TrivialResult(*found)
+
+
+def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
+    """What `Constant` comes to on blocks of labels; None as `trivial_result` is."""
+    params = Constant.to_params(Constant.complete({"loss": loss}))
+    states: list[Any] = []  # one for each class that is learnt
+    totals = np.zeros(3)
+    rounds = 0
+    kept = totals, np.zeros(0), 0, np.zeros((0, 3))
+    for labels in blocks:
+        predictions: Array = np.empty(labels.learnt.shape)
+        done = predictions.shape[1]
+        rows = sparse_rows(np.zeros(done + 1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
+        states = states or [Constant.init(params, 0, 0) for _ in predictions]
+        rounds += done
+        for k, (state, learnt) in enumerate(zip(states, labels.learnt, strict=True)):
+            states[k], known = Constant.advance(params, state, rows, learnt, predictions[k])
+            done = min(done, known)
+        if not labels.classes:
+            tally(LOSSES[loss], predictions[0], labels.learnt[0], done, *kept)
+        else:
+            tally_classes(LOSSES[loss], predictions, labels.learnt, labels.numbers, done, *kept)
+    n, cumulative, mistakes = totals.tolist()
+    known = n == rounds > 0 and math.isfinite(cumulative)  # otherwise it has diverged
+    return TrivialResult(cumulative / n, mistakes / n) if known else None

@@ -1,0 +1,143 @@
+"""Conversion of Arrow columns to finite numbers; others are rejected with their position."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from koco_stream.errors import WrongInput
+from koco_stream.types import Array
+from storage.sources.numbers import EXAMPLE, FILL_IN, REWRITE, LabelRule, is_other_number
+
+Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
+
+
+def is_numeric(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers."""
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts."""
+    of = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(of) or types.is_large_string(of) or types.is_string_view(of))
+
+
+def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
+    """Raise `WrongInput` for the first row k of a column where `wrong` (n,) is true, if any is.
+
+    `locate(k)` names the row's file and number, and `message(k)` says what is wrong there.
+    """
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise WrongInput(f"{locate(k)}: {message(k)}")
+
+
+def refuse_nulls(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> None:
+    """Raise `WrongInput` for the first null of a column, which `what` describes in the message."""
+    nulls = column.is_null().to_numpy(zero_copy_only=False)
+    refuse(nulls, locate, lambda _: f"{what} is null; {remedy}")
+
+
+def is_missing(column: pa.Array) -> Array:
+    """Mask (n,) of the nulls and NaN of a column."""
+    return np.asarray(pc.is_null(column, nan_is_null=True))
+
+
+def with_missing(read: Callable[[pa.Array, Locate], Array], column: pa.Array, at: Locate) -> Array:
+    """Numbers (n,) that `read` gives for the values of a column, with NaN where one is missing."""
+    known = ~is_missing(column)
+    where = np.flatnonzero(known)
+    found = np.full(known.size, np.nan)
+    found[known] = read(column.filter(pa.array(known)), lambda k: at(int(where[k])))
+    return found
+
+
+def numbers(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> Array:
+    """Convert a numeric column to float64 (n,); decimal fractions are rounded to the nearest value.
+
+    Raises `WrongInput` for the first value that is missing, with `remedy`, that is not finite, or
+    that is an integer which float64 cannot represent exactly.
+    """
+    refuse_nulls(column, locate, what, remedy)
+    if types.is_decimal(column.type):
+        # conversion via text rounds correctly; a direct cast to float64 does not
+        column = column.cast(pa.string()).cast(pa.float64())
+    elif types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    raw = column.to_numpy(zero_copy_only=False)
+    values = raw.astype(np.float64)
+    if raw.dtype in (np.int64, np.uint64):
+        refuse(
+            _inexact(raw),
+            locate,
+            lambda k: (
+                f"{what} is {raw[k]}, beyond 2^53, where not all integers can be held; store it as"
+                " a float"
+            ),
+        )
+    refuse(np.isnan(values), locate, lambda k: f"{what} is nan, not a finite number; {remedy}")
+    refuse(
+        np.isinf(values), locate, lambda k: f"{what} is {values[k]}, not a finite number; {FILL_IN}"
+    )
+    return values
+
+
+def _inexact(raw: Array) -> Array:
+    """Mask of the integers with more than 53 significant bits, not counting trailing zeros."""
+    unsigned = raw.astype(np.uint64)
+    size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, so also correct for −2^63
+    return size // np.maximum(size & -size, 1) > 2**53
+
+
+def encoded(
+    column: pa.Array, locate: Locate, what: str, remedy: str, no_numbers: bool = False
+) -> tuple[Array, list[str]]:
+    """Encode a text column as (code of each row, (n,); distinct texts, the first row's first).
+
+    Raises `WrongInput` for a null, with `remedy`, and if there are to be `no_numbers` among the
+    texts, for a number in another notation.
+    """
+    # anew, because a stored dictionary may hold texts that no row has
+    texts = column.cast(pa.large_string())
+    refuse_nulls(texts, locate, what, remedy)
+    coded = texts.dictionary_encode()
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    known = coded.dictionary.to_pylist()
+    if no_numbers:
+        others = np.array([is_other_number(text.strip()) for text in known], bool)
+        refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")
+    return codes, known
+
+
+def labels(
+    column: pa.Array, locate: Locate, what: str, rule: LabelRule, remedy: str = FILL_IN
+) -> Array:
+    """Labels (n,) of a column of numbers or texts, mapped by `rule`.
+
+    Raises `WrongInput` for a missing value, with `remedy`, and for one that the rule does not have.
+    """
+    if is_text(column.type):
+        codes, texts = encoded(column, locate, what, remedy)
+    elif rule.text is None:
+        return numbers(column, locate, what, remedy)
+    else:
+        found = numbers(column, locate, what, remedy)
+        distinct, codes = np.unique(found, return_inverse=True)
+        texts = [f"{number:.17g}" for number in distinct]
+    known = [rule.number(text) for text in texts]
+    if None in known:
+        code = known.index(None)
+        correct = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
+        correct = f"{REWRITE}, or {correct}" if is_other_number(texts[code].strip()) else correct
+        raise WrongInput(
+            f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {correct}"
+        )
+    return np.array(known, dtype=np.float64)[codes]

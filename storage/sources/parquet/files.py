@@ -1,0 +1,156 @@
+"""Reading of Parquet files in pieces of bounded size."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from koco_stream.errors import WrongInput
+from storage.sources.numbers import LabelRule
+from storage.sources.source import PIECE_BYTES, Source
+
+GROUP_BYTES = 4 * PIECE_BYTES  # row groups up to this size in memory are read as one slice
+ROW_BYTES = 64  # bytes that a row adds to the progress, whatever its size
+
+
+class Slice(NamedTuple):
+    """Consecutive rows of one row group.
+
+    Row groups and rows are counted from 0. `file` is the scratch file with the decoded rows, if the
+    row group was split.
+    """
+
+    path: Path
+    group: int
+    first: int
+    n_rows: int
+    file: Path | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the slice adds to the progress."""
+        return self.n_rows * ROW_BYTES
+
+    def at(self, row: int) -> str:
+        """Position of row `row` (from 0) of the slice as text for messages, which count from 1."""
+        return f"{self.path}, row group {self.group + 1}, row {self.first + int(row) + 1}"
+
+
+@contextmanager
+def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; the columns `texts` are read as dictionaries.
+
+    Errors of Arrow inside the context are raised as `WrongInput` with the file's path. Raises
+    `OSError` for a file that cannot be read.
+    """
+    # raises the system's own error, such as a missing permission, before Arrow rewords it
+    with path.open("rb"):
+        pass
+    try:
+        with pq.ParquetFile(
+            path,
+            read_dictionary=list(texts),
+            pre_buffer=False,
+            buffer_size=1 << 16,
+            page_checksum_verification=True,
+        ) as file:
+            # fails for column names that are not valid UTF-8
+            file.schema_arrow.to_string(show_schema_metadata=False)
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+            raise
+        said = str(error).split("\n")[0]
+        raise WrongInput(
+            f"{path}: not a Parquet file, or damaged or cut short ({said}); fetch or write it again"
+        ) from None
+
+
+def batches_of(
+    file: pq.ParquetFile, group: int, columns: Sequence[str], at_once: int
+) -> Iterator[pa.RecordBatch]:
+    """Decode a row group in batches of `at_once` rows.
+
+    Every batch is fully validated, because for a damaged file Arrow reads beyond a dictionary's
+    end.
+    """
+    n_rows = 0
+    for batch in file.iter_batches(
+        at_once, row_groups=[group], columns=list(columns), use_threads=False
+    ):
+        batch.validate(full=True)
+        n_rows += batch.num_rows
+        yield batch
+    if n_rows != file.metadata.row_group(group).num_rows:
+        raise pa.ArrowInvalid(
+            f"row group {group + 1} has {n_rows} rows, and its metadata say otherwise"
+        )
+
+
+@dataclass(kw_only=True)
+class ParquetRows(Source):
+    """Base class of the Parquet sources; the rows of several files are concatenated in order.
+
+    `texts` are the columns that are read as dictionaries, and `rule` maps labels to numbers.
+    """
+
+    rule: LabelRule
+    texts: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are read."""
+
+    @abstractmethod
+    def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
+        """Estimated memory in bytes of a Parquet row group after decoding to a piece."""
+
+    def pieces(self, scratch: Path) -> Iterator[Slice]:
+        """Slices of all files; those of large row groups are written to `scratch`.
+
+        Raises `WrongInput` for a damaged file.
+        """
+        for path in self.paths:
+            first = 0
+            with opened(path, self.texts) as file:
+                for group in range(file.num_row_groups):
+                    whole = Slice(path, group, first, file.metadata.row_group(group).num_rows)
+                    first += whole.n_rows
+                    size = self.decoded_bytes(file, group) if whole.n_rows else 0
+                    if size > GROUP_BYTES:
+                        at_once = max(whole.n_rows * PIECE_BYTES // size, 1)
+                        yield from self._split(file, whole, at_once, scratch)
+                    elif whole.n_rows:
+                        yield whole
+
+    def _split(
+        self, file: pq.ParquetFile, whole: Slice, at_once: int, scratch: Path
+    ) -> Iterator[Slice]:
+        """Split a large row group into slices of `at_once` rows, each written to its own file."""
+        first = whole.first
+        for batch in batches_of(file, whole.group, self.columns, at_once):
+            target = scratch / f"slice-{self.paths.index(whole.path)}-{first}.arrow"
+            with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as out:
+                out.write_batch(batch)
+            yield Slice(whole.path, whole.group, first, batch.num_rows, target)
+            first += batch.num_rows
+
+    def decoded(self, piece: Slice) -> pa.RecordBatch:
+        """Columns of a slice."""
+        if piece.file is not None:
+            with pa.OSFile(str(piece.file), "rb") as handle:
+                return pa.ipc.open_file(handle).get_batch(0)
+        with opened(piece.path, self.texts) as file:
+            batches = batches_of(file, piece.group, self.columns, piece.n_rows)
+            return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+    def release(self, piece: Slice) -> None:
+        """Delete the scratch file of a slice, if there is one."""
+        if piece.file is not None:
+            piece.file.unlink(missing_ok=True)
