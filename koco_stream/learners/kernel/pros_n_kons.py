@@ -69,10 +69,12 @@ from koco_stream.types import Array
 
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
+# A coordinate whose square is below this share of k(x, x) k(x_i, x_i)/pivot_i² is rounding, and 0.
+NO_LENGTH = 4e-30
 MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
-# What A⁻¹ in factors leaves of the length of a step for rounding, as measured: where KORS samples,
-# and where all rows that are far from the others' span join.
-LEFT, LEFT_OF_FAR = 1e-5, 1e-10
+# What A⁻¹ in factors leaves of the length of a step for rounding, beside √(k(x_i, x_i)/pivot_i²), as
+# measured. Where no point's pivot is below 1/√WELL and no coin is thrown, no step was too long.
+LEFT, WELL = 1e-5, 1e4
 
 
 class Params(NamedTuple):
@@ -153,6 +155,9 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
     substitute(s.L, 0, n, k, phi)
+    for p in range(n):
+        if phi[p] * phi[p] <= NO_LENGTH * k_tt * s.a[LOST, p]:
+            phi[p] = 0.0
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
@@ -187,7 +192,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     blur = 2.0 * blur_of(s.a, n, params.alpha)
     if by_rounding and decides(params, s, k_tt):
         blur = math.inf
-    left = (LEFT if params.threshold == 0.0 else LEFT_OF_FAR) * math.sqrt(s.most_lost[()])
+    well = params.threshold > 0.0 and s.most_lost[()] < WELL
+    left = 0.0 if well else LEFT * math.sqrt(s.most_lost[()])
     gap = hinge_gap(params.loss, slope, y_hat, y)
     count_doubt(s, left * left * n2_phi, z, params.clip, gap, blur, MOST_CLIPS)
     note_step(s, slope, shrink, along, n2_phi, params.alpha)

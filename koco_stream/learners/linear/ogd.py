@@ -19,7 +19,7 @@ from koco_stream.learners.spec import (
     real,
     schedule_of,
 )
-from koco_stream.losses import CONSTANT, HINGE, hinge_gap, in_doubt, loss_slope, step_at
+from koco_stream.losses import CONSTANT, loss_slope, step_at
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot
 from koco_stream.types import Array
@@ -38,19 +38,15 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """w: (d,) the weights. t: () the rounds with a row that is not empty, if the step changes.
-    doubtful_rounds: () how often. longest_step: () so far, with the hinge loss.
-    """
+    """w: (d,) the weights. t: () the rounds with a row that is not empty, if the step changes."""
 
     w: Array
     t: Array
-    doubtful_rounds: Array
-    longest_step: Array
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """w = 0, t = 0. Nothing is drawn: `seed` is not used."""
-    return State(np.zeros(n_features), np.zeros(()), np.zeros((), np.int64), np.zeros(()))
+    return State(np.zeros(n_features), np.zeros(()))
 
 
 @jit
@@ -60,27 +56,31 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 
 @jit
-def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    y_hat, n2 = dot_and_norm(s.w, idx, val)
-    if params.schedule != CONSTANT:
-        s.t[()] += n2 > 0.0
-    change, excess = 0.0, abs(y_hat) - params.clip
-    if excess > 0.0:
+def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple[float, float]:
+    """The prediction ŷ of round t, from wᵀx and ‖x‖², and the c of the update w ← w + c·x.
+
+    If wᵀx is infinite, ŷ is NaN and c is 0.
+    """
+    change = 0.0
+    if abs(y_hat) > params.clip:
         if math.isinf(y_hat):
-            return math.nan
+            return math.nan, 0.0
         clipped = math.copysign(params.clip, y_hat)
         change = -(y_hat - clipped) / n2 if params.project_weights else 0.0
         y_hat = clipped
     if n2 == 0.0:
-        return y_hat
-    slope = loss_slope(params.loss, y_hat, y)
-    step_size = step_at(params.step_size, params.schedule, s.t[()])
-    if params.loss == HINGE:
-        length, gap = math.sqrt(n2), hinge_gap(params.loss, slope, y_hat, y)
-        s.doubtful_rounds[()] += in_doubt(s.longest_step[()] * length, excess, math.inf, gap)
-        s.longest_step[()] = max(s.longest_step[()], step_size * abs(slope) * length)
-    change -= step_size * slope
+        return y_hat, 0.0
+    step_size = step_at(params.step_size, params.schedule, t)
+    return y_hat, change - step_size * loss_slope(params.loss, y_hat, y)
+
+
+@jit
+def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
+    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
+    z, n2 = dot_and_norm(s.w, idx, val)
+    if params.schedule != CONSTANT:
+        s.t[()] += n2 > 0.0
+    y_hat, change = answer(params, z, n2, y, s.t[()])
     for i in range(idx.size):
         s.w[idx[i]] += change * np.float64(val[i])
     return y_hat

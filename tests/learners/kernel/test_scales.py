@@ -101,6 +101,18 @@ def test_digits__are_kept_along_rows_that_were_learnt(case):
     assert model._state.doubtful_rounds == 0
 
 
+@pytest.mark.parametrize("case", ["PROSNKONS", "CONKONS", "NONSALD"])
+def test_rows_in_the_span_of_some_points__teach_nothing_along_the_others(case):
+    draw = np.random.default_rng(1)
+    points, plane = draw.standard_normal((3, 3)), draw.standard_normal((8, 3))
+    points[:2, 2] = plane[:, 2] = 0.0
+    X = 1e4 * np.vstack([points, points[:2], plane, points, plane, points])
+    y = draw.choice([-1.0, 1.0], len(X))
+    model = LEARNERS[case](1e-2, **OPTIONS[case], kernel="linear")
+    expected = literal(case, "linear", 1e-2, X, y, np.longdouble)
+    assert abs(model.progressive(X, y) - expected).max() < 1e-8
+
+
 @pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("name", ["KONS", "KAWV", "KORS"])
 @pytest.mark.parametrize(("rows", "doubtful"), [(np.eye(3), False), (np.ones((3, 1)), True)])

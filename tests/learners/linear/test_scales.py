@@ -44,7 +44,7 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
 
 
 @pytest.mark.filterwarnings("ignore:double precision")
-@pytest.mark.parametrize("name", ["OGD", "FDSON", "RPSON", "OjaSON"])
+@pytest.mark.parametrize("name", ["FDSON", "RPSON", "OjaSON"])
 @pytest.mark.parametrize(("loss", "doubtful"), [("hinge", True), ("squared_hinge", False)])
 def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(name, loss, doubtful):
     draw = np.random.default_rng(0)
