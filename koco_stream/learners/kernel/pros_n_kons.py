@@ -72,8 +72,8 @@ NO_COORDINATE = 1e-12
 # A coordinate whose square is below this share of k(x, x) k(x_i, x_i)/pivot_i² is rounding, and 0.
 NO_LENGTH = 4e-30
 MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
-# What A⁻¹ in factors leaves of the length of a step for rounding, beside √(k(x_i, x_i)/pivot_i²), as
-# measured. Where no point's pivot is below 1/√WELL and no coin is thrown, no step was too long.
+# What A⁻¹ in factors leaves of the length of a step for rounding, as a share of the largest
+# √k(x_i, x_i)/pivot_i, as measured. Without a coin and with that below √WELL no step is too long.
 LEFT, WELL = 1e-5, 1e4
 
 
