@@ -159,11 +159,13 @@ def hinge_gap(loss: int, slope: float, y_hat: float, y: float) -> float:
 
 
 @jit
-def in_doubt(reach: float, excess: float, most: float) -> bool:
-    """Whether double precision cannot vouch for six digits of a prediction: if `reach`, the longest
-    step of the weights so far times the length of the row, is above `most`.
+def in_doubt(reach: float, excess: float, most: float, gap: float) -> bool:
+    """Whether double precision cannot vouch for six digits of a prediction, or of the next: if
+    `reach`, the longest step of the weights so far times the length of the row, is above `most`, or
+    if a hinge has a slope (`gap`, see `hinge_gap`) that rounding may have made.
 
     `excess` is how far uᵀx lies beyond [−C, C]: where rounding cannot bring it back, the prediction
     is C whatever its digits.
     """
-    return reach > most and not excess > UNCERTAIN * reach
+    beyond = reach > most and not excess > UNCERTAIN * reach
+    return beyond or gap <= UNCERTAIN * reach

@@ -116,7 +116,8 @@ def test_point_panels(n, kind):
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
     check(panels, "panel_dot", out, 0, out, room, n)
     check(panels, "weighted_size", out[0], out[1], norms, n)
-    check(panels, "subtract_outer", matrix, n, 0.7, out, 0)
+    check(panels, "times_transposed", matrix, n, out[1], out[0])
+    check(panels, "update_factor", matrix, n, out[1], norms, out[0])
 
 
 @pytest.mark.parametrize(("begin", "end"), [(0, 0), (0, 7), (6, 7), (16, 32)])

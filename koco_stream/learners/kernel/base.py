@@ -11,9 +11,9 @@ from koco_stream.kernels.random_features import fourier_floats, most_lines
 from koco_stream.learners.base import Learner
 from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
-from koco_stream.losses import MOST_CLIPS, UNCERTAIN, in_doubt
+from koco_stream.losses import MOST_CLIPS, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, weighted_size
+from koco_stream.numerics.llvm.point_panels import BLOCK
 from koco_stream.types import Array
 
 # The maximum number of points, for the planner and the run, of a dictionary without a limit.
@@ -155,22 +155,10 @@ def count_doubt(
     most: float = MOST_CLIPS,
 ) -> None:
     """Count a round for whose prediction double precision cannot vouch (`in_doubt`, from `most`
-    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`. So is a round in
-    which a hinge has a slope (`gap`, see `hinge_gap`) that rounding may have made.
+    clips on): z, before it is held within [−C, C], for a row with φᵀφ = `square`.
     """
     reach = max(s.longest_step[()] * math.sqrt(square), blur)
-    doubtful = in_doubt(reach, abs(z) - clip, most * clip)
-    s.doubtful_rounds[()] += doubtful or gap <= UNCERTAIN * reach
-
-
-@inlined
-def blur_of(u: Array, omega: Array, lost: Array, n: int, alpha: float) -> float:
-    """α Σ |u_i ω_i| k(x_i, x_i)/pivot_i², the last of which is `lost`.
-
-    A coordinate's own scale is known to about 10⁻¹⁶ k(x_i, x_i)/pivot_i². This is as if its α were
-    another, which moves the prediction by 10⁻¹⁶ of the blur (P4).
-    """
-    return alpha * weighted_size(u, omega, lost, n)
+    s.doubtful_rounds[()] += in_doubt(reach, abs(z) - clip, most * clip, gap)
 
 
 @inlined

@@ -5,7 +5,8 @@ problems (NeurIPS 2019). Labels like V3 refer to docs/errata.md. In round t the 
 of the f in the dictionary's span with the least Σ_{s<t} (f(x_s) − y_s)² + f(x_t)² + α‖f‖².
 
 The embedding is φ̃ = L⁻¹k with LLᵀ = K_I + ρ diag K_I (V4). With A = αI + Σ_{s<t} φ̃_sφ̃_sᵀ and ω =
-A⁻¹ Σ_{s<t} y_sφ̃_s, this is ŷ = φ̃ᵀω/(1 + φ̃ᵀA⁻¹φ̃). A⁻¹ is stored: a round takes O(J²) for J points.
+A⁻¹ Σ_{s<t} y_sφ̃_s, this is ŷ = φ̃ᵀω/(1 + φ̃ᵀA⁻¹φ̃). A⁻¹ is stored in factors, see
+koco_stream.learners.kernel.inverse: a round takes O(J²) for J points.
 A row that joins does so before its prediction (V3). It adds a coordinate z_s to all past rows, in
 O(t(J + s)). With c = A⁻¹ Σ z_sφ̃_s and S = α(1 + ‖c‖²) + Σ (z_s − cᵀφ̃_s)², a sum of positive terms,
 A⁻¹ gains (c, −1)(c, −1)ᵀ/S, and ω gains −γ(c, −1) with γ = Σ y_s (z_s − cᵀφ̃_s)/S.
@@ -24,13 +25,24 @@ from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
     DictionaryLearner,
     append_row,
-    blur_of,
     count_doubt,
     dictionary_cost,
     held,
     joined,
     note_step,
     past_rows_cost,
+)
+from koco_stream.learners.kernel.inverse import (
+    DF,
+    LOST,
+    OMEGA,
+    PHI,
+    D,
+    F,
+    U,
+    absorb,
+    blur_of,
+    spread_of,
 )
 from koco_stream.learners.spec import (
     ALPHA,
@@ -44,22 +56,16 @@ from koco_stream.learners.spec import (
     real,
 )
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import (
-    BLOCK,
-    add_scaled,
-    apply,
-    panel_dot,
-    substitute,
-    subtract_outer,
-)
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot, substitute
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 
-# Lines of `a`: φ̃, A⁻¹φ̃, ω, Σ z_sφ̃_s, (c, −1) and k(x_i, x_i)/pivot_i².
-PHI, U, OMEGA, SUMS, C, LOST = range(6)
+# Lines of `a` besides those of `inverse`: Σ z_sφ̃_s and (c, −1).
+SUMS, C = LOST + 1, LOST + 2
 # As `losses.MOST_CLIPS`, measured here: what is learnt does not depend on predictions, so that no
 # error grows from round to round.
 MOST_CLIPS = 5e9
+LEFT = 0.005  # as `pros_n_kons.LEFT`
 JITTER = 1e-12  # ρ, the share of k(x, x) that is added to a point's diagonal entry of K_I (V4)
 
 
@@ -73,15 +79,15 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """kors: the dictionary's state. past: the rows so far. L, inverse (panels, room, 16): L by
-    columns, and A⁻¹. a (6, room + 16): see above; a row to predict may need one more coordinate.
+    """kors: the dictionary's state. past: the rows so far. L, factor (panels, room, 16): L and U by
+    columns. a (10, room + 16): see above; a row to predict may need one more coordinate.
     doubtful_rounds: () how often. longest_step: () so far.
     """
 
     kors: kors.State
     past: PastRows
     L: Array
-    inverse: Array
+    factor: Array
     a: Array
     doubtful_rounds: Array
     longest_step: Array
@@ -93,8 +99,8 @@ def init(params: Params, n_features: int, seed: int) -> State:
         kors=kors.init(params.kors, n_features, seed),
         past=past_rows.no_past(n_features),
         L=panels(FIRST_ROOM, FIRST_ROOM),
-        inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((6, FIRST_ROOM + BLOCK)),
+        factor=panels(FIRST_ROOM, FIRST_ROOM),
+        a=np.zeros((C + 1, FIRST_ROOM + BLOCK)),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
     )
@@ -106,8 +112,8 @@ def enlarge(params: Params, s: State, features: int) -> State:
     if kors.full(params.kors, s.kors, features):
         inner = kors.enlarge(params.kors, s.kors, features)
         room = inner.a.shape[1]
-        L, inverse = enlarged(s.L, room, room), enlarged(s.inverse, room, room)
-        s = s._replace(kors=inner, L=L, inverse=inverse, a=lengthened(s.a, room + BLOCK))
+        L, factor = enlarged(s.L, room, room), enlarged(s.factor, room, room)
+        s = s._replace(kors=inner, L=L, factor=factor, a=lengthened(s.a, room + BLOCK))
     return s._replace(past=past_rows.more_past(s.past, features, room))
 
 
@@ -120,7 +126,7 @@ def full(params: Params, s: State, features: int) -> bool:
 
 class Row(NamedTuple):
     """What is known of a row before its prediction: ωᵀφ̃ and φ̃ᵀA⁻¹φ̃, the number n of its
-    coordinates, and if it joins, the pivot of K_I, S and γ.
+    coordinates, and if it joins, the pivot of K_I, S, γ and (c, −1)ᵀφ̃.
     """
 
     f: float
@@ -129,6 +135,7 @@ class Row(NamedTuple):
     pivot: float
     S: float
     gain: float
+    along: float
 
 
 @inlined
@@ -137,26 +144,26 @@ def inspect(
 ) -> Row:
     """What is known of the row (idx, val), in the span that it enlarges if it joins.
 
-    The row's kernel values and φ̃ are in the scratch. Leaves φ̃, A⁻¹φ̃ and (c, −1) there, and the
+    The row's kernel values and φ̃ are in the scratch. Leaves φ̃, Uᵀφ̃ and (c, −1) there, and the
     coordinate that it adds to past rows.
     """
-    n, phi, u, omega, c = int(s.kors.points.n[()]), s.a[PHI], s.a[U], s.a[OMEGA], s.a[C]
-    apply(s.inverse, n, phi, 0, u, 0)
-    f = panel_dot(omega, 0, phi, 0, n)
+    n, phi, c = int(s.kors.points.n[()]), s.a[PHI], s.a[C]
+    f = panel_dot(s.a[OMEGA], 0, phi, 0, n)
     if not joins:
-        return Row(f, panel_dot(phi, 0, u, 0, n), n, 0.0, params.alpha, 0.0)
+        spread = spread_of(s.factor, s.a, phi, n)
+        return Row(f, spread, n, 0.0, params.alpha, 0.0, 0.0)
     rest = max(k_tt - panel_dot(phi, 0, phi, 0, n), 0.0)
     pivot = math.sqrt(rest + JITTER * k_tt)
     past_rows.kernel_values(s.past, params.kors.kernel, idx, val, n2)
     past_rows.new_coordinates(s.past, phi, n, pivot, s.a[SUMS])
-    apply(s.inverse, n, s.a[SUMS], 0, c, 0)
+    spread_of(s.factor, s.a, s.a[SUMS], n)
+    apply(s.factor, n, s.a[DF], 0, c, 0)
     squares, products = past_rows.unexplained(s.past, c, n)
     S = params.alpha * (1.0 + panel_dot(c, 0, c, 0, n)) + squares
-    phi[n], c[n], u[n] = rest / pivot, -1.0, 0.0
-    along = panel_dot(c, 0, phi, 0, n + 1)
-    add_scaled(along / S, c, 0, u, 0, n + 1)
-    gain = products / S
-    return Row(f - gain * along, panel_dot(phi, 0, u, 0, n + 1), n + 1, pivot, S, gain)
+    phi[n], c[n] = rest / pivot, -1.0
+    along, gain = panel_dot(c, 0, phi, 0, n + 1), products / S
+    spread = spread_of(s.factor, s.a, phi, n) + along * (along / S)
+    return Row(f - gain * along, spread, n + 1, pivot, S, gain, along)
 
 
 @inlined
@@ -192,11 +199,11 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if joins:
         enter(params, s, row, k_tt)
         kors.join(params.kors, s.kors, idx, val, k_tt, n2)
-    blur = 0.2 * blur_of(s.a[U], s.a[OMEGA], s.a[LOST], row.n, params.alpha)
+    absorb(s.factor, s.a, row.n, 1.0)
+    blur = 0.2 * blur_of(s.a, row.n, params.alpha)
     blur = math.inf if by_rounding else blur
-    count_doubt(s, k_tt, y_hat, params.clip, blur=blur, most=MOST_CLIPS)
+    count_doubt(s, LEFT * LEFT * k_tt, y_hat, params.clip, blur=blur, most=MOST_CLIPS)
     note_step(s, y - row.f, 1.0 / (1.0 + row.spread), 0.0, k_tt, params.alpha)
-    subtract_outer(s.inverse, row.n, 1.0 / (1.0 + row.spread), s.a[U], 0)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
     past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
     return held(y_hat, params.clip) if math.isfinite(k_tt) else math.nan
@@ -207,7 +214,10 @@ def enter(params: Params, s: State, row: Row, k_tt: float) -> None:
     """Add the coordinate of this round's row to the embedding, A⁻¹, ω and the past rows."""
     append_row(s.L, row.n - 1, s.a[PHI], 1.0, row.pivot)
     s.a[LOST, row.n - 1] = k_tt / (row.pivot * row.pivot)
-    subtract_outer(s.inverse, row.n, -1.0 / row.S, s.a[C], 0)
+    for i in range(row.n):
+        s.factor[i // BLOCK, row.n - 1, i % BLOCK] = -s.a[C, i]
+    s.a[D, row.n - 1] = 1.0 / row.S
+    s.a[F, row.n - 1], s.a[DF, row.n - 1] = -row.along, -row.along / row.S
     add_scaled(-row.gain, s.a[C], 0, s.a[OMEGA], 0, row.n)
     past_rows.keep_new_coordinates(s.past, row.n - 1)
 

@@ -11,7 +11,7 @@ PROS-N-KONS and B-KONS restart from ω = 0, A = αI; CON-KONS keeps both, or kee
 
 The embedding is Lφ̃ = k with LLᵀ = K_I (P3). L is lower triangular, so a point that joins adds a
 coordinate and leaves the others unchanged. Keeping the solution (P4) is then simply ω ← (ω,
-0), A ← diag(A, α). A⁻¹ is stored, which takes one product and one rank-one update per round.
+0), A ← diag(A, α). A⁻¹ is stored in factors, see koco_stream.learners.kernel.inverse.
 """
 
 import math
@@ -30,15 +30,23 @@ from koco_stream.kernels.dictionary import (
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
-    LEAST,
     DictionaryLearner,
     append_row,
-    blur_of,
     count_doubt,
     dictionary_cost,
     held,
     joined,
     note_step,
+)
+from koco_stream.learners.kernel.inverse import (
+    LOST,
+    OMEGA,
+    PHI,
+    U,
+    absorb,
+    add_coordinate,
+    blur_of,
+    spread_of,
 )
 from koco_stream.learners.spec import (
     ALPHA,
@@ -56,21 +64,17 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import (
-    BLOCK,
-    add_scaled,
-    apply,
-    panel_dot,
-    substitute,
-    subtract_outer,
-)
+from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, substitute
 from koco_stream.types import Array
 
-# Lines of `a`: φ̃, u = A⁻¹φ̃, ω, and k(x_i, x_i)/pivot_i².
-PHI, U, OMEGA, LOST = range(4)
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
+# A coordinate whose square is below this share of k(x, x) k(x_i, x_i)/pivot_i² is rounding, and 0.
+NO_LENGTH = 4e-30
 MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
+# What A⁻¹ in factors leaves of the length of a step for rounding, as a share of the largest
+# √k(x_i, x_i)/pivot_i, as measured. Without a coin and with that below √WELL no step is too long.
+LEFT, WELL = 1e-5, 1e4
 
 
 class Params(NamedTuple):
@@ -95,14 +99,16 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of PROS-N-KONS, CON-KONS or B-KONS.
 
-    kors: the dictionary's state. L, inverse (panels, room, 16): L by columns, and A⁻¹. a (4, room):
-    see above. restarts, doubtful_rounds: () how often. longest_step: () so far.
+    kors: the dictionary's state. L, factor (panels, room, 16): L and U by columns. a (8, room): see
+    `inverse`. most_lost: () the largest k(x_i, x_i)/pivot_i². restarts, doubtful_rounds: () how
+    often. longest_step: () so far.
     """
 
     kors: kors.State
     L: Array
-    inverse: Array
+    factor: Array
     a: Array
+    most_lost: Array
     restarts: Array
     doubtful_rounds: Array
     longest_step: Array
@@ -113,8 +119,9 @@ def init(params: Params, n_features: int, seed: int) -> State:
     return State(
         kors=kors.init(params.kors, n_features, seed),
         L=panels(FIRST_ROOM, FIRST_ROOM),
-        inverse=panels(FIRST_ROOM, FIRST_ROOM),
-        a=np.zeros((4, FIRST_ROOM)),
+        factor=panels(FIRST_ROOM, FIRST_ROOM),
+        a=np.zeros((LOST + 1, FIRST_ROOM)),
+        most_lost=np.ones(()),
         restarts=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
         longest_step=np.zeros(()),
@@ -128,7 +135,7 @@ def enlarge(params: Params, s: State, features: int) -> State:
     return s._replace(
         kors=inner,
         L=enlarged(s.L, room, room),
-        inverse=enlarged(s.inverse, room, room),
+        factor=enlarged(s.factor, room, room),
         a=lengthened(s.a, room),
     )
 
@@ -148,6 +155,9 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
     substitute(s.L, 0, n, k, phi)
+    for p in range(n):
+        if phi[p] * phi[p] <= NO_LENGTH * k_tt * s.a[LOST, p]:
+            phi[p] = 0.0
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
 
 
@@ -166,31 +176,28 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     the prediction ỹ.
     """
     n = int(s.kors.points.n[()])
-    phi, u, omega = s.a[PHI], s.a[U], s.a[OMEGA]
     z, k_tt, n2 = inspect(params, s, idx, val)
     joins, by_rounding = offer(params, s, k_tt)
 
     # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
-    apply(s.inverse, n, phi, 0, u, 0)
-    xAx, n2_phi = panel_dot(phi, 0, u, 0, n), panel_dot(phi, 0, phi, 0, n)
+    xAx, n2_phi = spread_of(s.factor, s.a, s.a[PHI], n), panel_dot(s.a[PHI], 0, s.a[PHI], 0, n)
     y_hat = held(z, params.clip)
+    along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of Ã⁻¹φ̃
 
     # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
-    if xAx >= LEAST * n2_phi / params.alpha:
-        blur = 2.0 * blur_of(u, omega, s.a[LOST], n, params.alpha)
-        blur = math.inf if by_rounding else blur
-        along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of A⁻¹φ̃
-        slope = loss_slope(params.loss, y_hat, y)
-        gap = hinge_gap(params.loss, slope, y_hat, y)
-        count_doubt(s, n2_phi, z, params.clip, gap, blur, MOST_CLIPS)
-        c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
-        shrink = 1.0 / (1.0 + c2 * xAx)
-        note_step(s, slope, shrink, along, n2_phi, params.alpha)
-        if not (joins and params.restart):  # a restart would discard the update
-            subtract_outer(s.inverse, n, c2 * shrink, u, 0)
-            add_scaled(along - slope * shrink, u, 0, omega, 0, n)
-    else:  # rounding is all that is left of Ã⁻¹ along φ̃: nothing can be learnt
-        s.doubtful_rounds[()] += 1
+    slope = loss_slope(params.loss, y_hat, y)
+    c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
+    shrink = 1.0 / (1.0 + c2 * xAx)
+    absorb(s.factor, s.a, n, c2)
+    blur = 2.0 * blur_of(s.a, n, params.alpha)
+    if by_rounding and decides(params, s, k_tt):
+        blur = math.inf
+    well = params.threshold > 0.0 and s.most_lost[()] < WELL
+    left = 0.0 if well else LEFT * math.sqrt(s.most_lost[()])
+    gap = hinge_gap(params.loss, slope, y_hat, y)
+    count_doubt(s, left * left * n2_phi, z, params.clip, gap, blur, MOST_CLIPS)
+    note_step(s, slope, shrink, along, n2_phi, params.alpha)
+    add_scaled(along - slope * shrink, s.a[U], 0, s.a[OMEGA], 0, n)
     if joins:
         enter(params, s, k_tt)
         if params.threshold > 0.0:
@@ -216,6 +223,15 @@ def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
 
 
 @inlined
+def decides(params: Params, s: State, k_tt: float) -> bool:
+    """Whether KORS's coin decides predictions: a point in the span of the others adds no
+    coordinate, so that it changes nothing where all is carried.
+    """
+    n, phi = int(s.kors.points.n[()]), s.a[PHI]
+    return params.forget or k_tt - panel_dot(phi, 0, phi, 0, n) > NO_COORDINATE * k_tt
+
+
+@inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
     """Add a coordinate for this round's row to the embedding, used from the next round on."""
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
@@ -223,15 +239,16 @@ def enter(params: Params, s: State, k_tt: float) -> None:
     if pivot2 > NO_COORDINATE * k_tt:
         append_row(s.L, n, phi, 1.0, math.sqrt(pivot2))
         s.a[LOST, n] = k_tt / pivot2
+        s.most_lost[()] = max(s.most_lost[()], k_tt / pivot2)
     if params.restart:
         s.restarts[()] += 1
         s.longest_step[()] = 0.0
         s.a[OMEGA, :n] = 0.0
     if params.forget:
+        s.factor[:, :n] = 0.0
         for i in range(n):
-            s.inverse[i // BLOCK, :n, i % BLOCK] = 0.0
-            s.inverse[i // BLOCK, i, i % BLOCK] = 1.0 / params.alpha
-    s.inverse[n // BLOCK, n, n % BLOCK] = 1.0 / params.alpha
+            add_coordinate(s.factor, s.a, i, 1.0 / params.alpha)
+    add_coordinate(s.factor, s.a, n, 1.0 / params.alpha)
 
 
 @jit

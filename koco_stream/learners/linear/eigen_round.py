@@ -24,7 +24,7 @@ from koco_stream.learners.spec import (
     real,
     whole,
 )
-from koco_stream.losses import curvature_at, in_doubt, loss_slope
+from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
 from koco_stream.types import Array
@@ -171,8 +171,6 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return 0.0
     outside, exact = sketch.resolve(params, s, idx, val, n2)
     w_coef, rest_coef, excess = 0.0, 0.0, abs(y_hat) - params.clip
-    reach = s.longest_step[()] * math.sqrt(n2)
-    s.doubtful_rounds[()] += in_doubt(reach, excess, params.most_clips * params.clip)
     if excess > 0.0:
         if math.isinf(y_hat):
             return math.nan
@@ -180,7 +178,10 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         if params.project_weights:
             w_coef, rest_coef = project(params, s, y_hat - nearest, outside, exact)
         y_hat = nearest
-    slope = loss_slope(params.loss, y_hat, y)
+    slope, reach = loss_slope(params.loss, y_hat, y), s.longest_step[()] * math.sqrt(n2)
+    # Only a projection puts a prediction onto a margin.
+    gap = hinge_gap(params.loss, slope, y_hat, y) if params.project_weights else math.inf
+    s.doubtful_rounds[()] += in_doubt(reach, excess, params.most_clips * params.clip, gap)
     length = params.step_size * abs(slope) * math.sqrt(n2) * inverse(0.0, float(s.floor[()]))
     s.longest_step[()] = max(s.longest_step[()], length)
     learn(params, s, idx, val, slope, w_coef, rest_coef, outside, exact)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
-from koco_stream.losses import in_doubt, loss_slope
+from koco_stream.losses import hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import Later, inlined, intrinsic, jit, jit_with
 from koco_stream.numerics.llvm.feature_lines import over_roots, shape_for
 from koco_stream.types import Array
@@ -86,33 +86,31 @@ learn: Callable[..., None] = unbound
 columns_of: Callable[..., tuple[Array, int, int]] = unbound
 
 
-def bounded(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float, float, float]:
+def bounded(
+    params: Any, s: Any, idx: Array, val: Array, y: float
+) -> tuple[float, float, float, float, float]:
     """Lines 5 and 6: (ŷ, the multiple of x that w̄ is still to change by, what `residual_of` gives,
-    ‖x‖²) for the row (idx, val).
+    ‖x‖², ℓ'(ŷ, y)) for the row (idx, val) with label y.
 
     ŷ is within [−C, C] because u is projected, or because it is truncated. All are zero for a row
-    of norm zero.
+    of norm zero. The longest step ‖g‖/α, as long as it is where the sketch knows nothing, is kept.
     """
     y_hat, n2 = inspect(params, s, idx, val)
     if n2 == 0.0:
-        return 0.0, 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0, 0.0
     residual, w_coef, excess = residual_of(params, s, n2), 0.0, abs(y_hat) - params.clip
-    reach = s.longest_step[()] * math.sqrt(n2)
-    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip)
     if excess > 0.0:
         if math.isinf(y_hat):
-            return math.nan, 0.0, 0.0, n2
+            return math.nan, 0.0, 0.0, n2, math.nan
         nearest = math.copysign(params.clip, y_hat)
         if params.project_weights:
             w_coef = project(params, s, y_hat - nearest, residual)
         y_hat = nearest
-    return y_hat, w_coef, residual, n2
-
-
-@inlined
-def note_step(params: Any, s: Any, slope: float, n2: float) -> None:
-    """The length ‖g‖/α of the round's step, as long as it is where the sketch knows nothing."""
+    slope, reach = loss_slope(params.loss, y_hat, y), s.longest_step[()] * math.sqrt(n2)
+    gap = hinge_gap(params.loss, slope, y_hat, y)
+    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip, gap)
     s.longest_step[()] = max(s.longest_step[()], abs(slope) * math.sqrt(n2) / params.alpha)
+    return y_hat, w_coef, residual, n2, slope
 
 
 def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
@@ -129,20 +127,16 @@ def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
 def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
     """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.diagonal == NONE:
-        y_hat, w_coef, residual, n2 = bounded(params, s, idx, val)
+        y_hat, w_coef, residual, n2, slope = bounded(params, s, idx, val, y)
         if n2 > 0.0:
-            slope = loss_slope(params.loss, y_hat, y)
-            note_step(params, s, slope, n2)
             learn(params, s, idx, val, slope, w_coef, residual, n2)
         return y_hat
     table, weights, D = columns_of(params, s)
     rescale(table, D, idx, val, s.scaled)
     x = read_only(s.scaled[: idx.size])
-    y_hat, w_coef, residual, n2 = bounded(params, s, idx, x)
+    y_hat, w_coef, residual, n2, slope = bounded(params, s, idx, x, y)
     if n2 == 0.0:
         return y_hat
-    slope = loss_slope(params.loss, y_hat, y)
-    note_step(params, s, slope, n2)
     if params.diagonal == UPDATED:
         # The projection was along x as D was; the sketch and the gradient have x as D is now.
         if w_coef != 0.0:

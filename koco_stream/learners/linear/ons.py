@@ -31,7 +31,7 @@ from koco_stream.learners.spec import (
     StreamSize,
     newton_params,
 )
-from koco_stream.losses import curvature_at, in_doubt, loss_slope
+from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
@@ -163,8 +163,6 @@ def newton(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         return min(max(y_hat, -params.clip), params.clip)
     length, excess = math.sqrt(square_norm(val)), abs(y_hat) - params.clip
     inverse = 1.0 / params.alpha if params.alpha > 0.0 else 0.0
-    reach = s.longest_step[()] * length
-    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip)
     change = 0.0  # all changes to u are multiples of A⁻¹x
     if excess > 0.0:
         if math.isinf(y_hat):
@@ -173,7 +171,9 @@ def newton(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
         if params.project_weights:
             change = -(y_hat - clipped) / xAx  # Lemma 1
         y_hat = clipped
-    slope = loss_slope(params.loss, y_hat, y)
+    slope, reach = loss_slope(params.loss, y_hat, y), s.longest_step[()] * length
+    gap = hinge_gap(params.loss, slope, y_hat, y)
+    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip, gap)
     s.longest_step[()] = max(s.longest_step[()], abs(slope) * length * inverse)
     t = s.t[()] + 1
     s.t[()] = t

@@ -289,23 +289,54 @@ def _least(e: Lines, x: Any, y: Any) -> Any:
     return e.b.select(e.b.icmp_signed("<", x, y), x, y)
 
 
-def literal_subtract_outer(matrix: Array, n: int, factor: float, v: Array, at: int) -> None:
-    """The rank-one update M[p, j] −= (factor·v[at + j])·v[at + p] for all p, j < n."""
-    flat = v.reshape(-1)
+def literal_times_transposed(U: Array, n: int, x: Array, out: Array) -> None:
+    """The product out[p] ← Σ_j U[j, p]·x[j] for all points p, padding included, with an upper
+    triangular U, whose column p is line p of the panels. An entry is sixteen sums of products that
+    are rounded once, then added pairwise.
+    """
+    for p in range(room_for(n)):
+        sums = np.zeros(BLOCK)
+        for first in range(0, p + 1, BLOCK):
+            sums = literal_fused(U[first // BLOCK, p], x[first : first + BLOCK], sums)
+        out[p] = halved(sums)
+
+
+@instruction("void", literal_times_transposed, BLOCK)
+def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
+    """The instructions of `literal_times_transposed`."""
+    with e.loop(n, BLOCK) as begin, e.loop(e.b.add(begin, INT64(BLOCK)), 1, begin) as p:
+        sums = e.variable(e.zeros())
+        with e.loop(e.b.add(p, INT64(1)), BLOCK) as first:
+            line = e.load(_line_at(U, first, p))
+            sums.set(line.fused(e.load(x.at(first)), sums.get()))
+        e.b.store(sums.get().total(), out.at(p))
+
+
+def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) -> None:
+    """The product out ← Uv with an upper triangular U, whose column p is line p of the panels.
+    Column p of U loses `taken`[p] times what the columns before it add to the product. Products are
+    rounded once.
+    """
     for panel in range(room_for(n) // BLOCK):
-        line = flat[at + panel * BLOCK : at + (panel + 1) * BLOCK]
-        for j in range(n):
-            matrix[panel, j] -= (factor * flat[at + j]) * line
+        total = np.zeros(BLOCK)
+        for p in range(panel * BLOCK, n):
+            line = U[panel, p].copy()
+            U[panel, p] = literal_fused(total, -taken[p], line)
+            total = literal_fused(line, v[p], total)
+        _write(out, panel * BLOCK, total)
 
 
-@instruction("void", literal_subtract_outer, BLOCK)
-def subtract_outer(e: Lines, matrix: Any, n: Any, factor: Any, v: Any, at: Any) -> None:
-    """The instructions of `literal_subtract_outer`."""
+@instruction("void", literal_update_factor, BLOCK)
+def update_factor(e: Lines, U: Any, n: Any, v: Any, taken: Any, out: Any) -> None:
+    """The instructions of `literal_update_factor`."""
     with e.loop(n, BLOCK) as first:
-        line = e.load(v.at(at, first))
-        with e.loop(n) as j:
-            address = _line_at(matrix, first, j)
-            e.store(e.load(address) - line * e.b.fmul(factor, v.number(at, j)), address)
+        total = e.variable(e.zeros())
+        with e.loop(n, 1, first) as p:
+            address = _line_at(U, first, p)
+            line, before = e.load(address), total.get()
+            e.store(before.fused(e.b.fneg(taken.number(p)), line), address)
+            total.set(line.fused(v.number(p), before))
+        e.store(total.get(), out.at(first))
 
 
 def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:

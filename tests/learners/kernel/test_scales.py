@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
-from tests.helpers.scaled_rows import assert_right_or_said
+from tests.helpers.scaled_rows import assert_right_or_said, rows
 from tests.oracles.kernel_learners import Ald, Kons, Kors, ProsNKons, factor, features
 from tests.oracles.losses import curvatures
 from tests.oracles.ridge import Kawv, Pkawv
@@ -89,6 +89,28 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
         return model, model.progressive(X, y), lambda: text(np.longdouble), doubles, power
 
     assert_right_or_said(learnt)
+
+
+@pytest.mark.parametrize("case", ["PROSNKONS", "CONKONS", "NONSALD"])
+def test_digits__are_kept_along_rows_that_were_learnt(case):
+    """There A⁻¹ is 10¹⁰ times smaller than elsewhere."""
+    X, y = rows("repeated")
+    model = LEARNERS[case](1e-6, **OPTIONS[case], kernel="linear")
+    expected = literal(case, "linear", 1e-6, 1e2 * X, y, np.longdouble)
+    assert abs(model.progressive(1e2 * X, y) - expected).max() < 1e-8
+    assert model._state.doubtful_rounds == 0
+
+
+@pytest.mark.parametrize("case", ["PROSNKONS", "CONKONS", "NONSALD"])
+def test_rows_in_the_span_of_some_points__teach_nothing_along_the_others(case):
+    draw = np.random.default_rng(1)
+    points, plane = draw.standard_normal((3, 3)), draw.standard_normal((8, 3))
+    points[:2, 2] = plane[:, 2] = 0.0
+    X = 1e4 * np.vstack([points, points[:2], plane, points, plane, points])
+    y = draw.choice([-1.0, 1.0], len(X))
+    model = LEARNERS[case](1e-2, **OPTIONS[case], kernel="linear")
+    expected = literal(case, "linear", 1e-2, X, y, np.longdouble)
+    assert abs(model.progressive(X, y) - expected).max() < 1e-8
 
 
 @pytest.mark.filterwarnings("ignore:double precision")

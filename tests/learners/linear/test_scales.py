@@ -43,6 +43,18 @@ def test_predictions__are_as_good_as_the_formulas_in_double_or_counted_as_doubtf
     assert_right_or_said(learnt)
 
 
+@pytest.mark.filterwarnings("ignore:double precision")
+@pytest.mark.parametrize("name", ["FDSON", "RPSON", "OjaSON"])
+@pytest.mark.parametrize(("loss", "doubtful"), [("hinge", True), ("squared_hinge", False)])
+def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(name, loss, doubtful):
+    draw = np.random.default_rng(0)
+    X = draw.standard_normal((4, 4))[draw.integers(0, 4, 100)]  # projected to the margin 1 before
+    given = {"alpha": 1e-6, "step_size": 1e6, "curvature": 0.3, "sketch_size": 2, "loss": loss}
+    model = LEARNERS[name](**options_of(name, given))
+    model.progressive(X, draw.choice([-1.0, 1.0], 100))
+    assert (model._state.doubtful_rounds > 0) == doubtful
+
+
 # of rows nearly on a line rounding decides which are outside the span of the others
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("collinear", "offset")])
 def test_ons_without_a_ridge__has_its_digits_in_any_units(kind):
