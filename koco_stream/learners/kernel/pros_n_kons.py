@@ -27,6 +27,7 @@ from koco_stream.kernels.dictionary import (
     lengthened,
     panels,
 )
+from koco_stream.kernels.kernel import GAUSSIAN
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import (
@@ -64,13 +65,12 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, substitute
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, panel_dot, substitute
 from koco_stream.types import Array
 
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).
 NO_COORDINATE = 1e-12
-# A coordinate whose square is below this share of k(x, x) k(x_i, x_i)/pivot_i² is rounding, and 0.
-NO_LENGTH = 4e-30
+ROUNDING = 1e-15  # the share of a sum's terms by which rounding may move it
 MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
 # What A⁻¹ in factors leaves of the length of a step for rounding, as a share of the largest
 # √k(x_i, x_i)/pivot_i, as measured. Without a coin and with that below √WELL no step is too long.
@@ -155,10 +155,26 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
     substitute(s.L, 0, n, k, phi)
-    for p in range(n):
-        if phi[p] * phi[p] <= NO_LENGTH * k_tt * s.a[LOST, p]:
-            phi[p] = 0.0
+    if params.kors.kernel.kind != GAUSSIAN:
+        drop_rounding(s, n, k, phi)
     return panel_dot(s.a[OMEGA], 0, phi, 0, n), k_tt, n2
+
+
+@inlined
+def drop_rounding(s: State, n: int, k: Array, phi: Array) -> None:
+    """Let 0 be what rounding has made of coordinates that are 0 (P9).
+
+    That of (k_p − Σ L_pj φ̃_j)/L_pp is a share of the sizes of its terms, of which the lengths of
+    φ̃ and of L's row are a bound that costs nothing.
+    """
+    length2 = panel_dot(phi, 0, phi, 0, n)
+    for p in range(n):
+        if phi[p] != 0.0 and phi[p] * phi[p] <= ROUNDING * ROUNDING * 4.0 * length2 * s.a[LOST, p]:
+            size = abs(k[p])
+            for j in range(p):
+                size += abs(s.L[p // BLOCK, j, p % BLOCK] * phi[j])
+            if abs(phi[p]) <= ROUNDING * size * s.L[p // BLOCK, p, p % BLOCK]:
+                phi[p] = 0.0
 
 
 @jit
