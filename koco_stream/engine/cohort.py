@@ -15,7 +15,7 @@ from koco_stream.learners.base import why_diverged
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, advance_states
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
@@ -337,7 +337,9 @@ def advance_group(
     done, failures = [0] * len(states), dict[int, Exception]()
     begun = learners[0].clock(states[0])
     try:
-        states, done, failures = advance_states(learners, params, states, rows, learnt, predictions)
+        states, done, failures = learners[0].advance_states(
+            learners, params, states, rows, learnt, predictions
+        )
     except Exception as error:
         failures = dict.fromkeys(range(len(states)), error)
     seconds = (learners[0].clock(states[0]) - begun) / len(run_states)
