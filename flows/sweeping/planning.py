@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.clusters import capacity, patience_of, site_named
-from cluster.executors import run_on_dask, run_serially
+from cluster.executors import Executor
 from cluster.machine import worker_bytes
 from cluster.reporting import reports_to
 from cluster.site import LOCAL
@@ -113,12 +113,10 @@ def run_cohorts(
             for one in cohorts
         }
     )
-    work = (store, checked.sweep.name, cohorts, tally.receive)
+    patience = patience_of(checked.request.cluster)
+    work = (store, checked.sweep.name, tally.receive)
     with reports_to(ready.client, tally.hear):
-        if ready.client is None:
-            run_serially(*work)
-        else:
-            run_on_dask(ready.client, *work, patience=patience_of(checked.request.cluster))
+        Executor(ready.client, *work, patience=patience).run(cohorts)
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:
