@@ -72,8 +72,8 @@ def run_cohort(
     """Run a cohort over its stream and write its result file.
 
     Nothing is computed if the result file exists. An interrupted cohort resumes from its last
-    checkpoint, which is removed once the result file is written. Runs that may go on for more
-    rounds leave their states in it.
+    checkpoint, which is removed once the result file is written. If the runs may go on for more
+    rounds, it stays: they have paused.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def run_cohort(
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states, cohort.later)
-    if cohort.kept and not done:
+    if cohort.begun and not done:
         done = continued(store, cohort, reader.n_rows, run_states)
         if not done:
             run_states = [RunState.start(run, seen, points) for run in cohort.runs]
@@ -138,13 +138,11 @@ def run_cohort(
         done = advance_runs(
             run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
         )
-        if done < reader.n_rows:
-            if cohort.resumable:
-                save_cohort(checkpoint, done, run_states, cohort.later)
-            if requested.is_set():
-                raise Preempted
-    if cohort.later:
-        save_cohort(checkpoint, done, run_states, cohort.later, ended=True)
+        ended = done == reader.n_rows
+        if cohort.later or (cohort.resumable and not ended):
+            save_cohort(checkpoint, done, run_states, cohort.later, ended)
+        if not ended and requested.is_set():
+            raise Preempted
     commit(store, sweep, cohort, reader, run_states)
     if (cohort.checkpoint_rounds or found) and not cohort.later:
         checkpoint.remove()

@@ -56,9 +56,9 @@ class Limits:
         The most work, in seconds, that an interrupted cohort may lose.
     cohort_runs : int
         The maximum number of runs in a cohort.
-    kept_bytes : int or None
-        The room on disk for states from which longer runs go on: cohorts keep theirs as long as
-        there is room. None if it is not limited.
+    paused_bytes : int or None
+        The room on disk for the checkpoints of cohorts that pause: as long as there is room, they
+        do. None if it is not limited.
     """
 
     workers: int
@@ -66,7 +66,7 @@ class Limits:
     cohort_seconds: float = 20.0
     checkpoint_seconds: float = 60.0
     cohort_runs: int = 4096
-    kept_bytes: int | None = None
+    paused_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class UnfinishedCohort:
         self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
-    def finished(self, limits: Limits, keeps: bool) -> Cohort:
-        """The finished cohort; `keeps` says whether longer runs may go on from its states.
+    def finished(self, limits: Limits, pauses: bool) -> Cohort:
+        """The finished cohort; `pauses` says whether longer runs may go on from its checkpoint.
 
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
         takes a small share of its time.
@@ -149,8 +149,9 @@ class UnfinishedCohort:
             seconds,
             every,
             left,
-            rungs.later.get(self.stream, ()) if keeps else (),
-            tuple(rungs.kept[run.run_id] for run in self.runs) if self.begun else (),
+            rungs.later.get(self.stream, ()) if pauses else (),
+            self.begun,
+            tuple(rungs.paused[run.run_id][1] for run in self.runs) if self.begun else (),
         )
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0, later=())
 
@@ -217,11 +218,11 @@ def plan(
     for key, costed in passes.items():
         empty = UnfinishedCohort(key[0], costs, key[1])
         planned += cohorts_of(empty, costed, limits, total)
-    planned += alone  # last, so that states that can be kept have the room
+    planned += alone  # last, so that cohorts that can pause have the room
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
-    room = math.inf if limits.kept_bytes is None else limits.kept_bytes
+    room = math.inf if limits.paused_bytes is None else limits.paused_bytes
     taken = accumulate(one.bytes for one in planned)
     cohorts = sorted(
         (one.finished(limits, used <= room) for one, used in zip(planned, taken, strict=True)),
