@@ -86,7 +86,8 @@ class Executor:
 
     def __post_init__(self) -> None:
         self.submit = self.client.submit if self.client else here
-        self.waiting, self.alone = deque[Cohort](), deque[Cohort]()
+        self.waiting = deque[Cohort]()
+        self.alone = deque[Cohort]()
         self.under_way: dict[str, tuple[Cohort, bool, Any]] = {}  # whether alone; and its future
         self.ended: queue.SimpleQueue[tuple[str, Receipt | BaseException]] = queue.SimpleQueue()
         self.submissions = itertools.count(1)
@@ -94,7 +95,9 @@ class Executor:
         self.tried_again: set[str] = set()  # ids of cohorts whose dataset could not be read once
         # errors, by dataset hash, of datasets that are missing, damaged or changed
         self.refused: dict[str, WrongInput] = {}
-        self.room, self.polled, self.last_seen = 1, 0.0, time.monotonic()
+        self.room = 1
+        self.polled = 0.0
+        self.last_seen = time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
         """Run all cohorts, but those on datasets that are missing, damaged or changed.

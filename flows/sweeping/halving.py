@@ -4,7 +4,7 @@ A rung is a number of rounds: `first`, `first`·factor, … and finally the stre
 a rung is a run on the stream cut there (`max_rows`), so sweeps with and without halving share runs.
 After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, continue, by
 their mean loss over orders and seeds, of equal ones those whose parameters come first as text: from
-the checkpoints in which their cohorts have paused. A repeated sweep takes the same decisions.
+the checkpoint in which their cohort has paused. A repeated sweep takes the same decisions.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Run, Rungs
+from koco_stream.runs.run import Pause, Run, Rungs
 from koco_stream.streams.stream import Stream
 from storage.results import among, read_runs
 
@@ -73,7 +73,7 @@ def rungs_of(
     now: Sequence[Run],
     sizes: Mapping[str, DataSize],
     halving: Halving,
-    paused: Mapping[str, tuple[int, str]],
+    paused: Mapping[str, Pause],
 ) -> Rungs:
     """Which of the runs `now` go on from one that has `paused`, and how far each may go.
 

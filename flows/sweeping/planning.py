@@ -1,7 +1,7 @@
 """What a sweep does with Dask: cohorts are planned and run; and the plan that a dry run shows."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from cluster.executors import Executor
 from cluster.reporting import reports_to
 from cluster.workers import LostCluster, memory_table, preflight, wait_for
 from flows.runtime.console import say
-from flows.runtime.engine import Engine, Start, engine, timings_of
+from flows.runtime.engine import Engine, Start, this_process, timings_of
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest
@@ -24,7 +24,7 @@ from koco_stream.learners.files import send
 from koco_stream.runs.cost_model import factors_of
 from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Measured, Run
+from koco_stream.runs.run import Cohort, Measured, Pause, Run
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,12 +41,12 @@ PREDICTION_BYTES = 10
 def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: ExitStack) -> Engine:
     """What runs the cohorts: workers that were checked, and compiled learners.
 
-    `start` is the cluster, if it is already starting; `stack` ends it.
+    `start` is the cluster, which is starting, if there is one; `stack` ends it.
     """
     request = checked.request
     shared = checked.mapped_bytes
     kinds = needed(checked.runs, checked.value_types, checked.sizes)
-    ready = stack.enter_context(engine(request.start_of_cluster(shared), kinds, start))
+    ready = stack.enter_context(closing(start)).ready(kinds) if start else this_process(kinds)
     if ready.client:
         site = site_named(request.cluster)
         if site and not wait_for(ready.client, site.workers.min, site.patience_seconds):
@@ -102,7 +102,7 @@ def run_cohorts(
     tally.plan(
         {
             one.cohort_id: len(one.runs)
-            * (sizes[one.stream.dataset_hash].rounds(one.stream) - one.begun)
+            * (sizes[one.stream.dataset_hash].rounds(one.stream) - one.pause.rounds)
             for one in cohorts
         }
     )
@@ -130,7 +130,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     sizes = with_growths(request.store, checked.sizes, missing)
     rounds = {run.run_id: sizes[run.stream.dataset_hash].rounds(run.stream) for run in missing}
     paused = {
-        run.run_id: (rounds[run.run_id], "")
+        run.run_id: Pause(rounds[run.run_id])
         for run in missing
         if run.learner_class.numbers == "own"
     }

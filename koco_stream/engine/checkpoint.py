@@ -3,9 +3,9 @@
 Any worker can resume a cohort from its checkpoint with bit-identical results. One written by other
 code, whose numbers may differ, is ignored, and so is a damaged one: the cohort then starts again.
 
-The last checkpoint of runs that may go on for more rounds stays: their cohort has paused. Longer
-runs continue from there. They are in other cohorts, which need the states of a few runs only: a
-checkpoint is an array file (`io.array_file`), of which these are read.
+The last checkpoint of runs that may go on for more rounds stays: their cohort has paused. Those
+that go on are in smaller cohorts, which need the states of a few runs only: a checkpoint is an
+array file (`io.array_file`), of which these are read.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -18,7 +18,7 @@ from koco_stream.io.array_file import Arrays, opened_arrays, read_header, write_
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
-from koco_stream.runs.run import Cohort, RunState
+from koco_stream.runs.run import Cohort, Pause, RunState
 from koco_stream.runs.schemas import points_until
 from koco_stream.types import Array
 
@@ -90,15 +90,13 @@ def resumed(where: StorePath, run_states: Sequence[RunState], later: Sequence[in
 def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequence[RunState]) -> int:
     """Load the states in which runs have paused into a cohort's new runs of `n_rounds` rounds.
 
-    Returns the rounds done: 0 if one of the states is of no use, when others may be loaded already.
+    Returns the rounds done, 0 if the checkpoint is of no use.
     """
+    rounds, source = cohort.pause
     later = [n_rounds, *cohort.later]
-    mine = np.isin(points_until(cohort.begun, later), points_until(n_rounds, cohort.later))
-    files: dict[str, dict[str, RunState]] = {}
-    for run_state, source in zip(run_states, cohort.sources, strict=True):
-        files.setdefault(source, {})[run_state.run.until(cohort.begun).run_id] = run_state
-    done = {_loaded(_path(store, one), wanted, later, mine) for one, wanted in files.items()}
-    return cohort.begun if done == {cohort.begun} else 0
+    mine = np.isin(points_until(rounds, later), points_until(n_rounds, cohort.later))
+    paused = {one.run.until(rounds).run_id: one for one in run_states}
+    return _loaded(_path(store, source), paused, later, mine)
 
 
 def _loaded(
@@ -189,13 +187,13 @@ def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     return [tuple(one["runs"]) for one in checkpoints(store).values() if one["code"] == code_hash()]
 
 
-def paused_runs(store: AnyPath) -> dict[str, tuple[int, str]]:
-    """By run_id, the runs that have paused: after which round, and in which cohort's checkpoint.
+def paused_runs(store: AnyPath) -> dict[str, Pause]:
+    """By run_id, the runs that have paused.
 
     A failed run is not among them: the longer run may do better.
     """
     return {
-        run_id: (one["rounds"], path.name.removesuffix(".koco"))
+        run_id: Pause(one["rounds"], path.name.removesuffix(".koco"))
         for path, one in checkpoints(store).items()
         if one["code"] == code_hash() and one["paused"]
         for run_id, progress in zip(one["runs"], one["progress"], strict=True)

@@ -125,10 +125,8 @@ def run_cohort(
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states, cohort.later)
-    if cohort.begun and not done:
+    if cohort.pause.rounds and not done:
         done = continued(store, cohort, reader.n_rows, run_states)
-        if not done:
-            run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows

@@ -102,7 +102,9 @@ def advance_each(
         By number, what a state's learner has raised. Others are not affected.
     """
     labels = frozen(labels, np.float64)
-    advanced, done, failures = list(states), [0] * len(states), dict[int, Exception]()
+    advanced = list(states)
+    done = [0] * len(states)
+    failures = dict[int, Exception]()
     for i, learner in enumerate(learners):
         try:
             advanced[i], done[i] = learner.advance(

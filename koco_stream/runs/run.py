@@ -255,6 +255,19 @@ class RunState:
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+class Pause(NamedTuple):
+    """Where runs go on: after the rounds `rounds`, from the checkpoint of the cohort `cohort_id`.
+
+    Without either, they begin at the first round.
+    """
+
+    rounds: int = 0
+    cohort_id: str = ""
+
+
+NO_PAUSE = Pause()
+
+
 class Rungs(NamedTuple):
     """What a plan knows of the rungs of successive halving.
 
@@ -262,17 +275,16 @@ class Rungs(NamedTuple):
     ----------
     later : mapping of Stream to tuple of int
         The rounds of the later rungs of each stream that is cut at a rung, increasing.
-    paused : mapping of str to (int, str)
-        By run_id, the rounds after which a run has paused, and the cohort in whose checkpoint it
-        is.
+    paused : mapping of str to Pause
+        By run_id, where runs go on that have paused.
     """
 
     later: Mapping[Stream, tuple[int, ...]]
-    paused: Mapping[str, tuple[int, str]]
+    paused: Mapping[str, Pause]
 
-    def begun(self, run: Run) -> int:
-        """The rounds that a run need not do again."""
-        return self.paused.get(run.run_id, (0, ""))[0] if self.paused else 0
+    def pause(self, run: Run) -> Pause:
+        """Where a run goes on, or begins."""
+        return self.paused.get(run.run_id, NO_PAUSE) if self.paused else NO_PAUSE
 
     def last(self, stream: Stream, rounds: int) -> int:
         """The rounds of the last rung of a stream that has so many rounds itself."""
@@ -289,8 +301,8 @@ class Cohort:
     `seconds` is the planner's estimate of its duration. The states of its runs are saved every
     `checkpoint_rounds` rounds (0: never), and a worker has `states_bytes` of memory for them (0: it
     is not known). The end of its stream is a pause, if its runs may go on for more rounds, which
-    are `later`: the last checkpoint is not removed. Runs that have paused go on after `begun`
-    rounds, from the checkpoints of the cohorts `sources`, one for each.
+    are `later`: the last checkpoint is not removed. They go on in cohorts of fewer runs, which have
+    this `pause`.
     """
 
     stream: Stream
@@ -299,17 +311,13 @@ class Cohort:
     checkpoint_rounds: int = 0
     states_bytes: int = 0
     later: tuple[int, ...] = ()
-    begun: int = 0
-    sources: tuple[str, ...] = ()
+    pause: Pause = NO_PAUSE
 
     @property
     def singles(self) -> "list[Cohort]":
-        """Each of its runs as a cohort, with the checkpoint from which it goes on."""
+        """Each of its runs as a cohort."""
         seconds = self.seconds / len(self.runs)
-        return [
-            replace(self, runs=(run,), sources=self.sources[k : k + 1], seconds=seconds)
-            for k, run in enumerate(self.runs)
-        ]
+        return [replace(self, runs=(run,), seconds=seconds) for run in self.runs]
 
     @property
     def resumable(self) -> bool:

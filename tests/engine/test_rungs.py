@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from flows.tables.tables import grouped
 from koco_stream.engine.checkpoint import checkpoints_folder, paused_runs, remove_finished
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.run import Cohort, Measured, Run, without_repeats
+from koco_stream.runs.run import NO_PAUSE, Cohort, Measured, Run, without_repeats
 from storage.store import open_store
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.sweeps import results_of, stream_of, undisturbed
@@ -33,25 +34,28 @@ def runs_on(store, learners, max_rows, measured=MEASURE, **stream):
 
 
 def at_rung(store, runs, rung, cohorts=1):
-    """Compute the runs at a rung in some cohorts, from where they have paused: their receipts,
-    and the rows of all tables by run.
+    """Compute the runs at a rung in as many cohorts from each in which they have paused: their
+    receipts, and the rows of all tables by run.
     """
-    paused = paused_runs(store)
     receipts, rows = [], {}
-    for part in (runs[k::cohorts] for k in range(min(cohorts, len(runs)))):
-        cohort = Cohort(part[0].stream, tuple(part), 1.0, later=RUNGS[rung + 1 :])
-        if rung:
-            cohort = going_on(cohort, RUNGS[rung - 1], paused)
-        receipts.append(run_cohort(str(store), "try", cohort, 37))
-        rows |= by_run(results_of(store, cohort))
+    for cohort in going_on(store, runs, rung):
+        for k in range(min(cohorts, len(cohort.runs))):
+            part = replace(cohort, runs=cohort.runs[k::cohorts])
+            receipts.append(run_cohort(str(store), "try", part, 37))
+            rows |= by_run(results_of(store, part))
     return receipts, rows
 
 
-def going_on(cohort, begun, paused):
-    """The cohort, from where its runs have paused after so many rounds."""
-    sources = [paused[run.until(begun).run_id] for run in cohort.runs]
-    assert {rounds for rounds, _ in sources} == {begun}
-    return replace(cohort, begun=begun, sources=tuple(source for _, source in sources))
+def going_on(store, runs, rung):
+    """The runs at a rung in a cohort for each in which they have paused."""
+    paused = paused_runs(store)
+    before = RUNGS[rung - 1] if rung else 0
+    mine = grouped(runs, lambda run: paused[run.until(before).run_id] if rung else NO_PAUSE)
+    later = RUNGS[rung + 1 :]
+    return [
+        Cohort(runs[0].stream, tuple(of), len(of), later=later, pause=pause)
+        for pause, of in mine.items()
+    ]
 
 
 def by_run(rows):
@@ -79,7 +83,7 @@ def test_runs_that_go_on__are_those_from_the_first_row(name, multiclass, small_s
         before = RUNGS[rung - 1] if rung else 0
         assert sum(one.rounds for one in receipts) == len(runs) * (rounds - before)
     kept = checkpoints_folder(small_store).names()
-    assert len(kept) == 1 + min(2, len(runs))  # one cohort, then two; the last rung keeps none
+    assert len(kept) == 1 + min(2, len(runs))  # one cohort, then two; the last rung has no pause
     for rounds in RUNGS:
         runs = runs_on(small_store, learners, rounds, measured, **of)
         remove_finished(small_store, set, {run.run_id for run in runs})
@@ -90,8 +94,8 @@ def after_a_rung(store, learners):
     """A cohort of the runs at the second rung, from where those at the first have paused."""
     runs, longer = (runs_on(store, learners, rung, positive_class=1.0) for rung in RUNGS[:2])
     at_rung(store, runs, 0)
-    cohort = Cohort(longer[0].stream, longer, len(longer), later=RUNGS[2:])
-    return going_on(cohort, RUNGS[0], paused_runs(store))
+    (cohort,) = going_on(store, longer, 1)
+    return cohort
 
 
 @pytest.mark.parametrize("harm", ["altered", "removed", "of another ladder"])
