@@ -284,7 +284,7 @@ class Rungs(NamedTuple):
 
     def pause(self, run: Run) -> Pause:
         """Where a run goes on, or begins."""
-        return self.paused.get(run.run_id, NO_PAUSE) if self.paused else NO_PAUSE
+        return self.paused.get(run.run_id, NO_PAUSE)
 
     def last(self, stream: Stream, rounds: int) -> int:
         """The rounds of the last rung of a stream that has so many rounds itself."""
