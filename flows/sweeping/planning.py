@@ -44,7 +44,6 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
     `start` is the cluster, which is starting, if there is one; `stack` ends it.
     """
     request = checked.request
-    shared = checked.mapped_bytes
     kinds = needed(checked.runs, checked.value_types, checked.sizes)
     ready = stack.enter_context(closing(start)).ready(kinds) if start else this_process(kinds)
     if ready.client:
@@ -54,7 +53,7 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
                 f"fewer than {site.workers.min} worker(s) connected within {site.patience}, the"
                 " site's patience"
             )
-        for line in preflight(ready.client, request.store, shared):
+        for line in preflight(ready.client, request.store, checked.mapped_bytes):
             say(f"  {line}")
     tally.computing(ready.client and ready.client.dashboard_link)
     return ready
