@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -228,11 +228,11 @@ def _prepare(
         say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
     with ExitStack() as stack:
         if workers >= 2 and text_bytes >= LARGE:
-            from cluster.clusters import local_cluster
-            from flows.runtime.engine import Start
+            from cluster.clusters import cluster_named
+            from cluster.site import LOCAL
+            from flows.runtime.engine import engine
 
-            start = stack.enter_context(closing(Start(partial(local_cluster, workers), [])))
-            client = start.ready([]).client
+            client = stack.enter_context(engine(cluster_named(LOCAL, workers, 0), [])).client
             options = {**options, "parallel_map": partial(map_on_dask, client)}
         progress = stack.enter_context(BytesProgress("reading"))
         return prepare_file(store, name, paths, progress=progress.step, **options)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import wait
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,8 +110,20 @@ def _wait(started: list[subprocess.Popen[bytes]]) -> None:
         raise RuntimeError("compiling the learners failed; the compiler's messages are above")
 
 
-def this_process(kinds: list[Needed]) -> Engine:
-    """Only this process, as what runs cohorts."""
-    if any(kept_timing(kind) is None for kind in kinds):
-        warm_up(kinds)
-    return Engine(None, timings_of(kinds))
+@contextmanager
+def engine(
+    cluster: Callable[[], AbstractContextManager[Client]] | None,
+    kinds: list[Needed],
+    start: Start | None = None,
+) -> Iterator[Engine]:
+    """Start what runs cohorts, and close it at the end.
+
+    Without `cluster` it is only this process. `start` is the cluster, if it is already starting.
+    """
+    if cluster is None:
+        if any(kept_timing(kind) is None for kind in kinds):
+            warm_up(kinds)
+        yield Engine(None, timings_of(kinds))
+        return
+    with closing(start or Start(cluster, kinds)) as started:
+        yield started.ready(kinds)

@@ -100,7 +100,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
 
     A stage of runs has all runs; with halving there is one for each rung, and a search that learns
     from results has one for each batch. A flow run gets the sweep's progress and results. `start`
-    is the cluster, which is starting; without one, this process computes.
+    is the cluster, if it is already starting.
     """
     store = open_store(checked.request.store)
     name = checked.sweep.name
