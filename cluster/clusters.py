@@ -149,12 +149,20 @@ def patience_of(name: str) -> float:
     return site.patience_seconds if (site := site_named(name)) else WITHOUT_WORKERS
 
 
-def capacity(client: Client) -> tuple[int, int]:
-    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one."""
+def capacity(name: str, workers: int, client: Client | None = None) -> tuple[int, int]:
+    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one.
+
+    They are those of the site called `name`, of the scheduler that `client` is connected to, or,
+    for the local cluster, of `workers` (0 means only this process) and this machine's memory.
+    """
+    if site := site_named(name):
+        return site.workers.max, site.worker_bytes
+    if name == LOCAL or client is None:
+        return max(workers, 1), worker_bytes(workers)
     wait_for_worker(client)
-    workers = workers_of(client).values()
-    return sum(w["nthreads"] for w in workers), min(
-        (w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in workers
+    there = workers_of(client).values()
+    return sum(w["nthreads"] for w in there), min(
+        (w["memory_limit"] or UNLIMITED) // w["nthreads"] for w in there
     )
 
 

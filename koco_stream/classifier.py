@@ -14,7 +14,6 @@ from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.saved import arrays_of, description, read_model, readable, revived
-from koco_stream.learners.shared_kernel_scan import advance_states
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.inputs import as_rows, label_vector
 from koco_stream.streams.rows import with_intercept
@@ -332,7 +331,7 @@ def _together(learners: list[Learner], X: Any, signs: Array) -> Array:
     if learners[0].fit_intercept:
         rows = with_intercept(rows)
     predictions = np.empty(signs.shape)
-    states, done, failures = advance_states(
+    states, done, failures = learners[0].advance_states(
         [type(learner) for learner in learners],
         [learner._params for learner in learners],
         [learner._state for learner in learners],

@@ -4,7 +4,7 @@ A rung is a number of rounds: `first`, `first`·factor, … and finally the stre
 a rung is a run on the stream cut there (`max_rows`), so sweeps with and without halving share runs.
 After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, continue, by
 their mean loss over orders and seeds, of equal ones those whose parameters come first as text: from
-the states that the shorter runs have left. A repeated sweep takes the same decisions.
+the checkpoint in which their cohort has paused. A repeated sweep takes the same decisions.
 """
 
 import itertools
@@ -12,8 +12,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, Field, PositiveInt
 
 from flows.scores.means import means
@@ -21,9 +19,9 @@ from flows.tables.tables import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.cost_model import DataSize
-from koco_stream.runs.run import Kept, Run, Rungs
+from koco_stream.runs.run import Pause, Run, Rungs
 from koco_stream.streams.stream import Stream
-from storage.results import read_runs
+from storage.results import among, read_runs
 
 
 class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
@@ -75,9 +73,9 @@ def rungs_of(
     now: Sequence[Run],
     sizes: Mapping[str, DataSize],
     halving: Halving,
-    kept: Mapping[str, Kept],
+    paused: Mapping[str, Pause],
 ) -> Rungs:
-    """Which of the runs `now` go on from a state in `kept`, and how far each may go.
+    """Which of the runs `now` go on from one that has `paused`, and how far each may go.
 
     `runs` are those to the ends of their streams.
     """
@@ -93,7 +91,7 @@ def rungs_of(
         for run in now
         if run.stream in before
     }
-    return Rungs(later, {run_id: kept[old] for run_id, old in shorter.items() if old in kept})
+    return Rungs(later, {run_id: paused[old] for run_id, old in shorter.items() if old in paused})
 
 
 def _continuing(
@@ -141,7 +139,10 @@ def measured(store: AnyPath, run_ids: Sequence[str], errors: bool) -> dict[str, 
     error rates where there are classes.
     """
     runs = read_runs(store, ("run_id", "status", "mean_loss", "error_rate"))
-    asked = pc.is_in(runs.column("run_id"), pa.array(run_ids, pa.string()))
-    ok = runs.filter(pc.and_(asked, pc.equal(runs.column("status"), "ok"))).to_pylist()
+    asked = runs.filter(among(runs, set(run_ids))).to_pylist()
     names = ("error_rate", "mean_loss") if errors else ("mean_loss",)
-    return {row["run_id"]: next(row[n] for n in names if row[n] is not None) for row in ok}
+    return {
+        row["run_id"]: next(row[name] for name in names if row[name] is not None)
+        for row in asked
+        if row["status"] == "ok"
+    }

@@ -35,7 +35,7 @@ from flows.tables.decisions import read_decisions, write_decisions
 from flows.tables.sweep_runs import sweep_note
 from flows.views.answer import results_of
 from flows.views.views import runs_of
-from koco_stream.engine.checkpoint import remove_finished, remove_kept
+from koco_stream.engine.checkpoint import remove_finished
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import Damaged
 from koco_stream.io.files import content_hash, json_text
@@ -125,7 +125,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     decisions: list[dict[str, object]] = []
     with tally, ExitStack() as stack:
         for listed in checked.stages(decisions):
-            passed = {run.run_id for run in runs}  # states of the last rung are kept for the next
+            passed = {run.run_id for run in runs}  # the last rung's have paused for the next
             runs = without_repeats([*runs, *listed])
             missing = checked.not_in_store(listed)
             remember(store, checked.sweep, runs)
@@ -188,12 +188,11 @@ def remember(store: StorePath, sweep: Sweep, runs: Sequence[Run]) -> None:
 def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
     """Collect result files into tables, and remove checkpoints that are not needed any more.
 
-    Longer runs have gone on from the states that the runs `passed` have left.
+    Longer runs have gone on from the runs `passed`.
     """
     collect(store)
     remove_left(store)
-    remove_finished(store, lambda: finished_runs(store))
-    remove_kept(store, passed)
+    remove_finished(store, partial(finished_runs, store), passed)
 
 
 def write_report(store: StorePath, name: str) -> str:

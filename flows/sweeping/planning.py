@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster.clusters import capacity, patience_of, site_named
-from cluster.executors import run_on_dask, run_serially
-from cluster.machine import worker_bytes
+from cluster.executors import Executor
 from cluster.reporting import reports_to
-from cluster.site import LOCAL
 from cluster.workers import LostCluster, memory_table, preflight, wait_for
 from flows.runtime.console import say
 from flows.runtime.engine import Engine, Start, engine, timings_of
@@ -17,7 +15,7 @@ from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.status import Tally
-from koco_stream.engine.checkpoint import kept_states, unfinished
+from koco_stream.engine.checkpoint import paused_runs, unfinished
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import free_bytes
@@ -26,12 +24,12 @@ from koco_stream.learners.files import send
 from koco_stream.runs.cost_model import factors_of
 from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 from koco_stream.runs.planner import Limits, plan
-from koco_stream.runs.run import Cohort, Kept, Measured, Run
+from koco_stream.runs.run import Cohort, Measured, Pause, Run
 
 if TYPE_CHECKING:
     from distributed import Client
 
-ROOM_SHARE = 4  # states for longer runs take at most a quarter of the disk's free space
+ROOM_SHARE = 4  # checkpoints of paused cohorts take at most a quarter of the disk's free space
 MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
 # bytes of a run on disk: its results, its windows before the first, and a prediction, whose 8 do
 # not compress, and the rounds nearly
@@ -46,9 +44,9 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
     `start` is the cluster, if it is already starting; `stack` ends it.
     """
     request = checked.request
-    shared = checked.mapped_bytes
     kinds = needed(checked.runs, checked.value_types, checked.sizes)
-    ready = stack.enter_context(engine(request.start_of_cluster(shared), kinds, start))
+    cluster = request.start_of_cluster(checked.mapped_bytes)
+    ready = stack.enter_context(engine(cluster, kinds, start))
     if ready.client:
         site = site_named(request.cluster)
         if site and not wait_for(ready.client, site.workers.min, site.patience_seconds):
@@ -56,7 +54,7 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
                 f"fewer than {site.workers.min} worker(s) connected within {site.patience}, the"
                 " site's patience"
             )
-        for line in preflight(ready.client, request.store, shared):
+        for line in preflight(ready.client, request.store, checked.mapped_bytes):
             say(f"  {line}")
     tally.computing(ready.client and ready.client.dashboard_link)
     return ready
@@ -65,17 +63,12 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: Exi
 def limits_of(store: AnyPath, cluster: str, workers: int, client: "Client | None" = None) -> Limits:
     """Number of workers, memory per worker and room on disk for the plan of a sweep.
 
-    Kept states have a share of what is free on the store's disk; in a bucket, no limit is known.
-    Workers and memory come from the site, from the cluster that `client` is connected to, or, for
-    the local cluster, from `workers` (0 means only this process) and this machine's memory.
+    Paused cohorts have a share of what is free on the store's disk; in a bucket, no limit is known.
+    The rest is as `cluster.clusters.capacity` has it.
     """
     free = None if "://" in str(store) else free_bytes(Path(str(store)))
     room = None if free is None else free // ROOM_SHARE
-    if site := site_named(cluster):
-        return Limits(site.workers.max, site.worker_bytes, kept_bytes=room)
-    if cluster != LOCAL and client is not None:
-        return Limits(*capacity(client), kept_bytes=room)
-    return Limits(max(workers, 1), worker_bytes(workers), kept_bytes=room)
+    return Limits(*capacity(cluster, workers, client), paused_bytes=room)
 
 
 def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequence[Cohort]:
@@ -88,7 +81,7 @@ def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequ
     for warning in large_dictionaries(runs, sizes)[:MOST_WARNINGS]:
         say(f"  warning: {warning}")
     limits = limits_of(request.store, request.cluster, request.workers, ready.client)
-    rungs = rungs_of(checked.runs, runs, sizes, checked.halving, kept_states(request.store))
+    rungs = rungs_of(checked.runs, runs, sizes, checked.halving, paused_runs(request.store))
     factors = factors_of(ready.timings)
     try:
         return plan(runs, sizes, limits, unfinished(request.store), factors, rungs).cohorts
@@ -109,16 +102,14 @@ def run_cohorts(
     tally.plan(
         {
             one.cohort_id: len(one.runs)
-            * (sizes[one.stream.dataset_hash].rounds(one.stream) - one.begun)
+            * (sizes[one.stream.dataset_hash].rounds(one.stream) - one.pause.rounds)
             for one in cohorts
         }
     )
-    work = (store, checked.sweep.name, cohorts, tally.receive)
+    patience = patience_of(checked.request.cluster)
+    work = (store, checked.sweep.name, tally.receive)
     with reports_to(ready.client, tally.hear):
-        if ready.client is None:
-            run_serially(*work)
-        else:
-            run_on_dask(ready.client, *work, patience=patience_of(checked.request.cluster))
+        Executor(ready.client, *work, patience=patience).run(cohorts)
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:
@@ -138,8 +129,8 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     missing = [run for runs in stages for run in runs]
     sizes = with_growths(request.store, checked.sizes, missing)
     rounds = {run.run_id: sizes[run.stream.dataset_hash].rounds(run.stream) for run in missing}
-    kept = {
-        run.run_id: Kept(rounds[run.run_id], "", run.run_id)
+    paused = {
+        run.run_id: Pause(rounds[run.run_id])
         for run in missing
         if run.learner_class.numbers == "own"
     }
@@ -148,7 +139,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         sizes,
         limits_of(request.store, request.cluster, request.workers),
         factors=factors_of(timings_of(needed(missing, checked.value_types, sizes))),
-        rungs=rungs_of(checked.runs, missing, sizes, checked.halving, kept),
+        rungs=rungs_of(checked.runs, missing, sizes, checked.halving, paused),
     )
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
     warnings = large_dictionaries(missing, sizes)

@@ -3,9 +3,9 @@
 Any worker can resume a cohort from its checkpoint with bit-identical results. One written by other
 code, whose numbers may differ, is ignored, and so is a damaged one: the cohort then starts again.
 
-The last checkpoint of runs that may go on for more rounds is kept when their cohort has ended.
-Longer runs continue from there. They are in other cohorts, which need the states of a few runs
-only: a checkpoint is an array file (`io.array_file`), of which these are read.
+The last checkpoint of runs that may go on for more rounds stays: their cohort has paused. Those
+that go on are in smaller cohorts, which need the states of a few runs only: a checkpoint is an
+array file (`io.array_file`), of which these are read.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -18,11 +18,11 @@ from koco_stream.io.array_file import Arrays, opened_arrays, read_header, write_
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners.saved import restored, state_arrays
 from koco_stream.numerics.compiler import code_hash
-from koco_stream.runs.run import Cohort, Kept, RunState
+from koco_stream.runs.run import Cohort, Pause, RunState
 from koco_stream.runs.schemas import points_until
 from koco_stream.types import Array
 
-KEPT = ("at", "seconds", "status", "error")
+PROGRESS = ("at", "seconds", "status", "error")
 
 
 def checkpoints_folder(store: AnyPath) -> StorePath:
@@ -44,20 +44,22 @@ def save_cohort(
     rounds: int,
     run_states: Sequence[RunState],
     later: Sequence[int] = (),
-    ended: bool = False,
+    paused: bool = False,
 ) -> None:
     """Write the runs' states after `rounds` rounds; an array that several share is written once.
 
-    `later` are the rounds of longer runs, which go on from there if the cohort has `ended`.
+    `later` are the rounds of longer runs, which go on from there if the cohort has `paused`.
     """
     header = {
         "code": code_hash(),
         "rounds": rounds,
         "later": list(later),
-        "ended": ended,
+        "paused": paused,
         "runs": [run_state.run.run_id for run_state in run_states],
         "states": [len(run_state.states) for run_state in run_states],
-        "progress": [{name: getattr(run_state, name) for name in KEPT} for run_state in run_states],
+        "progress": [
+            {name: getattr(run_state, name) for name in PROGRESS} for run_state in run_states
+        ],
     }
     arrays: dict[str, Array] = {}
     for k, run_state in enumerate(run_states):
@@ -86,17 +88,15 @@ def resumed(where: StorePath, run_states: Sequence[RunState], later: Sequence[in
 
 
 def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequence[RunState]) -> int:
-    """Load the states that shorter runs have left into a cohort's new runs of `n_rounds` rounds.
+    """Load the states in which runs have paused into a cohort's new runs of `n_rounds` rounds.
 
-    Returns the rounds done: 0 if one of the states is of no use, when others may be loaded already.
+    Returns the rounds done, 0 if the checkpoint is of no use.
     """
+    rounds, source = cohort.pause
     later = [n_rounds, *cohort.later]
-    mine = np.isin(points_until(cohort.begun, later), points_until(n_rounds, cohort.later))
-    files: dict[str, dict[str, RunState]] = {}
-    for run_state, kept in zip(run_states, cohort.kept, strict=True):
-        files.setdefault(kept.cohort_id, {})[kept.run_id] = run_state
-    done = {_loaded(_path(store, one), wanted, later, mine) for one, wanted in files.items()}
-    return cohort.begun if done == {cohort.begun} else 0
+    mine = np.isin(points_until(rounds, later), points_until(n_rounds, cohort.later))
+    paused = {one.run.until(rounds).run_id: one for one in run_states}
+    return _loaded(_path(store, source), paused, later, mine)
 
 
 def _loaded(
@@ -136,7 +136,7 @@ class Saved(NamedTuple):
         arrays, n_states = self.arrays, self.header["states"][k]
         if not run_state.states and n_states:
             return  # the run could start when the checkpoint was written, but not now
-        for name in KEPT:
+        for name in PROGRESS:
             setattr(run_state, name, self.header["progress"][k][name])
         curve = arrays[f"{k}.curve"]
         if points is not None:
@@ -166,24 +166,19 @@ def header_of(where: StorePath) -> dict[str, Any]:
         return {}
 
 
-def remove_finished(store: AnyPath, finished: Callable[[], set[str]]) -> None:
+def remove_finished(
+    store: AnyPath, finished: Callable[[], Set[str]], passed: Set[str] = frozenset()
+) -> None:
     """Remove the checkpoints all of whose runs are in `finished()`, as after a cohort was split.
 
-    Those from which longer runs go on stay, unless other code has written them.
+    Those of cohorts that have paused stay, unless longer runs have gone on from all their runs,
+    which are then `passed`, or other code has written them.
     """
-    code = code_hash()
-    headers = checkpoints(store).items()
-    left = {path: one for path, one in headers if not one["ended"] or one["code"] != code}
-    done = finished() if left else set()
-    for path, one in left.items():
-        if done.issuperset(one["runs"]):
-            path.remove()
-
-
-def remove_kept(store: AnyPath, run_ids: Set[str]) -> None:
-    """Remove the checkpoints from which longer runs have gone on: those of only these runs."""
-    for path, one in checkpoints(store).items():
-        if one["ended"] and run_ids >= set(one["runs"]):
+    headers = checkpoints(store)
+    done = finished() if headers else passed
+    for path, one in headers.items():
+        pauses = one["code"] == code_hash() and one["paused"]
+        if set(one["runs"]) <= (passed if pauses else done):
             path.remove()
 
 
@@ -192,15 +187,15 @@ def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
     return [tuple(one["runs"]) for one in checkpoints(store).values() if one["code"] == code_hash()]
 
 
-def kept_states(store: AnyPath) -> dict[str, Kept]:
-    """By run_id, the states that ended runs have left for longer ones.
+def paused_runs(store: AnyPath) -> dict[str, Pause]:
+    """By run_id, the runs that have paused.
 
-    A failed run leaves none: the longer run may do better.
+    A failed run is not among them: the longer run may do better.
     """
     return {
-        run_id: Kept(one["rounds"], path.name.removesuffix(".koco"), run_id)
+        run_id: Pause(one["rounds"], path.name.removesuffix(".koco"))
         for path, one in checkpoints(store).items()
-        if one["ended"] and one["code"] == code_hash()
+        if one["code"] == code_hash() and one["paused"]
         for run_id, progress in zip(one["runs"], one["progress"], strict=True)
         if progress["status"] != "failed"
     }

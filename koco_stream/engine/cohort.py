@@ -15,7 +15,7 @@ from koco_stream.learners.base import why_diverged
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, advance_states
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, RunState, Seen
@@ -72,8 +72,8 @@ def run_cohort(
     """Run a cohort over its stream and write its result file.
 
     Nothing is computed if the result file exists. An interrupted cohort resumes from its last
-    checkpoint, which is removed once the result file is written. Runs that may go on for more
-    rounds leave their states in it.
+    checkpoint, which is removed once the result file is written. If the runs may go on for more
+    rounds, it stays: they have paused.
 
     Parameters
     ----------
@@ -125,10 +125,8 @@ def run_cohort(
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states, cohort.later)
-    if cohort.kept and not done:
+    if cohort.pause.rounds and not done:
         done = continued(store, cohort, reader.n_rows, run_states)
-        if not done:
-            run_states = [RunState.start(run, seen, points) for run in cohort.runs]
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
@@ -138,13 +136,11 @@ def run_cohort(
         done = advance_runs(
             run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
         )
-        if done < reader.n_rows:
-            if cohort.resumable:
-                save_cohort(checkpoint, done, run_states, cohort.later)
-            if requested.is_set():
-                raise Preempted
-    if cohort.later:
-        save_cohort(checkpoint, done, run_states, cohort.later, ended=True)
+        ended = done == reader.n_rows
+        if cohort.later or (cohort.resumable and not ended):
+            save_cohort(checkpoint, done, run_states, cohort.later, ended)
+        if not ended and requested.is_set():
+            raise Preempted
     commit(store, sweep, cohort, reader, run_states)
     if (cohort.checkpoint_rounds or found) and not cohort.later:
         checkpoint.remove()
@@ -337,7 +333,9 @@ def advance_group(
     done, failures = [0] * len(states), dict[int, Exception]()
     begun = learners[0].clock(states[0])
     try:
-        states, done, failures = advance_states(learners, params, states, rows, learnt, predictions)
+        states, done, failures = learners[0].advance_states(
+            learners, params, states, rows, learnt, predictions
+        )
     except Exception as error:
         failures = dict.fromkeys(range(len(states)), error)
     seconds = (learners[0].clock(states[0]) - begun) / len(run_states)

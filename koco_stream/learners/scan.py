@@ -5,7 +5,7 @@ A loop calls a learner's functions through global names, which `jit_with` binds 
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from koco_stream.learners.spec import Spec
 from koco_stream.losses import loss_value
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit, jit_with
-from koco_stream.streams.rows import Rows, row
+from koco_stream.streams.rows import Rows, frozen, row
 from koco_stream.types import Array
 
 
@@ -71,6 +71,50 @@ def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
         embed(p, s, idx, val, features[t])
 
 
+def advance_each(
+    learners: Sequence[Any],
+    params: Sequence[Any],
+    states: Sequence[Any],
+    rows: Rows,
+    labels: Array,
+    predictions: Array,
+) -> tuple[list[Any], list[int], dict[int, Exception]]:
+    """Advance states over a block of rows, each to the bits that it would have by itself.
+
+    Parameters
+    ----------
+    learners, params, states : sequence
+        The learner class, the parameters and the state of each.
+    rows : Rows
+        The rows (n, d).
+    labels : ndarray of shape (k, n)
+        The labels that each state learns.
+    predictions : ndarray of shape (k, n)
+        Filled with the predictions.
+
+    Returns
+    -------
+    states : list
+        The new states.
+    done : list of int
+        The rounds that each has done; fewer than n if a prediction was not finite.
+    failures : dict of int to Exception
+        By number, what a state's learner has raised. Others are not affected.
+    """
+    labels = frozen(labels, np.float64)
+    advanced = list(states)
+    done = [0] * len(states)
+    failures = dict[int, Exception]()
+    for i, learner in enumerate(learners):
+        try:
+            advanced[i], done[i] = learner.advance(
+                params[i], states[i], rows, labels[i], predictions[i]
+            )
+        except Exception as error:  # of this one
+            failures[i] = error
+    return advanced, done, failures
+
+
 class Algorithm(Spec):
     """A learner's algorithm as functions without `self`, and the methods that run them over rows.
 
@@ -80,6 +124,7 @@ class Algorithm(Spec):
     init: ClassVar[Callable[..., Any]]
     step: ClassVar[Callable[..., float]]
     forward: ClassVar[Callable[..., float]]
+    advance_states = staticmethod(advance_each)
 
     @classmethod
     def begun(cls, params: Any, n_features: int, seed: int, dense: bool) -> Any:

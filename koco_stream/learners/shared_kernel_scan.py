@@ -199,54 +199,23 @@ class SharedKernelLearner(Learner):
         """The prediction (n,) for each row, as if it came in the next round; nothing is learnt."""
         return SharedKernelScan([cls], [params], [state], rows, learning=False).expect()
 
+    @staticmethod
+    def advance_states(
+        learners: Sequence[Any],
+        params: Sequence[Any],
+        states: Sequence[Any],
+        rows: Rows,
+        labels: Array,
+        predictions: Array,
+    ) -> tuple[list[Any], list[int], dict[int, Exception]]:
+        """Advance states over a block of rows, with kernel values computed once.
 
-def advance_states(
-    learners: Sequence[Any],
-    params: Sequence[Any],
-    states: Sequence[Any],
-    rows: Rows,
-    labels: Array,
-    predictions: Array,
-) -> tuple[list[Any], list[int], dict[int, Exception]]:
-    """Advance states over a block of rows, with kernel values computed once if all need the same.
-
-    Each state has the bits that it would have by itself.
-
-    Parameters
-    ----------
-    learners, params, states : sequence
-        The learner class, the parameters and the state of each. Learners that need kernel values
-        have one kernel and the same past rows.
-    rows : Rows
-        The rows (n, d).
-    labels : ndarray of shape (k, n)
-        The labels that each state learns.
-    predictions : ndarray of shape (k, n)
-        Filled with the predictions.
-
-    Returns
-    -------
-    states : list
-        The new states.
-    done : list of int
-        The rounds that each has done; fewer than n if a prediction was not finite.
-    failures : dict of int to Exception
-        By number, what a state's learner has raised. Others are not affected.
-    """
-    labels = frozen(labels, np.float64)
-    if issubclass(learners[0], SharedKernelLearner):
+        See `advance_each`.
+        The learners have one kernel and the same past rows.
+        """
         scan = SharedKernelScan(learners, params, states, rows)
-        done = scan.advance(labels, predictions)
+        done = scan.advance(frozen(labels, np.float64), predictions)
         return scan.states, done, scan.failures
-    advanced, done, failures = list(states), [0] * len(states), dict[int, Exception]()
-    for i, learner in enumerate(learners):
-        try:
-            advanced[i], done[i] = learner.advance(
-                params[i], states[i], rows, labels[i], predictions[i]
-            )
-        except Exception as error:  # of this one
-            failures[i] = error
-    return advanced, done, failures
 
 
 def kernel_values(q: Public, size: StreamSize, earlier: float) -> Shared:

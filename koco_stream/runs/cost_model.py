@@ -127,7 +127,7 @@ class Costs:
     def of(self, run: Run) -> RunCost:
         """The estimated cost of a run on one core, from where it begins."""
         whole = self._from_the_first_row(run)
-        begun = self.rungs.begun(run)
+        begun = self.rungs.pause(run).rounds
         if not begun:
             return whole
         rounds = self.sizes[run.stream.dataset_hash].rounds(run.stream)

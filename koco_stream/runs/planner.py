@@ -22,7 +22,7 @@ from functools import cached_property
 from itertools import accumulate, chain, repeat
 
 from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
-from koco_stream.runs.run import NO_RUNGS, Cohort, Run, Rungs
+from koco_stream.runs.run import NO_PAUSE, NO_RUNGS, Cohort, Pause, Run, Rungs
 from koco_stream.streams.stream import Stream
 
 # The minimum duration of a cohort in seconds, if there is enough work. It keeps the overhead of
@@ -56,9 +56,9 @@ class Limits:
         The most work, in seconds, that an interrupted cohort may lose.
     cohort_runs : int
         The maximum number of runs in a cohort.
-    kept_bytes : int or None
-        The room on disk for states from which longer runs go on: cohorts keep theirs as long as
-        there is room. None if it is not limited.
+    paused_bytes : int or None
+        The room on disk for the checkpoints of cohorts that pause: as long as there is room, they
+        do. None if it is not limited.
     """
 
     workers: int
@@ -66,7 +66,7 @@ class Limits:
     cohort_seconds: float = 20.0
     checkpoint_seconds: float = 60.0
     cohort_runs: int = 4096
-    kept_bytes: int | None = None
+    paused_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class Plan:
 class UnfinishedCohort:
     """A cohort under construction, with its expected time and memory.
 
-    Its runs go on after `begun` rounds that shorter runs have done.
+    Its runs go on from `pause`.
     """
 
     stream: Stream
     costs: Costs
-    begun: int = 0
+    pause: Pause = NO_PAUSE
     runs: list[Run] = field(default_factory=list)
     seconds: float = 0.0
     bytes: int = 0
@@ -131,26 +131,26 @@ class UnfinishedCohort:
         self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
-    def finished(self, limits: Limits, keeps: bool) -> Cohort:
-        """The finished cohort; `keeps` says whether longer runs may go on from its states.
+    def finished(self, limits: Limits, pauses: bool) -> Cohort:
+        """The finished cohort; `pauses` says whether longer runs may go on from its checkpoint.
 
         It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
         takes a small share of its time.
         """
-        seconds = self.seconds + self.costs.reading(self.stream, self.begun)
+        seconds = self.seconds + self.costs.reading(self.stream, self.pause.rounds)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
-        rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream) - self.begun
-        every = max(1, int(rounds * between / seconds)) if seconds > between else 0
+        rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
+        rest = rounds - self.pause.rounds
+        every = max(1, int(rest * between / seconds)) if seconds > between else 0
         left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
-        rungs = self.costs.rungs
         cohort = Cohort(
             self.stream,
             tuple(self.runs),
             seconds,
             every,
             left,
-            rungs.later.get(self.stream, ()) if keeps else (),
-            tuple(rungs.kept[run.run_id] for run in self.runs) if self.begun else (),
+            self.costs.rungs.later.get(self.stream, ()) if pauses else (),
+            self.pause,
         )
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0, later=())
 
@@ -196,32 +196,32 @@ def plan(
     planned: list[UnfinishedCohort] = []
     for ids in begun:
         if ids and left.keys() >= set(ids):
-            (rounds, *others) = {rungs.begun(left[run_id]) for run_id in ids}
-            resumable = UnfinishedCohort(left[ids[0]].stream, costs, 0 if others else rounds)
+            (pause, *others) = {rungs.pause(left[run_id]) for run_id in ids}
+            resumable = UnfinishedCohort(left[ids[0]].stream, costs, NO_PAUSE if others else pause)
             for run_id in ids:
                 resumable.add(left[run_id], costs.of(left[run_id]))
             if sum(resumable.memory.values()) <= limits.worker_bytes:
                 planned.append(resumable)
                 for run_id in ids:
                     del left[run_id]
-    passes: dict[tuple[Stream, int], list[tuple[Run, RunCost]]] = {}
+    passes: dict[tuple[Stream, Pause], list[tuple[Run, RunCost]]] = {}
     alone: list[UnfinishedCohort] = []  # runs that may fail or hang, and cannot be resumed
     for run in left.values():
         if run.learner_class.numbers == "foreign":
             alone.append(UnfinishedCohort(run.stream, costs))
             alone[-1].add(run, costs.of(run))
         else:
-            key = run.stream, rungs.begun(run)
+            key = run.stream, rungs.pause(run)
             passes.setdefault(key, []).append((run, costs.of(run)))
     total = sum(cost.seconds for costed in passes.values() for _, cost in costed)
     for key, costed in passes.items():
         empty = UnfinishedCohort(key[0], costs, key[1])
         planned += cohorts_of(empty, costed, limits, total)
-    planned += alone  # last, so that states that can be kept have the room
+    planned += alone  # last, so that cohorts that can pause have the room
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
-    room = math.inf if limits.kept_bytes is None else limits.kept_bytes
+    room = math.inf if limits.paused_bytes is None else limits.paused_bytes
     taken = accumulate(one.bytes for one in planned)
     cohorts = sorted(
         (one.finished(limits, used <= room) for one, used in zip(planned, taken, strict=True)),
@@ -251,7 +251,7 @@ def cohorts_of(
     """
     workers = max(limits.workers, 1)
     served = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
-    least = max(served, PASSES * empty.costs.reading(empty.stream, empty.begun))
+    least = max(served, PASSES * empty.costs.reading(empty.stream, empty.pause.rounds))
     target = min(limits.cohort_seconds, max(served, total / (COHORTS_A_WORKER * workers)))
     by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
     for costed_run in costed:
@@ -278,7 +278,7 @@ def cohorts_of(
                     carried = 0.0 if full else max(longest - cohort.seconds, -intended / 2)
                     intended = next(lengths)
                 longest = intended + carried
-                cohort = UnfinishedCohort(empty.stream, empty.costs, empty.begun)
+                cohort = UnfinishedCohort(empty.stream, empty.costs, empty.pause)
                 cohorts.append(cohort)
             if cohort.bytes_with(cost) > limits.worker_bytes:
                 raise MemoryError(

@@ -111,6 +111,10 @@ class Run:
         reference = Reference.of(self.learner)
         return reference if reference.of_file else None
 
+    def until(self, rounds: int) -> "Run":
+        """The run that ends after so many rounds."""
+        return replace(self, stream=replace(self.stream, max_rows=rounds))
+
     def metered(self, seen: "Seen") -> Metered:
         """What a measurement of the run is to compute."""
         names = self.measured.metrics
@@ -251,20 +255,17 @@ class RunState:
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-class Kept(NamedTuple):
-    """Where the state of a run after fewer rounds is, from which a longer run goes on.
+class Pause(NamedTuple):
+    """Where runs go on: after the rounds `rounds`, from the checkpoint of the cohort `cohort_id`.
 
-    Parameters
-    ----------
-    rounds : int
-        Its rounds.
-    cohort_id, run_id : str
-        The checkpoint that has it, and the shorter run.
+    Without either, they begin at the first round.
     """
 
-    rounds: int
-    cohort_id: str
-    run_id: str
+    rounds: int = 0
+    cohort_id: str = ""
+
+
+NO_PAUSE = Pause()
 
 
 class Rungs(NamedTuple):
@@ -274,17 +275,16 @@ class Rungs(NamedTuple):
     ----------
     later : mapping of Stream to tuple of int
         The rounds of the later rungs of each stream that is cut at a rung, increasing.
-    kept : mapping of str to Kept
-        By run_id, the state of the shorter run from which a run goes on.
+    paused : mapping of str to Pause
+        By run_id, where runs go on that have paused.
     """
 
     later: Mapping[Stream, tuple[int, ...]]
-    kept: Mapping[str, Kept]
+    paused: Mapping[str, Pause]
 
-    def begun(self, run: Run) -> int:
-        """The rounds that a run need not do again."""
-        kept = self.kept.get(run.run_id) if self.kept else None
-        return kept.rounds if kept else 0
+    def pause(self, run: Run) -> Pause:
+        """Where a run goes on, or begins."""
+        return self.paused.get(run.run_id, NO_PAUSE)
 
     def last(self, stream: Stream, rounds: int) -> int:
         """The rounds of the last rung of a stream that has so many rounds itself."""
@@ -300,8 +300,9 @@ class Cohort:
 
     `seconds` is the planner's estimate of its duration. The states of its runs are saved every
     `checkpoint_rounds` rounds (0: never), and a worker has `states_bytes` of memory for them (0: it
-    is not known). Runs that may go on for more rounds have these in `later`: their states are kept
-    at the end. Runs that go on from such states have `kept`, one for each, after the same rounds.
+    is not known). The end of its stream is a pause, if its runs may go on for more rounds, which
+    are `later`: the last checkpoint is not removed. They go on in cohorts of fewer runs, which have
+    this `pause`.
     """
 
     stream: Stream
@@ -310,21 +311,13 @@ class Cohort:
     checkpoint_rounds: int = 0
     states_bytes: int = 0
     later: tuple[int, ...] = ()
-    kept: tuple[Kept, ...] = ()
-
-    @property
-    def begun(self) -> int:
-        """The rounds that its runs have done before, according to the plan."""
-        return self.kept[0].rounds if self.kept else 0
+    pause: Pause = NO_PAUSE
 
     @property
     def singles(self) -> "list[Cohort]":
-        """Each of its runs as a cohort, with the state from which it goes on."""
+        """Each of its runs as a cohort."""
         seconds = self.seconds / len(self.runs)
-        return [
-            replace(self, runs=(run,), kept=self.kept[k : k + 1], seconds=seconds)
-            for k, run in enumerate(self.runs)
-        ]
+        return [replace(self, runs=(run,), seconds=seconds) for run in self.runs]
 
     @property
     def resumable(self) -> bool:

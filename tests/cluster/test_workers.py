@@ -13,7 +13,7 @@ import scipy
 from distributed import Client, LocalCluster
 
 from cluster.clusters import environment_kept
-from cluster.executors import DaskExecutor, Outcomes, run_on_dask
+from cluster.executors import Executor
 from cluster.site import SETTINGS
 from cluster.workers import preflight
 from flows.sweeping.launch import launch
@@ -146,7 +146,7 @@ def test_worker_that_joins_and_does_not_fit__is_sent_away(kind, told, small_stor
 
         with Client(address, set_as_default=False) as client:
             client.wait_for_workers(1, timeout=60)
-            run_on_dask(client, str(small_store), "try", cohorts, on_receipt)
+            Executor(client, str(small_store), "try", on_receipt).run(cohorts)
             left = [info["name"] for info in client.scheduler_info()["workers"].values()]
     assert left == ["good"]
     assert set(read_runs(small_store).column("status").to_pylist()) == {"ok"}
@@ -157,7 +157,7 @@ def test_cohort_that_lost_its_workers__waits_until_it_is_alone(small_store):
     sent = []  # with how many others there were
     future = SimpleNamespace(add_done_callback=print)
     client = SimpleNamespace(submit=lambda *_, key, **__: sent.append((key[:5], others)) or future)
-    executor = DaskExecutor(client, str(small_store), "try", Outcomes(print))
+    executor = Executor(client, str(small_store), "try", print)
     executor.alone.append(cohort_on(small_store, [("ONS", {}, None)]))
     for others in (1, 0):
         executor.under_way = dict.fromkeys(range(others), ())
@@ -182,7 +182,7 @@ def test_run_that_kills_its_worker__is_found_and_marked(tmp_path):
         LocalCluster(**one, dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        run_on_dask(client, store, "try", [cohort], receipts.append)
+        Executor(client, store, "try", receipts.append).run([cohort])
     rows = {row["learner"]: row for row in read_runs(store).to_pylist()}
     assert {name: row["status"] for name, row in rows.items()} == {"OGD": "ok", "ONS": "failed"}
     assert "its worker died" in rows["ONS"]["error"]

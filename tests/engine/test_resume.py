@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from distributed import Client
 
-from cluster.executors import DaskExecutor, run_on_dask
+from cluster.executors import Executor
 from koco_stream.engine.checkpoint import checkpoint_of, checkpoints_folder, header_of
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.preemption import Preempted, requested
@@ -94,18 +94,18 @@ def test_sigterm__hands_the_cohort_over(words, tmp_path, monkeypatch):
         first = started.worker("first", address, *words)
         started.wait_for("first", "Registered to:")
 
-        def poll_after(self, poll=DaskExecutor._poll):
-            poll(self)
+        def poll_after(self, client, poll=Executor._poll):
+            poll(self, client)
             if checkpoint.is_file() and next(later_polls, None) is None and not handed_over:
                 first.terminate()
                 assert first.wait(30) == 0, started.log("first")
                 handed_over.append(header_of(checkpoint)["rounds"])
                 started.worker("second", address)
 
-        monkeypatch.setattr(DaskExecutor, "_poll", poll_after)
+        monkeypatch.setattr(Executor, "_poll", poll_after)
         monkeypatch.setattr("cluster.executors.POLL_SECONDS", 0.02)
         with Client(address, set_as_default=False) as client:
-            run_on_dask(client, str(store), "try", [cohort], receipts.append, 100)
+            Executor(client, str(store), "try", receipts.append, 100).run([cohort])
     ((receipt,), (saved,)) = receipts, handed_over
     assert between < saved < 2 * between
     assert receipt.rounds == (rows - saved) * len(learners)  # nothing was done again

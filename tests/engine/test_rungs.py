@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from koco_stream.engine.checkpoint import checkpoints_folder, kept_states, remove_kept
+from flows.tables.tables import grouped
+from koco_stream.engine.checkpoint import checkpoints_folder, paused_runs, remove_finished
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.learners import LEARNERS
-from koco_stream.runs.run import Cohort, Measured, Run, without_repeats
+from koco_stream.runs.run import NO_PAUSE, Cohort, Measured, Run, without_repeats
 from storage.store import open_store
 from tests.helpers.examples import EXAMPLES
 from tests.helpers.sweeps import results_of, stream_of, undisturbed
@@ -33,23 +34,28 @@ def runs_on(store, learners, max_rows, measured=MEASURE, **stream):
 
 
 def at_rung(store, runs, rung, cohorts=1):
-    """Compute the runs at a rung in some cohorts, from the states that are kept: their receipts,
-    and the rows of all tables by run.
+    """Compute the runs at a rung in as many cohorts from each in which they have paused: their
+    receipts, and the rows of all tables by run.
     """
-    kept = kept_states(store) if rung else {}
     receipts, rows = [], {}
-    for part in (runs[k::cohorts] for k in range(min(cohorts, len(runs)))):
-        before = [
-            replace(run, stream=replace(run.stream, max_rows=RUNGS[rung - 1])) for run in part
-        ]
-        sources = tuple(kept[run.run_id] for run in before if run.run_id in kept)
-        assert len(sources) in (0, len(part))
-        cohort = Cohort(
-            part[0].stream, tuple(part), 1.0, later=RUNGS[rung + 1 :], kept=sources if rung else ()
-        )
-        receipts.append(run_cohort(str(store), "try", cohort, 37))
-        rows |= by_run(results_of(store, cohort))
+    for cohort in going_on(store, runs, rung):
+        for k in range(min(cohorts, len(cohort.runs))):
+            part = replace(cohort, runs=cohort.runs[k::cohorts])
+            receipts.append(run_cohort(str(store), "try", part, 37))
+            rows |= by_run(results_of(store, part))
     return receipts, rows
+
+
+def going_on(store, runs, rung):
+    """The runs at a rung in a cohort for each in which they have paused."""
+    paused = paused_runs(store)
+    before = RUNGS[rung - 1] if rung else 0
+    mine = grouped(runs, lambda run: paused[run.until(before).run_id] if rung else NO_PAUSE)
+    later = RUNGS[rung + 1 :]
+    return [
+        Cohort(runs[0].stream, tuple(of), len(of), later=later, pause=pause)
+        for pause, of in mine.items()
+    ]
 
 
 def by_run(rows):
@@ -77,40 +83,35 @@ def test_runs_that_go_on__are_those_from_the_first_row(name, multiclass, small_s
         before = RUNGS[rung - 1] if rung else 0
         assert sum(one.rounds for one in receipts) == len(runs) * (rounds - before)
     kept = checkpoints_folder(small_store).names()
-    assert len(kept) == 1 + min(2, len(runs))  # one cohort, then two; the last rung keeps none
+    assert len(kept) == 1 + min(2, len(runs))  # one cohort, then two; the last rung has no pause
     for rounds in RUNGS:
-        remove_kept(
-            small_store,
-            {run.run_id for run in runs_on(small_store, learners, rounds, measured, **of)},
-        )
+        runs = runs_on(small_store, learners, rounds, measured, **of)
+        remove_finished(small_store, set, {run.run_id for run in runs})
     assert checkpoints_folder(small_store).names() == []
 
 
 def after_a_rung(store, learners):
-    """The runs at the second rung, and the states that those at the first have left."""
+    """A cohort of the runs at the second rung, from where those at the first have paused."""
     runs, longer = (runs_on(store, learners, rung, positive_class=1.0) for rung in RUNGS[:2])
     at_rung(store, runs, 0)
-    return longer, tuple(kept_states(store)[run.run_id] for run in runs)
+    (cohort,) = going_on(store, longer, 1)
+    return cohort
 
 
-@pytest.mark.parametrize("harm", ["cut", "altered", "removed", "of another ladder"])
+@pytest.mark.parametrize("harm", ["altered", "removed", "of another ladder"])
 def test_states_of_no_use__cost_time_and_nothing_else(harm, small_store):
-    longer, sources = after_a_rung(small_store, [("OjaSON", {}, 1), ("CONKONS", {}, 2)])
+    cohort = after_a_rung(small_store, [("OjaSON", {}, 1), ("CONKONS", {}, 2)])
     (file,) = checkpoints_folder(small_store).files(".koco")
-    later = RUNGS[2:]
-    if harm == "cut":
-        file.path.write_bytes(file.path.read_bytes()[:-9])
-    elif harm == "altered":
+    if harm == "altered":
         content = file.path.read_bytes()
         file.path.write_bytes(content[:200] + bytes([content[200] ^ 1]) + content[201:])
     elif harm == "removed":
         file.path.unlink()
     else:
-        later = (200, 300)
-    cohort = Cohort(longer[0].stream, longer, 1.0, later=later, kept=sources)
+        cohort = replace(cohort, later=(200, 300))
     receipt = run_cohort(str(small_store), "try", cohort)
     assert receipt.rounds == 2 * RUNGS[1]
-    assert by_run(results_of(small_store, cohort)) == from_the_first_row(small_store, longer)
+    assert by_run(results_of(small_store, cohort)) == from_the_first_row(small_store, cohort.runs)
 
 
 def test_failed_run__leaves_no_state(small_store, monkeypatch):
@@ -125,18 +126,18 @@ def test_failed_run__leaves_no_state(small_store, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(LEARNERS["AdaGrad"], "init", staticmethod(broken))
         at_rung(small_store, runs, 0)
-    assert kept_states(small_store).keys() == {runs[0].run_id}
+    assert paused_runs(small_store).keys() == {runs[0].run_id}
 
 
 def test_cohort_that_is_split__goes_on_from_the_states_of_its_own_runs(small_store):
     """As when the workers that computed it have died: each part has one run of the whole."""
     learners = [("OjaSON", {}, 1), ("CONKONS", {}, 2), ("AdaGrad", {}, None), ("OGD", {}, None)]
-    longer, sources = after_a_rung(small_store, learners)
-    parts = Cohort(longer[0].stream, longer, 4.0, later=RUNGS[2:], kept=sources).singles
+    cohort = after_a_rung(small_store, learners)
+    parts = cohort.singles
     found = {}
     for part in parts:
         receipt = run_cohort(str(small_store), "try", part)
         assert receipt.rounds == len(part.runs) * (RUNGS[1] - RUNGS[0])
         found |= by_run(results_of(small_store, part))
-    assert found == from_the_first_row(small_store, longer)
+    assert found == from_the_first_row(small_store, cohort.runs)
     assert sum(part.seconds for part in parts) == 4.0

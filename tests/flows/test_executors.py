@@ -14,7 +14,7 @@ import pytest
 from distributed import Client
 
 from cluster.clusters import local_cluster
-from cluster.executors import run_on_dask, run_serially
+from cluster.executors import Executor
 from cluster.reporting import reports_to
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
@@ -50,16 +50,16 @@ def reference(small_store, tmp_path):
 def test_tables__do_not_depend_on_the_executor_nor_on_workers_cohorts_and_blocks(
     client, small_store, tmp_path, reference
 ):
-    for run, workers, block_rows, cohort_runs in (
-        (run_serially, 0, 500, 1),
-        (partial(run_on_dask, client), 1, 64, 4096),
-        (partial(run_on_dask, client), 2, 4096, 1),
-        (partial(run_on_dask, client), 4, 100, 4096),
+    for where, workers, block_rows, cohort_runs in (
+        (None, 0, 500, 1),
+        (client, 1, 64, 4096),
+        (client, 2, 4096, 1),
+        (client, 4, 100, 4096),
     ):
         store = str(shutil.copytree(small_store, tmp_path / f"planned for {workers}"))
         todo, _ = plan_for(small_store, tmp_path, workers, cohort_runs)
         assert cohort_runs > 1 or len(todo.cohorts) == len(todo.runs)
-        run(store, "try", todo.cohorts, lambda receipt: None, block_rows)
+        Executor(where, store, "try", lambda receipt: None, block_rows).run(todo.cohorts)
         assert tables(store) == reference
         assert collect(store) == len(todo.runs)
         assert tables(store) == reference

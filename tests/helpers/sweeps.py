@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 
-from cluster.executors import run_serially
+from cluster.executors import Executor
 from flows.sweeping.checks import read_checked
 from flows.sweeping.request import SweepRequest
 from koco_stream.engine.checkpoint import save_cohort
@@ -69,7 +69,7 @@ def compiled(runs, manifests):
 def run_here(store, cohorts, sweep="try", block_rows=4096):
     """Run cohorts one after the other in this process; their receipts."""
     receipts = []
-    run_serially(str(store), sweep, cohorts, receipts.append, block_rows)
+    Executor(None, str(store), sweep, receipts.append, block_rows).run(cohorts)
     return receipts
 
 

@@ -23,7 +23,7 @@ from koco_stream.runs.cost_model import (
     pass_bytes,
 )
 from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
-from koco_stream.runs.run import Kept, Run, Rungs
+from koco_stream.runs.run import NO_PAUSE, Pause, Run, Rungs
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.stream import Stream
 from tests.helpers.examples import EXAMPLES
@@ -229,25 +229,23 @@ def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
 
 @given(sweeps(), st.data())
 def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
-    """Runs of a cohort go on after the same rounds; a run is planned with what it has left."""
+    """Runs of a cohort have paused together; a run is planned with what it has left."""
     runs, sizes = sweep
-    whole, kept = Costs(sizes), {}
+    whole, paused = Costs(sizes), {}
     for run in runs:
         rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
         begun = data.draw(st.sampled_from([0, rounds // 3]))
         if begun:
-            kept[run.run_id] = Kept(begun, "a checkpoint", f"before {run.run_id}")
+            paused[run.run_id] = Pause(begun, data.draw(st.sampled_from("ab")))
     later = {run.stream: (40_000,) for run in runs[:1]}
-    todo = plan(runs, sizes, Limits(2, 1 << 40), rungs=Rungs(later, kept))
+    todo = plan(runs, sizes, Limits(2, 1 << 40), rungs=Rungs(later, paused))
     assert sorted(run.run_id for run in todo.runs) == sorted(run.run_id for run in runs)
     for cohort in todo.cohorts:
-        assert cohort.kept == tuple(kept[run.run_id] for run in cohort.runs if run.run_id in kept)
-        assert len(cohort.kept) in (0, len(cohort.runs))
-        assert len({one.rounds for one in cohort.kept}) <= 1
+        assert {paused.get(run.run_id, NO_PAUSE) for run in cohort.runs} == {cohort.pause}
         assert cohort.later == later.get(cohort.stream, ())
     for run in runs:
         rounds = sizes[run.stream.dataset_hash].rounds(run.stream)
-        begun = kept[run.run_id].rounds if run.run_id in kept else 0
+        begun = paused.get(run.run_id, NO_PAUSE).rounds
         rest = 1.0 - (whole.work_done(run, begun / rounds) if begun else 0.0)
         found, expected = todo.costs.of(run), whole.of(run)
         assert found.seconds == pytest.approx(rest * expected.seconds)
@@ -255,11 +253,11 @@ def test_plan__of_runs_that_go_on_has_the_rest_of_each(sweep, data):
 
 
 @given(sweeps(), st.none() | st.integers(0, 10**9))
-def test_kept_states__have_room(sweep, room):
+def test_cohorts_that_pause__have_room(sweep, room):
     """A full disk would end the sweep, so states never take more than their room."""
     runs, sizes = sweep
     later = {run.stream: (40_000,) for run in runs}
-    todo = plan(runs, sizes, Limits(2, 1 << 40, kept_bytes=room), rungs=Rungs(later, {}))
+    todo = plan(runs, sizes, Limits(2, 1 << 40, paused_bytes=room), rungs=Rungs(later, {}))
     states = [
         bytes_of(cohort.runs, sizes)
         - sum(pass_bytes(cohort.stream, sizes[cohort.stream.dataset_hash]).values())

@@ -18,6 +18,7 @@ from koco_stream.foreign_host.target import (
 )
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.run import ForeignRun, Params
+from koco_stream.learners.scan import advance_each
 from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
@@ -72,6 +73,7 @@ class ForeignLearner(Spec):
     numbers: ClassVar[str] = "foreign"
     target: ClassVar[str]
     file: ClassVar[str] = ""
+    advance_states = staticmethod(advance_each)
 
     @classmethod
     def parameter(cls, name: str) -> Any:
