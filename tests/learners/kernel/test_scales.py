@@ -113,6 +113,16 @@ def test_rows_in_the_span_of_some_points__teach_nothing_along_the_others(case):
     assert abs(model.progressive(X, y) - expected).max() < 1e-8
 
 
+@pytest.mark.parametrize("case", ["PROSNKONS", "CONKONS", "NONSALD", "PKAWV"])
+def test_small_kernel_values__are_no_rounding(case):
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [13.5, 1.0]])
+    y = np.array([1.0, -1.0, 1.0, 1.0, 1.0])
+    found = LEARNERS[case](1.0, **OPTIONS[case], bandwidth=1.5).progressive(X, y)
+    expected = literal(case, "gaussian", 1.0, X, y, np.longdouble).astype(float)
+    assert 0.0 < abs(expected[-1]) < 1e-15
+    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=0.0)
+
+
 @pytest.mark.filterwarnings("ignore:double precision")
 @pytest.mark.parametrize("name", ["KONS", "KAWV", "KORS"])
 @pytest.mark.parametrize(("rows", "doubtful"), [(np.eye(3), False), (np.ones((3, 1)), True)])
