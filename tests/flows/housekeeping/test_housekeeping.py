@@ -122,7 +122,6 @@ def test_sweep__whose_removal_is_cut_anywhere_costs_no_other_run__and_the_next_c
 
 
 def test_bytes__of_runs_are_those_of_the_files(store):
-    """The shares of a table's runs are the whole file; of windows and predictions less."""
     everything = ids_of(store, "first", "second", "third")
     names = ("runs", "curves", "windows", "predictions")
     found = dict(result_bytes(store))
@@ -130,7 +129,7 @@ def test_bytes__of_runs_are_those_of_the_files(store):
     for file, sizes in found.items():
         [whole] = file.sizes()
         assert set(sizes) <= everything
-        assert 0 < sum(sizes.values()) <= whole * (1 + 1e-12)
+        assert sum(sizes.values()) == pytest.approx(whole)
 
 
 def test_dataset__that_a_sweep_uses_is_refused__and_one_that_none_uses_goes(store, koco, removing):
