@@ -29,9 +29,9 @@ from storage.sources.text.source import (
     Unusual,
     lines_of,
     read_csv,
+    top_of,
     with_unix_ends,
 )
-from storage.sources.text.top import top_of
 
 LARGEST_INDEX = 2**31 - 2
 MOST_ROWS = 1000  # of which one has a feature, and so a namespace
