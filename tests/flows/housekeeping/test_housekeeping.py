@@ -20,9 +20,15 @@ from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.shard_cache import copies_of
 from storage.collecting import result_bytes
-from storage.results import read_curves, read_predictions, read_runs, read_windows, table_files
+from storage.results import (
+    read_curves,
+    read_predictions,
+    read_runs,
+    read_windows,
+    result_problems,
+    table_files,
+)
 from storage.store import existing_store
-from storage.verify import result_problems
 from tests.helpers.cut import cut_after
 from tests.helpers.swept import prepared, swept
 
