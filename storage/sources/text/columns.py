@@ -34,8 +34,7 @@ from storage.sources.numbers import (
     is_other_number,
     number_of,
 )
-from storage.sources.problems import Problems
-from storage.sources.source import Reading, refuse_first
+from storage.sources.source import Problems, Reading, refuse_first
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
     TextFile,

@@ -19,8 +19,7 @@ from pyarrow import csv
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import NUMBER, LabelRule, at, is_other_number
-from storage.sources.problems import Malformed
-from storage.sources.source import Source, refuse_first
+from storage.sources.source import Malformed, Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE = 100_000_000  # bytes

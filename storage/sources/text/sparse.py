@@ -20,8 +20,7 @@ import pyarrow as pa
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import labels as labels_of
 from storage.sources.numbers import LabelRule, at, number_of, shown
-from storage.sources.problems import Problems
-from storage.sources.source import Piece, Reading, refuse_first
+from storage.sources.source import Piece, Problems, Reading, refuse_first
 from storage.sources.text.source import (
     Block,
     TextFile,
