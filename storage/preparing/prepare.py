@@ -27,7 +27,6 @@ from koco_stream.streams.manifest import Manifest, dataset_path
 from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts, without_missing
 from storage.preparing.shards import (
-    BLOCK,
     Written,
     block_end,
     identity_of,
@@ -320,7 +319,7 @@ def written_shards(
     ranges: Sequence[tuple[int, int]],
     how: Preparing,
 ) -> Iterator[Written]:
-    """Write all shards; each chunk is deleted once the shards that need it are written."""
+    """Write all shards."""
 
     def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
         for number, (start, stop) in enumerate(ranges):
@@ -329,14 +328,11 @@ def written_shards(
             beyond = chunks.cover(stop, end) if first_block < stop < end else []
             yield f"{number:05d}.parquet", start, chunks.cover(start, stop), beyond
 
-    gone = values = rows = 0
+    values = rows = 0
     for written in how.parallel_map(write, tasks()):
         values = values + written.shard.n_values
         rows = rows + written.shard.n_rows
         how.progress("writing", 12 * values, 12 * chunks.n_values, rows)
-        while gone < len(chunks.chunks) and chunks.firsts[gone + 1] <= rows - BLOCK:
-            Path(chunks.chunks[gone].path).unlink()
-            gone += 1
         yield written
 
 
