@@ -23,6 +23,7 @@ UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
 MOST_MET = 1000  # faults after which reading ends
+ENDED = f"reading ended at {MOST_MET:,} problems"
 
 T = TypeVar("T")
 
@@ -38,21 +39,6 @@ def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
             raise WrongInput(message)
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A kind of fault: the message on its first occurrence, how often and in which columns."""
-
-    message: str
-    times: int = 1
-    columns: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        if self.times == 1:
-            return self.message
-        where = f", in {few(self.columns)}" if len(self.columns) > 1 else ""
-        return f"{self.message} (and {self.times - 1:,} more of this kind{where})"
-
-
 def few(words: Sequence[str]) -> str:
     """The first of some words, and how many more there are."""
     beyond = len(words) - MOST_TOLD
@@ -60,43 +46,21 @@ def few(words: Sequence[str]) -> str:
 
 
 class Malformed(WrongInput):
-    """Rows of a source are malformed; `problems` has every kind of fault once.
-
-    The message names up to ten of them, a line each, and ends with `note`.
-    """
-
-    def __init__(self, problems: tuple[Problem, ...], note: str = "") -> None:
-        super().__init__(problems, note)
-        self.problems, self.note = problems, note
-
-    def __str__(self) -> str:
-        told = [str(problem) for problem in self.problems[:MOST_TOLD]]
-        beyond = len(self.problems) - MOST_TOLD
-        if len(told) > 1:
-            told = [f"{len(told)} problems:", *(f"  {line}" for line in told)]
-        notes = ["there are more problems after these"] if beyond > 0 else []
-        return "\n".join([*told, *notes, *([self.note] if self.note else [])])
+    """Rows of a source are malformed: every kind of fault, up to ten of them, a line each."""
 
 
 class Problems:
-    """Faults that were met so far, by kind."""
+    """Faults that were met so far: by kind, the first one's message, and the column of each."""
 
     def __init__(self) -> None:
-        self.met: dict[str, Problem] = {}
-        self.n_met = 0
+        self.met: dict[str, tuple[str, list[str]]] = {}
 
     def add(self, error: WrongInput, kind: str = "", column: str = "") -> None:
-        """Count a fault; of each kind, the first message is kept.
-
-        Raises `Malformed` once there are as many as are enough.
-        """
-        kind = kind or str(error)
-        known = self.met.get(kind, Problem(str(error), 0))
-        columns = dict.fromkeys((*known.columns, *([column] if column else [])))
-        self.met[kind] = replace(known, times=known.times + 1, columns=tuple(columns))
-        self.n_met += 1
-        if self.n_met == MOST_MET:
-            self.refuse(f"reading ended at {MOST_MET:,} problems")
+        """Count a fault. Raises `Malformed` once there are as many as are enough."""
+        _, columns = self.met.setdefault(kind or str(error), (str(error), []))
+        columns.append(column)
+        if sum(len(columns) for _, columns in self.met.values()) == MOST_MET:
+            self.refuse([ENDED])
 
     def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
         """Return what `read` does, or `instead` if it raises `WrongInput`, which is counted."""
@@ -113,10 +77,23 @@ class Problems:
         except WrongInput as error:
             self.add(error)
 
-    def refuse(self, note: str = "") -> None:
-        """Raise `Malformed` if a fault was met."""
+    def refuse(self, notes: Sequence[str] = ()) -> None:
+        """Raise `Malformed` if a fault was met; its message ends with the notes."""
         if self.met:
-            raise Malformed(tuple(self.met.values()), note)
+            told = [_told(*kind) for kind in self.met.values()][:MOST_TOLD]
+            beyond = ["there are more problems after these"] if len(self.met) > MOST_TOLD else []
+            if len(told) > 1:
+                told = [f"{len(told)} problems:", *(f"  {line}" for line in told)]
+            raise Malformed("\n".join([*told, *beyond, *notes]))
+
+
+def _told(message: str, columns: list[str]) -> str:
+    """The first message of a kind, how often it was met, and in which columns."""
+    if len(columns) == 1:
+        return message
+    named = list(dict.fromkeys(filter(None, columns)))
+    where = f", in {few(named)}" if len(named) > 1 else ""
+    return f"{message} (and {len(columns) - 1:,} more of this kind{where})"
 
 
 @dataclass(frozen=True)

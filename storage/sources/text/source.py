@@ -19,7 +19,7 @@ from pyarrow import csv
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import NUMBER, LabelRule, at, is_other_number
-from storage.sources.source import Malformed, Source, refuse_first
+from storage.sources.source import ENDED, Malformed, Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE = 100_000_000  # bytes
@@ -110,9 +110,10 @@ class TextSource(Source, Generic[Rows]):
         try:
             return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
         except Malformed as error:
-            if piece.n_bytes < self.n_bytes and not error.note:
-                error.note = "other parts of the source may have other problems"
-            raise
+            if piece.n_bytes == self.n_bytes or str(error).endswith(ENDED):
+                raise
+            others = "other parts of the source may have other problems"
+            raise Malformed(f"{error}\n{others}") from None
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.
