@@ -103,14 +103,14 @@ def _collect(store: AnyPath) -> int:
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [rows_in(file, KEYS) for file in files]
-    ids = [ids_of(table) for table in there]
-    known = set().union(*ids)
+    ids = {file: ids_of(table) for file, table in zip(files, there, strict=True)}
+    known = set().union(*ids.values())
     failed = set().union(*(ids_of(only_failed(table)) for table in there))
     keys = (runs.select(["run_id", "status"]) for _, runs in new)
     again = failed & set().union(*(ids_of(without_failed(table)) for table in keys))
     fresh = [(file, without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
-    absorbed = [files[number] for number in _files_to_merge(ids, again)]
+    absorbed = _files_to_merge(ids, again)
     if done or absorbed:
         _replace(store, fresh, absorbed, done)
     _remove_left_curves(store, known | done)
@@ -156,24 +156,23 @@ def _replace(
                 (results / table / file.name).remove()
 
 
-def _files_to_merge(ids: list[set[str]], again: set[str]) -> list[int]:
+def _files_to_merge(ids: dict[StorePath, set[str]], again: set[str]) -> list[StorePath]:
     """Choose the runs files that are merged into the new one.
 
     These are files with runs that were repeated (`again`) or that are also in another file. If
-    there are many files, the smallest are added, up to `FULL_FILE` runs.
-
-    `ids` has the run_ids of each file; the result has indices of files.
+    there are many files, the smallest are added, up to `FULL_FILE` runs. `ids` has the run_ids of
+    each file.
     """
-    times = Counter(run_id for file in ids for run_id in file)
+    times = Counter(run_id for of_file in ids.values() for run_id in of_file)
     touched = again | {run_id for run_id, n in times.items() if n > 1}
-    chosen = {number for number, file in enumerate(ids) if not touched.isdisjoint(file)}
+    chosen = {file for file, of_file in ids.items() if not touched.isdisjoint(of_file)}
     if len(ids) > MANY_FILES:
         room = FULL_FILE
-        for n_runs, number in sorted((len(file), number) for number, file in enumerate(ids)):
-            room -= n_runs
+        for file in sorted(ids, key=lambda file: len(ids[file])):
+            room -= len(ids[file])
             if room >= 0:
-                chosen.add(number)
-    return sorted(chosen)
+                chosen.add(file)
+    return [file for file in ids if file in chosen]
 
 
 def _curves_in(file: StorePath) -> pa.Table:

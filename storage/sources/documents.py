@@ -300,20 +300,17 @@ def _path_components(path: Path, name: str) -> list[str]:
 def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str, str]:
     """Manifest entry that identifies a collection by its SHA-256.
 
-    An archive is hashed as a file; for a folder, the hash covers names and sizes and then the
-    texts, in row order.
+    An archive is hashed as a file; for a folder, the hash covers the size, name and text of each
+    document, in row order.
     """
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
-    names = hashlib.sha256()
     content = hashlib.sha256()
     with texts.open("rb") as handle:
         for *name, start, size in documents:
-            names.update(f"{size} {'/'.join(name)}\n".encode())
             handle.seek(start)
-            content.update(handle.read(size))
-    names.update(content.hexdigest().encode())
-    return {"folder": path.name, "sha256": names.hexdigest()}
+            content.update(f"{size} {'/'.join(name)}\n".encode() + handle.read(size))
+    return {"folder": path.name, "sha256": content.hexdigest()}
 
 
 def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:

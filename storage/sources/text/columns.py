@@ -297,7 +297,7 @@ def inspect(
         known = replace(known, texts=_text_columns(known, seen), separator=separator)
     first += header
     n_comments = sum(number < first for number, _ in comments) - bool(marked)
-    return known, TextFile(path, first, path.stat().st_size, n_comments)
+    return known, TextFile(path, first, n_comments)
 
 
 def _marked(

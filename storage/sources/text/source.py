@@ -45,12 +45,11 @@ DECLINED = (WrongInput, pa.ArrowInvalid, UnicodeDecodeError)  # what `TextSource
 class TextFile:
     """A source file of text: its rows begin in line `line` (from 1).
 
-    `n_bytes` is its size on disk, and `n_comments` lines before the rows are comments.
+    `n_comments` lines before the rows are comments.
     """
 
     path: Path
     line: int
-    n_bytes: int
     n_comments: int = 0
 
 
@@ -83,7 +82,7 @@ class TextSource(Source, Generic[Rows]):
     block_bytes: int
 
     def __post_init__(self) -> None:
-        self.n_bytes = sum(file.n_bytes for file in self.files)
+        self.n_bytes = sum(file.path.stat().st_size for file in self.files)
         if n_comments := sum(file.n_comments for file in self.files):
             said = f"left out: {n_comments} line(s) of comments at the top"
             self.done = tuple(dict.fromkeys((*self.done, said)))
@@ -147,7 +146,7 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
             except DAMAGE as error:
                 refuse_damage(file.path, f"line {line - 1}", error)
             if not more or lines.strip(b" \r\n"):
-                now = raw.tell() if more else file.n_bytes
+                now = raw.tell() if more else file.path.stat().st_size
                 unpacked = file.path
                 begin = start
                 if file.path.suffix in OPENERS:

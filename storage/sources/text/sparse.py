@@ -269,7 +269,7 @@ def _file(path: Path) -> TextFile:
     comments, number, line = top_of(path)
     if not line:
         raise WrongInput(f"{path}: the file holds no rows")
-    return TextFile(path, number, path.stat().st_size, len(comments))
+    return TextFile(path, number, len(comments))
 
 
 def _namespace(path: Path) -> bytes:
