@@ -9,8 +9,7 @@ import pyarrow as pa
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
-from storage.preparing.chunks import rows_of_batch
-from storage.preparing.shards import BLOCK, digests_of, identity_of
+from storage.preparing.files import BLOCK, digests_of, identity_of, rows_of_batch
 from storage.sources.source import Piece, concatenated
 
 

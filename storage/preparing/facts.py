@@ -13,8 +13,7 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
-from storage.preparing.shards import BLOCK
+from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
 from storage.sources.source import ParallelMap, Source
 

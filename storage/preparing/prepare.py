@@ -24,14 +24,18 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path
-from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts, without_missing
-from storage.preparing.shards import (
+from storage.preparing.files import (
+    MOST_DISTINCT,
+    Chunk,
+    Chunks,
+    Cover,
     Written,
     block_end,
     identity_of,
     is_narrow,
     ranges_of,
+    store_piece,
     write_shard,
 )
 from storage.preparing.transform import Shape, Transformation, check_choices
