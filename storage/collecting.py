@@ -69,17 +69,15 @@ def collect(store: AnyPath) -> int:
         return repeated(partial(_collect, store))
 
 
-def remove_damaged(store: AnyPath) -> list[StorePath]:
-    """Remove the damaged result files, whose runs are then not in the store; says which."""
-    removed = []
+def remove_damaged(store: AnyPath) -> Iterator[StorePath]:
+    """Remove the damaged result files, whose runs are then not in the store, and yield them."""
     for file in result_files(store):
         try:
             with suppress(FileNotFoundError):  # another process has collected it
                 read_result(file)
         except Damaged:
             file.remove()
-            removed.append(file)
-    return removed
+            yield file
 
 
 def remove_left(store: AnyPath) -> None:

@@ -8,6 +8,7 @@ Libraries such as pooch restart an interrupted download from the beginning, henc
 
 import hashlib
 import json
+import shutil
 import time
 import zipfile
 import zlib
@@ -272,7 +273,6 @@ def _read_checksums(path: StorePath) -> dict[str, dict[str, Any]]:
         ) from None
 
 
-CHUNK = 1 << 20
 # zipfile raises the last two for an unknown compression and for an encrypted file
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
@@ -300,7 +300,6 @@ def unpack(
     WrongInput
         If the archive is damaged, if the file is missing, or if its checksum is wrong.
     """
-    digest = hashlib.sha256()
     try:
         with (
             written_atomically(target) as temporary,
@@ -308,16 +307,15 @@ def unpack(
             opened.open(name) as inside,
             temporary.open("wb") as out,
         ):
-            for _ in range(skip_lines):
-                digest.update(inside.readline())
-            while chunk := inside.read(CHUNK):
-                digest.update(chunk)
-                out.write(chunk)
-            if expected_sha256 not in (None, digest.hexdigest()):
+            found = hashlib.file_digest(inside, "sha256").hexdigest()  # type: ignore[arg-type]
+            if expected_sha256 not in (None, found):
                 raise WrongInput(
-                    f"{archive}: {name} has the sha256 {digest.hexdigest()}, but"
-                    f" {expected_sha256} is expected"
+                    f"{archive}: {name} has the sha256 {found}, but {expected_sha256} is expected"
                 )
+            inside.seek(0)
+            for _ in range(skip_lines):
+                inside.readline()
+            shutil.copyfileobj(inside, out)
     except KeyError:
         raise WrongInput(
             f"{archive} does not have the file {name}; the archive is another version"
