@@ -89,10 +89,9 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
     """
     folder = dataset_path(store, name)
     files = [(folder / shard.path, shard.sha256) for shard in manifest.shards]
-    missing = "is missing"
     altered = "is not the file that was prepared: it was altered or damaged"
     problems = [
-        f"{path} {altered if path.is_file() else missing}; prepare the dataset again"
+        f"{path} {altered if path.is_file() else 'is missing'}; prepare the dataset again"
         for path, sha256 in files
         if not path.is_file() or path.sha256() != sha256
     ]

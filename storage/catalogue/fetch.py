@@ -100,7 +100,6 @@ def fetch(
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
     if not name or name != Path(name).name or name.startswith("."):
         raise WrongInput(f"{address} does not end in a file's name")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = folder / name
     partial = folder / f"{name}.part"
     about = folder / f"{name}.json"

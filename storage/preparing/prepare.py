@@ -49,11 +49,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
 IN_FLIGHT = 3
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
-Progress = Callable[[str, int, int, int], None]
-
-
-def no_progress(what: str, done: int, total: int, rows: int) -> None:
-    """Ignore progress: the step's name, bytes done, bytes in total, and rows so far."""
+# called with the step's name, bytes done, bytes in total, and rows so far
+Progress = Callable[[str, int, int, int], object]
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Preparing:
     parallel_map : ParallelMap
         Processes the pieces: `map`, or `map_on_dask` with a client.
     progress : Progress
-        Called with the step's name, bytes done, bytes in total, and rows so far.
+        Called as the steps go on.
     """
 
     layout: str | None = None
@@ -88,7 +85,7 @@ class Preparing:
     task: str | None = None
     values_per_shard: int = VALUES_PER_SHARD
     parallel_map: ParallelMap = map
-    progress: Progress = no_progress
+    progress: Progress = lambda *_: None
 
 
 AS_IT_IS = Preparing()
@@ -106,7 +103,7 @@ def prepare_file(
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
     parallel_map: ParallelMap = map,
-    progress: Progress = no_progress,
+    progress: Progress = lambda *_: None,
     **reading: Any,
 ) -> Manifest:
     """Prepare files, concatenated in order, as a dataset of the store; return its manifest.

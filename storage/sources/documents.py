@@ -62,8 +62,6 @@ class Documents(Source):
         Folder or archive of the documents.
     strip : tuple of str
         What is removed from each text.
-    bytes_per_piece : int
-        Approximate text size of a piece.
     scratch : Path
         Folder with files of all texts (`TEXTS`), of all rows of the pieces (`ROWS`), and of the
         terms, one per line (`TERMS`).
@@ -71,7 +69,6 @@ class Documents(Source):
 
     path: Path
     strip: tuple[str, ...]
-    bytes_per_piece: int = PIECE_BYTES
     scratch: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
@@ -130,8 +127,8 @@ class Documents(Source):
         )
 
     def cut(self, rows: Array) -> list[Array]:
-        """Cut rows (3, n) into pieces of about `bytes_per_piece` of text, and at least one row."""
-        window = np.cumsum(rows[1] + ROW_BYTES) // self.bytes_per_piece
+        """Cut rows (3, n) into pieces of about `PIECE_BYTES` of text, and at least one row."""
+        window = np.cumsum(rows[1] + ROW_BYTES) // PIECE_BYTES
         return np.split(rows, np.flatnonzero(np.diff(window)) + 1, axis=1)
 
     def pieces(self, scratch: Path) -> Iterator[Array]:
