@@ -61,7 +61,6 @@ def fetch(
     progress: Progress = lambda done, total: None,
     *,
     name: str | None = None,
-    pause: Callable[[float], object] = time.sleep,
 ) -> Path:
     """Fetch a file into a folder, unless an identical copy is there already.
 
@@ -80,8 +79,6 @@ def fetch(
         Called with the bytes so far and in total (None if the server does not say).
     name : str, optional
         Name of the file; by default the last component of the URL.
-    pause : callable
-        Waits the given number of seconds before the next request.
 
     Raises
     ------
@@ -109,7 +106,7 @@ def fetch(
             return target
         # unbuffered, so that all data is in the file even if this process is terminated
         with partial.open("ab", buffering=0) as handle:
-            _download(address, handle, about, progress, pause)
+            _download(address, handle, about, progress)
         found = file_hash(partial)
         if expected_sha256 not in (None, found):
             partial.unlink()
@@ -152,9 +149,7 @@ def _note(about: Path, address: str, what: str, value: str | None) -> None:
     write_text(about, json_text({"address": address, what: value}) + "\n")
 
 
-def _download(
-    address: str, partial: FileIO, about: Path, progress: Progress, pause: Callable[[float], object]
-) -> None:
+def _download(address: str, partial: FileIO, about: Path, progress: Progress) -> None:
     """Complete the file `partial` with as many requests as needed.
 
     `about` is a file that says of which version the data is that has been fetched.
@@ -187,7 +182,7 @@ def _download(
                         f"{address}: {why}, {TRIES} times in a row; the part that was downloaded"
                         " is kept; try again later"
                     ) from None
-                pause(min(2.0**tries, LONGEST_PAUSE))
+                time.sleep(min(2.0**tries, LONGEST_PAUSE))
             except httpx.TooManyRedirects as error:
                 raise Gone(f"{address}: {error}") from None
 
