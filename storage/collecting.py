@@ -41,23 +41,11 @@ LEFT_SECONDS = 3600.0  # age from which an unfinished file counts as abandoned
 ORDER = ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")  # sort keys
 
 
-def collect(store: AnyPath, everything: bool = False) -> int:
+def collect(store: AnyPath) -> int:
     """Move all result files into one new file of each table; merge small files if there are many.
 
-    Parameters
-    ----------
-    store : AnyPath
-        The store.
-    everything : bool
-        Whether all files that are not full are merged.
+    Returns the number of runs that were added or replaced.
 
-    Returns
-    -------
-    int
-        Number of runs that were added or replaced.
-
-    Notes
-    -----
     A failed run is replaced if the same run was repeated; other existing runs are kept. Files are
     written in the order curves, then runs, and only then are the old files deleted. An interruption
     at any point therefore loses no run, and the next call completes the work without duplicates. A
@@ -74,40 +62,22 @@ def collect(store: AnyPath, everything: bool = False) -> int:
     runs, curves = (
         [file.name for file in table_files(store, table)] for table in ("runs", "curves")
     )
-    nothing_new = not result_files(store) and len(runs) < 2 and runs == curves
-    if nothing_new and not everything:
+    if not result_files(store) and len(runs) < 2 and runs == curves:
         return 0
     with (store_path(store) / LOCK).locked():
         # without a lock (object store), another process may delete a file meanwhile
-        return repeated(partial(_collect, store, everything))
+        return repeated(partial(_collect, store))
 
 
-def compact(store: AnyPath) -> tuple[int, int]:
-    """Collect all result files, and merge the files of each table that are not full.
-
-    Readers see every run at any moment (see `collect`).
-
-    Returns
-    -------
-    tuple of (int, int)
-        Number of runs files before (with result files) and after.
-    """
-    before = len(table_files(store, "runs")) + len(result_files(store))
-    collect(store, everything=True)
-    return before, len(table_files(store, "runs"))
-
-
-def remove_damaged(store: AnyPath) -> list[StorePath]:
-    """Remove the damaged result files, whose runs are then not in the store; says which."""
-    removed = []
+def remove_damaged(store: AnyPath) -> Iterator[StorePath]:
+    """Remove the damaged result files, whose runs are then not in the store, and yield them."""
     for file in result_files(store):
         try:
             with suppress(FileNotFoundError):  # another process has collected it
                 read_result(file)
         except Damaged:
             file.remove()
-            removed.append(file)
-    return removed
+            yield file
 
 
 def remove_left(store: AnyPath) -> None:
@@ -122,7 +92,7 @@ def remove_left(store: AnyPath) -> None:
             remove_unfinished(folder.path, LEFT_SECONDS)
 
 
-def _collect(store: AnyPath, everything: bool) -> int:
+def _collect(store: AnyPath) -> int:
     new = []
     for file in result_files(store):
         with suppress(FileNotFoundError):  # another process has collected it
@@ -131,14 +101,14 @@ def _collect(store: AnyPath, everything: bool) -> int:
     # listed after the result files were read, so that runs of deleted result files are included
     files = table_files(store, "runs")
     there = [rows_in(file, KEYS) for file in files]
-    ids = [ids_of(table) for table in there]
-    known = set().union(*ids)
+    ids = {file: ids_of(table) for file, table in zip(files, there, strict=True)}
+    known = set().union(*ids.values())
     failed = set().union(*(ids_of(only_failed(table)) for table in there))
     keys = (runs.select(["run_id", "status"]) for _, runs in new)
     again = failed & set().union(*(ids_of(without_failed(table)) for table in keys))
     fresh = [(file, without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
-    absorbed = [files[number] for number in _files_to_merge(ids, again, everything)]
+    absorbed = _files_to_merge(ids, again)
     if done or absorbed:
         _replace(store, fresh, absorbed, done)
     _remove_left_curves(store, known | done)
@@ -184,25 +154,23 @@ def _replace(
                 (results / table / file.name).remove()
 
 
-def _files_to_merge(ids: list[set[str]], again: set[str], everything: bool) -> list[int]:
+def _files_to_merge(ids: dict[StorePath, set[str]], again: set[str]) -> list[StorePath]:
     """Choose the runs files that are merged into the new one.
 
     These are files with runs that were repeated (`again`) or that are also in another file. If
-    there are many files, or with `everything`, the smallest files are added, up to `FULL_FILE`
-    runs.
-
-    `ids` has the run_ids of each file; the result has indices of files.
+    there are many files, the smallest are added, up to `FULL_FILE` runs. `ids` has the run_ids of
+    each file.
     """
-    times = Counter(run_id for file in ids for run_id in file)
+    times = Counter(run_id for of_file in ids.values() for run_id in of_file)
     touched = again | {run_id for run_id, n in times.items() if n > 1}
-    chosen = {number for number, file in enumerate(ids) if not touched.isdisjoint(file)}
-    if len(ids) > MANY_FILES or (everything and len(ids) > 1):
+    chosen = {file for file, of_file in ids.items() if not touched.isdisjoint(of_file)}
+    if len(ids) > MANY_FILES:
         room = FULL_FILE
-        for n_runs, number in sorted((len(file), number) for number, file in enumerate(ids)):
-            room -= n_runs
+        for file in sorted(ids, key=lambda file: len(ids[file])):
+            room -= len(ids[file])
             if room >= 0:
-                chosen.add(number)
-    return sorted(chosen)
+                chosen.add(file)
+    return [file for file in ids if file in chosen]
 
 
 def _curves_in(file: StorePath) -> pa.Table:
@@ -243,9 +211,8 @@ def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 
 def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:
-    """Yield each file of results, with about how many bytes of it belong to each of its runs.
-
-    The runs of a file have equal shares, except in the tables of windows and predictions.
+    """Yield each file of results, with the bytes of it that each of its runs has if all have equal
+    shares.
     """
     curves = store_path(store) / "results" / "curves"
     for file in table_files(store, "runs"):
@@ -256,10 +223,7 @@ def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]
         yield file, _shared(sum(file.sizes()), ids_of(read_result(file)))
     for name in OF_COHORTS:
         for file in table_files(store, name):
-            sizes: dict[str, float] = {}
-            for group in groups_of(file):
-                sizes[group.first] = sizes.get(group.first, 0.0) + group.n_bytes
-            yield file, sizes
+            yield file, _shared(sum(file.sizes()), {group.first for group in groups_of(file)})
 
 
 def _shared(n_bytes: int, run_ids: Set[str]) -> dict[str, float]:

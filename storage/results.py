@@ -1,4 +1,4 @@
-"""Reading of the result tables `runs`, `curves`, `windows` and `predictions`.
+"""Reading of the result tables `runs`, `curves`, `windows` and `predictions`, and their faults.
 
 Workers write a result file for each cohort, a set of runs that share a pass over a stream.
 `storage.collecting` merges these files into the files of the tables. Reading returns all runs,
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.io.table_file import groups_of, named, read_table
+from koco_stream.io.table_file import check, groups_of, named, read_table
 from koco_stream.runs.row_checks import check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Columns, schema
 
@@ -27,6 +27,12 @@ KEYS = tuple(column for column in RUNS if column.name in ("run_id", "status"))
 OF_COHORTS = {"windows": WINDOWS, "predictions": PREDICTIONS}  # they have a file for each cohort
 # the column of `runs` that says whether a run has rows in such a table
 ASKED = {"windows": "window", "predictions": "kept_predictions"}
+# of the tables whose rows are looked at, their columns
+TABLES: dict[str, Columns] = {
+    "curves": CURVES,
+    "runs": RUNS,
+    **dict.fromkeys(("windows", "predictions", "halving"), ()),
+}
 T = TypeVar("T")
 # runs, with the columns run_id and status at least, and a function that reads their curves
 WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
@@ -177,6 +183,49 @@ def repeated(work: Callable[[], T]) -> T:
         with suppress(FileNotFoundError):
             return work()
     return work()
+
+
+def result_problems(store: AnyPath) -> list[str]:
+    """Describe what is wrong with the result tables, and with those of nightly runs, one line per
+    problem.
+
+    Checks the hashes of all files, the columns and names of those of runs (hashes of their runs)
+    and of curves, and that runs have their curves, windows and predictions.
+    """
+    root = store_path(store)
+    problems = []
+    curves = {path.name for path in table_files(root, "curves")}
+    tables = [file for name in TABLES for file in table_files(root, name)]
+    others = [file for name in ("history", "accepted") for file in (root / name).files(".parquet")]
+    for path in (*result_files(root), *tables, *others):
+        folder = str(path).split("/")[-2]
+        try:
+            check(path)
+            if folder == "parts":
+                read_result(path)
+            elif columns := TABLES.get(folder):
+                table = rows_in(path, columns)
+        except FileNotFoundError:  # another process has collected the file
+            continue
+        except WrongInput as error:
+            problems.append(str(error))
+            continue
+        again = "remove it, and the sweeps will compute its runs again"
+        if folder == "runs" and path.name not in curves:
+            problems.append(f"{path}: the curves of its runs are missing; {again}")
+        elif folder == "runs" and file_name(table) != path.name:
+            problems.append(f"{path} does not hold the runs of its name; {again}")
+    if not problems:
+        runs = read_runs(root, LACKING)
+        problems += [
+            f"{root}/results/{table} lacks the rows of {n:,} run(s); koco sweep --retry-failed will"
+            " compute them again"
+            for table in OF_COHORTS
+            if (n := len(lacking(root, table, runs)))
+        ]
+    for name in (root / "nights").names():
+        problems += result_problems(root / "nights" / name)
+    return problems
 
 
 # Functions that collecting uses too.

@@ -125,9 +125,10 @@ def read_note(file: StorePath) -> dict[str, Any]:
         names = [*note["datasets"], *note["datasets"].values()]
         texts = [note["file"], *note["figures"], *note["run_ids"], *names]
         lists = all(isinstance(note[name], list) for name in ("figures", "run_ids"))
-        fits = lists and all(isinstance(one, str) for one in texts)
+        if not (lists and all(isinstance(one, str) for one in texts)):
+            raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError):
-        fits = False
-    if not fits:
-        raise WrongInput(f"{file} is damaged; start its sweep again, which writes it anew")
+        raise WrongInput(
+            f"{file} is damaged; start its sweep again, which writes it anew"
+        ) from None
     return note

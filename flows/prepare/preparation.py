@@ -349,7 +349,8 @@ def verified(store: str, names: Sequence[str]) -> list[dict[str, Any]]:
     Without `names` everything in the store is checked. Raises `WrongInput` if the store or a
     dataset does not exist.
     """
-    from storage.verify import dataset_problems, result_problems  # slow: results import SciPy
+    from storage.dataset import dataset_problems  # slow: both import SciPy
+    from storage.results import result_problems
 
     there = prepared_names(existing_store(store))
     for name in names:

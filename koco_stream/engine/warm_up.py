@@ -85,10 +85,10 @@ def kept_timing(kind: Needed) -> Timing | None:
     its file is damaged.
     """
     try:
-        learner, params, size, *rest = json.loads(_kept(kind).read_text())
+        learner, params, size, seconds = json.loads(_kept(kind).read_text())
         rounds, d, s, growth = size
         grown = None if growth is None else Growth(*map(tuple, growth))
-        return Timing(learner, params, StreamSize(rounds, d, s, grown), *rest)
+        return Timing(learner, params, StreamSize(rounds, d, s, grown), seconds)
     except (FileNotFoundError, ValueError, TypeError):
         return None
 

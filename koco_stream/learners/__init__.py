@@ -38,7 +38,6 @@ from koco_stream.learners.references import (
     class_of,
     foreign_target,
     reference_to,
-    run_name,
     shown_name,
 )
 from koco_stream.learners.saved import read_model, revived
@@ -81,11 +80,9 @@ __all__ = [
     "Sampling",
     "SketchedKONS",
     "StreamSize",
-    "is_loaded",
     "learner_called",
     "learner_named",
     "load",
-    "run_name",
     "shown_name",
 ]
 
@@ -102,7 +99,6 @@ LEARNERS: dict[str, type[Learner]] = {
 
 
 AnyLearner = type[Algorithm] | type[ForeignLearner]
-LOADED: set[str] = set()  # references whose classes this process has
 
 
 def learner_named(name: str) -> AnyLearner:
@@ -126,18 +122,12 @@ def learner_called(name: str, folder: Path) -> str:
     return name if name in LEARNERS else str(reference_to(name, folder, list(LEARNERS)))
 
 
-def is_loaded(name: str) -> bool:
-    """Whether the learner that a run calls `name` is the library's, or is loaded already."""
-    return name in LEARNERS or name in LOADED
-
-
 @cache
 def _referred(text: str) -> AnyLearner:
     found: AnyLearner = class_of(text)
     if not issubclass(found, Learner):
         found = foreign_learner(*foreign_target(text))
         kind_of(found.target)  # which refuses a class that cannot be called row by row
-    LOADED.add(text)
     return found
 
 

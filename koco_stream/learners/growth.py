@@ -57,11 +57,6 @@ class Growth(NamedTuple):
         """The number of points at the end of the stream."""
         return self.points[-1]
 
-    def scaled(self, factor: float) -> "Growth":
-        """The same growth with this multiple of the points, at most one a round."""
-        both = zip(self.rounds, self.points, strict=True)
-        return self._replace(points=tuple(min(factor * J, t) for t, J in both))
-
     def up_to(self, most: int | None) -> "Growth":
         """The same growth, which ends at `most` points."""
         if most is None:

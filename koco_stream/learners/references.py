@@ -53,11 +53,6 @@ def shown_name(learner: str) -> str:
     return Reference.of(learner).name
 
 
-def run_name(name: str, code: str | None) -> str:
-    """What a run calls a learner that tables name so, with this code (None: the library's)."""
-    return name if code is None else str(Reference(name, code))
-
-
 def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
     """The reference of the learner that a sweep file in `folder` calls `name`.
 

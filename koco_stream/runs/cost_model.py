@@ -200,13 +200,12 @@ def cost_of(learner: AnyLearner, params: Public, stream: StreamSize) -> Cost:
 
 
 class Timing(NamedTuple):
-    """A measured scan: the learner, its stream's size, the seconds, and the runs in its cohort."""
+    """A measured scan of one run: the learner, its stream's size, and the seconds."""
 
     learner: str
     params: Public
     stream: StreamSize
     seconds: float
-    cohort_size: int = 1
 
 
 def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
@@ -214,7 +213,7 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = cost_of(learner_named(timing.learner), timing.params, timing.stream)
-        ns = cost.nanoseconds + cost.shared.nanoseconds / timing.cohort_size
+        ns = cost.nanoseconds + cost.shared.nanoseconds
         if timing.stream.rounds > 0 and ns > 0:
             ratios.setdefault(timing.learner, []).append(
                 timing.seconds / (timing.stream.rounds * ns * 1e-9)

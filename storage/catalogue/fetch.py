@@ -8,6 +8,7 @@ Libraries such as pooch restart an interrupted download from the beginning, henc
 
 import hashlib
 import json
+import shutil
 import time
 import zipfile
 import zlib
@@ -60,7 +61,6 @@ def fetch(
     progress: Progress = lambda done, total: None,
     *,
     name: str | None = None,
-    pause: Callable[[float], object] = time.sleep,
 ) -> Path:
     """Fetch a file into a folder, unless an identical copy is there already.
 
@@ -79,8 +79,6 @@ def fetch(
         Called with the bytes so far and in total (None if the server does not say).
     name : str, optional
         Name of the file; by default the last component of the URL.
-    pause : callable
-        Waits the given number of seconds before the next request.
 
     Raises
     ------
@@ -99,7 +97,6 @@ def fetch(
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
     if not name or name != Path(name).name or name.startswith("."):
         raise WrongInput(f"{address} does not end in a file's name")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = folder / name
     partial = folder / f"{name}.part"
     about = folder / f"{name}.json"
@@ -109,7 +106,7 @@ def fetch(
             return target
         # unbuffered, so that all data is in the file even if this process is terminated
         with partial.open("ab", buffering=0) as handle:
-            _download(address, handle, about, progress, pause)
+            _download(address, handle, about, progress)
         found = file_hash(partial)
         if expected_sha256 not in (None, found):
             partial.unlink()
@@ -152,9 +149,7 @@ def _note(about: Path, address: str, what: str, value: str | None) -> None:
     write_text(about, json_text({"address": address, what: value}) + "\n")
 
 
-def _download(
-    address: str, partial: FileIO, about: Path, progress: Progress, pause: Callable[[float], object]
-) -> None:
+def _download(address: str, partial: FileIO, about: Path, progress: Progress) -> None:
     """Complete the file `partial` with as many requests as needed.
 
     `about` is a file that says of which version the data is that has been fetched.
@@ -187,7 +182,7 @@ def _download(
                         f"{address}: {why}, {TRIES} times in a row; the part that was downloaded"
                         " is kept; try again later"
                     ) from None
-                pause(min(2.0**tries, LONGEST_PAUSE))
+                time.sleep(min(2.0**tries, LONGEST_PAUSE))
             except httpx.TooManyRedirects as error:
                 raise Gone(f"{address}: {error}") from None
 
@@ -272,7 +267,6 @@ def _read_checksums(path: StorePath) -> dict[str, dict[str, Any]]:
         ) from None
 
 
-CHUNK = 1 << 20
 # zipfile raises the last two for an unknown compression and for an encrypted file
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
@@ -300,7 +294,6 @@ def unpack(
     WrongInput
         If the archive is damaged, if the file is missing, or if its checksum is wrong.
     """
-    digest = hashlib.sha256()
     try:
         with (
             written_atomically(target) as temporary,
@@ -308,16 +301,15 @@ def unpack(
             opened.open(name) as inside,
             temporary.open("wb") as out,
         ):
-            for _ in range(skip_lines):
-                digest.update(inside.readline())
-            while chunk := inside.read(CHUNK):
-                digest.update(chunk)
-                out.write(chunk)
-            if expected_sha256 not in (None, digest.hexdigest()):
+            found = hashlib.file_digest(inside, "sha256").hexdigest()  # type: ignore[arg-type]
+            if expected_sha256 not in (None, found):
                 raise WrongInput(
-                    f"{archive}: {name} has the sha256 {digest.hexdigest()}, but"
-                    f" {expected_sha256} is expected"
+                    f"{archive}: {name} has the sha256 {found}, but {expected_sha256} is expected"
                 )
+            inside.seek(0)
+            for _ in range(skip_lines):
+                inside.readline()
+            shutil.copyfileobj(inside, out)
     except KeyError:
         raise WrongInput(
             f"{archive} does not have the file {name}; the archive is another version"

@@ -208,7 +208,7 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
     values = all_values(generator, given)
     # generates no rows yet, but rejects incompatible parameters
     try:
-        GENERATORS[generator](**own_values(generator, given))
+        synthetic_source(generator, given)
     except WrongInput as error:
         raise WrongInput(f"{generator}: {error}") from None
     # shortest text of the number: 10 for 10.0
@@ -241,25 +241,21 @@ def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def own_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Values of the parameters of the generator's function, given or default."""
-    own = inspect.signature(GENERATORS[generator]).parameters
-    return {name: value for name, value in all_values(generator, given).items() if name in own}
-
-
 def expected_values(generator: str, given: dict[str, Any]) -> int:
     """Approximate number of values that a generated dataset will have (non-zeros if sparse)."""
     values = all_values(generator, given)
     return int(values["n_rows"] * values.get("mean_nonzeros", values["n_features"]))
 
 
-def synthetic_source(generator: str, values: dict[str, Any]) -> Source:
+def synthetic_source(generator: str, given: dict[str, Any]) -> Source:
     """Source of the rows of a generator with these parameters.
 
     Raises `WrongInput` for incompatible parameters.
     """
-    blocks = GENERATORS[generator](**own_values(generator, values))
-    return replace(blocks, origin=_origin(generator, values))
+    own = inspect.signature(GENERATORS[generator]).parameters
+    values = all_values(generator, given)
+    blocks = GENERATORS[generator](**{name: values[name] for name in own})
+    return replace(blocks, origin=_origin(generator, given))
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:

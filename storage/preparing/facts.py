@@ -13,10 +13,11 @@ import numpy as np
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.preparing.chunks import Chunk, Chunks, Cover, read_rows, rows_of, store_rows
-from storage.preparing.shards import BLOCK
+from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
 from storage.sources.source import ParallelMap, Source
+
+HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
 
 
 def with_facts(
@@ -136,16 +137,13 @@ class Holes:
         return whole[:, self.features].toarray()
 
     def known_in(self, cover: Cover) -> tuple[Array, Array]:
-        """Number of known values of each column in some rows, and the largest of their sizes."""
-        sizes = np.abs(self.columns(cover))
-        known = ~np.isnan(sizes)
-        return known.sum(axis=0), np.where(known, sizes, 0.0).max(axis=0, initial=0.0)
-
-    def block_sums(self, exponent: Array, cover: Cover) -> Array:
-        """Sums of each column's known values in each block of rows, divided by 2^exponent."""
-        values = np.ldexp(self.columns(cover), -exponent)
-        known = np.where(np.isnan(values), 0.0, values)
-        return np.add.reduceat(known, np.arange(0, len(values), BLOCK))
+        """Number of known values of each column in some rows, and their sums in each block, divided
+        by 2^`HEADROOM`.
+        """
+        values = np.ldexp(self.columns(cover), -HEADROOM)
+        known = ~np.isnan(values)
+        starts = np.arange(0, len(values), BLOCK)
+        return known.sum(axis=0), np.add.reduceat(np.where(known, values, 0.0), starts)
 
     def filled(self, values: Array, task: tuple[Chunk, Path]) -> Chunk:
         """A chunk with these values (k,) where values were missing, in another file."""
@@ -218,14 +216,13 @@ def _means(
 ) -> Array:
     """The means of the columns with holes.
 
-    Rows are read twice: for the sizes of values, and for their sums. Values are divided by a power
-    of 2, so that no sum overflows. Each range of rows begins at a multiple of `BLOCK`, so that
-    blocks are summed, and their sums added, in the same order for any division.
+    Each range of rows begins at a multiple of `BLOCK`, so that blocks are summed, and their sums
+    added, in the same order for any division.
     """
-    found = parallel_map(holes.known_in, covers)
-    counts, largest = zip(*found, strict=True)
-    known = sum(counts)
-    exponent = np.frexp(reduce(np.maximum, largest))[1]
+    known = total = np.zeros(holes.features.size)
+    for counts, sums in parallel_map(holes.known_in, covers):
+        known = known + counts
+        total = reduce(np.add, sums, total)
     for name, n_known in zip(names, known, strict=True):
         if not n_known:
             n_rows = sum(rows_of(cover).n_rows for cover in covers)
@@ -233,10 +230,7 @@ def _means(
                 f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
                 f" which missing values are filled in; leave it out with --drop {name}"
             )
-    total = np.zeros(known.size)
-    for sums in parallel_map(partial(holes.block_sums, exponent), covers):
-        total = reduce(np.add, sums, total)
-    return np.ldexp(total / known, exponent)
+    return np.ldexp(total / known, HEADROOM)
 
 
 def _missing_in(d: int, path: str) -> Array:

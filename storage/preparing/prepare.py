@@ -24,15 +24,18 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path
-from storage.preparing.chunks import MOST_DISTINCT, Chunk, Chunks, Cover, store_piece
 from storage.preparing.facts import with_facts, without_missing
-from storage.preparing.shards import (
-    BLOCK,
+from storage.preparing.files import (
+    MOST_DISTINCT,
+    Chunk,
+    Chunks,
+    Cover,
     Written,
     block_end,
     identity_of,
     is_narrow,
     ranges_of,
+    store_piece,
     write_shard,
 )
 from storage.preparing.transform import Shape, Transformation, check_choices
@@ -46,11 +49,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
 IN_FLIGHT = 3
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
-Progress = Callable[[str, int, int, int], None]
-
-
-def no_progress(what: str, done: int, total: int, rows: int) -> None:
-    """Ignore progress: the step's name, bytes done, bytes in total, and rows so far."""
+# called with the step's name, bytes done, bytes in total, and rows so far
+Progress = Callable[[str, int, int, int], object]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Preparing:
     parallel_map : ParallelMap
         Processes the pieces: `map`, or `map_on_dask` with a client.
     progress : Progress
-        Called with the step's name, bytes done, bytes in total, and rows so far.
+        Called as the steps go on.
     """
 
     layout: str | None = None
@@ -85,7 +85,7 @@ class Preparing:
     task: str | None = None
     values_per_shard: int = VALUES_PER_SHARD
     parallel_map: ParallelMap = map
-    progress: Progress = no_progress
+    progress: Progress = lambda *_: None
 
 
 AS_IT_IS = Preparing()
@@ -103,7 +103,7 @@ def prepare_file(
     task: str | None = None,
     values_per_shard: int = VALUES_PER_SHARD,
     parallel_map: ParallelMap = map,
-    progress: Progress = no_progress,
+    progress: Progress = lambda *_: None,
     **reading: Any,
 ) -> Manifest:
     """Prepare files, concatenated in order, as a dataset of the store; return its manifest.
@@ -320,7 +320,7 @@ def written_shards(
     ranges: Sequence[tuple[int, int]],
     how: Preparing,
 ) -> Iterator[Written]:
-    """Write all shards; each chunk is deleted once the shards that need it are written."""
+    """Write all shards."""
 
     def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
         for number, (start, stop) in enumerate(ranges):
@@ -329,14 +329,11 @@ def written_shards(
             beyond = chunks.cover(stop, end) if first_block < stop < end else []
             yield f"{number:05d}.parquet", start, chunks.cover(start, stop), beyond
 
-    gone = values = rows = 0
+    values = rows = 0
     for written in how.parallel_map(write, tasks()):
         values = values + written.shard.n_values
         rows = rows + written.shard.n_rows
         how.progress("writing", 12 * values, 12 * chunks.n_values, rows)
-        while gone < len(chunks.chunks) and chunks.firsts[gone + 1] <= rows - BLOCK:
-            Path(chunks.chunks[gone].path).unlink()
-            gone += 1
         yield written
 
 

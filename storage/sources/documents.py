@@ -62,8 +62,6 @@ class Documents(Source):
         Folder or archive of the documents.
     strip : tuple of str
         What is removed from each text.
-    bytes_per_piece : int
-        Approximate text size of a piece.
     scratch : Path
         Folder with files of all texts (`TEXTS`), of all rows of the pieces (`ROWS`), and of the
         terms, one per line (`TERMS`).
@@ -71,7 +69,6 @@ class Documents(Source):
 
     path: Path
     strip: tuple[str, ...]
-    bytes_per_piece: int = PIECE_BYTES
     scratch: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
@@ -130,8 +127,8 @@ class Documents(Source):
         )
 
     def cut(self, rows: Array) -> list[Array]:
-        """Cut rows (3, n) into pieces of about `bytes_per_piece` of text, and at least one row."""
-        window = np.cumsum(rows[1] + ROW_BYTES) // self.bytes_per_piece
+        """Cut rows (3, n) into pieces of about `PIECE_BYTES` of text, and at least one row."""
+        window = np.cumsum(rows[1] + ROW_BYTES) // PIECE_BYTES
         return np.split(rows, np.flatnonzero(np.diff(window)) + 1, axis=1)
 
     def pieces(self, scratch: Path) -> Iterator[Array]:
@@ -300,20 +297,17 @@ def _path_components(path: Path, name: str) -> list[str]:
 def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str, str]:
     """Manifest entry that identifies a collection by its SHA-256.
 
-    An archive is hashed as a file; for a folder, the hash covers names and sizes and then the
-    texts, in row order.
+    An archive is hashed as a file; for a folder, the hash covers the size, name and text of each
+    document, in row order.
     """
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
-    names = hashlib.sha256()
     content = hashlib.sha256()
     with texts.open("rb") as handle:
         for *name, start, size in documents:
-            names.update(f"{size} {'/'.join(name)}\n".encode())
             handle.seek(start)
-            content.update(handle.read(size))
-    names.update(content.hexdigest().encode())
-    return {"folder": path.name, "sha256": names.hexdigest()}
+            content.update(f"{size} {'/'.join(name)}\n".encode() + handle.read(size))
+    return {"folder": path.name, "sha256": content.hexdigest()}
 
 
 def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:

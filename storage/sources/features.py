@@ -17,14 +17,17 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.types import Array
 from storage.sources.arrow import Locate, encoded, is_missing, labels, numbers, with_missing
 from storage.sources.numbers import CHOOSE, DROP_ROWS, LabelRule, is_number
-from storage.sources.problems import MOST_TOLD, Malformed, Problems, few
 from storage.sources.source import (
+    MOST_TOLD,
     UNDECIDED,
+    Malformed,
     ParallelMap,
     Piece,
+    Problems,
     Reading,
     Source,
     dense_piece,
+    few,
     refuse_first,
 )
 

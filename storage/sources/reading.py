@@ -10,8 +10,8 @@ from storage.sources.numbers import at, shown
 from storage.sources.parquet.source import parquet_source
 from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
 from storage.sources.text.columns import column_source
+from storage.sources.text.source import format_of, top_of
 from storage.sources.text.sparse import sparse_source
-from storage.sources.text.top import format_of, top_of
 
 TEXTS = ("libsvm", "vw", "csv", "space")
 FORMATS = (*TEXTS, "parquet", "documents")

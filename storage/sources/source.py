@@ -2,14 +2,15 @@
 
 A source lists its pieces in row order and reads each piece into arrays. Listing is cheap and
 happens in one process; reading is expensive and happens on any free core. Pieces have a bounded
-size, so memory is bounded whatever the size of the source.
+size, so memory is bounded whatever the size of the source. Faults of rows are collected, so that
+all of them are told at once.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from koco_stream.types import Array
 MISSING_CHOICES = ("mean", "drop")
 UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
+MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
+MOST_MET = 1000  # faults after which reading ends
+ENDED = f"reading ended at {MOST_MET:,} problems"
+
+T = TypeVar("T")
 
 # `map`, or its equivalent on a cluster: results come in the order of the items, a bounded number of
 # items is processed at a time, and the first exception in that order is raised.
@@ -31,6 +37,63 @@ def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
     for is_there, message in problems:
         if is_there:
             raise WrongInput(message)
+
+
+def few(words: Sequence[str]) -> str:
+    """The first of some words, and how many more there are."""
+    beyond = len(words) - MOST_TOLD
+    return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")
+
+
+class Malformed(WrongInput):
+    """Rows of a source are malformed: every kind of fault, up to ten of them, a line each."""
+
+
+class Problems:
+    """Faults that were met so far: by kind, the first one's message, and the column of each."""
+
+    def __init__(self) -> None:
+        self.met: dict[str, tuple[str, list[str]]] = {}
+
+    def add(self, error: WrongInput, kind: str = "", column: str = "") -> None:
+        """Count a fault. Raises `Malformed` once there are as many as are enough."""
+        _, columns = self.met.setdefault(kind or str(error), (str(error), []))
+        columns.append(column)
+        if sum(len(columns) for _, columns in self.met.values()) == MOST_MET:
+            self.refuse([ENDED])
+
+    def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
+        """Return what `read` does, or `instead` if it raises `WrongInput`, which is counted."""
+        try:
+            return read()
+        except WrongInput as error:
+            self.add(error, kind, column)
+            return instead
+
+    def until_fault(self, items: Iterable[T]) -> Iterator[T]:
+        """Iterate over items until their iterator raises `WrongInput`, which is counted."""
+        try:
+            yield from items
+        except WrongInput as error:
+            self.add(error)
+
+    def refuse(self, notes: Sequence[str] = ()) -> None:
+        """Raise `Malformed` if a fault was met; its message ends with the notes."""
+        if self.met:
+            told = [_told(*kind) for kind in self.met.values()][:MOST_TOLD]
+            beyond = ["there are more problems after these"] if len(self.met) > MOST_TOLD else []
+            if len(told) > 1:
+                told = [f"{len(told)} problems:", *(f"  {line}" for line in told)]
+            raise Malformed("\n".join([*told, *beyond, *notes]))
+
+
+def _told(message: str, columns: list[str]) -> str:
+    """The first message of a kind, how often it was met, and in which columns."""
+    if len(columns) == 1:
+        return message
+    named = list(dict.fromkeys(filter(None, columns)))
+    where = f", in {few(named)}" if len(named) > 1 else ""
+    return f"{message} (and {len(columns) - 1:,} more of this kind{where})"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-import storage.preparing.chunks
+import storage.preparing.files
 from storage.preparing.prepare import prepare_file
 
 CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree")
@@ -57,6 +57,6 @@ if __name__ == "__main__":
     killer = Killer(store, at)
     sys.addaudithook(killer.hook)
     killer.around(pq, "write_table")
-    killer.around(storage.preparing.chunks, "write_rows")
+    killer.around(storage.preparing.files, "write_rows")
     prepare_file(store, "x", source, scale="unit-rows", values_per_shard=300)
     print(killer.made)

@@ -200,15 +200,14 @@ def test_workers__are_busy_to_the_end_and_passes_few(sweep, workers, slowness):
     st.sampled_from(LEARNERS),
     st.floats(0.001, 1000.0),
     st.lists(st.integers(1, 10**6), min_size=1, max_size=5),
-    st.integers(1, 50),
 )
-def test_factors__are_those_that_timings_were_made_with(learner, factor, rounds, cohort_size):
+def test_factors__are_those_that_timings_were_made_with(learner, factor, rounds):
     timings = []
     (run,) = runs_of(STREAM, learner, 1)
     for n in rounds:
         cost = Costs({"h": DataSize(n, 100, 10 * n)}, {learner: factor}).of(run)
-        seconds = cost.seconds - RUN_SECONDS + cost.shared_seconds / cohort_size
-        timings.append(Timing(learner, run.params, StreamSize(n, 100, 10.0), seconds, cohort_size))
+        seconds = cost.seconds - RUN_SECONDS + cost.shared_seconds
+        timings.append(Timing(learner, run.params, StreamSize(n, 100, 10.0), seconds))
     expected = min(max(factor, TRUSTED[0]), TRUSTED[1])
     assert factors_of(timings) == {learner: pytest.approx(expected, rel=1e-3)}
     without_rows = [timing._replace(stream=StreamSize(0, 100, 10.0)) for timing in timings]

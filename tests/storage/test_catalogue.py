@@ -13,6 +13,7 @@ import zipfile
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -109,7 +110,8 @@ def site():
 
 def get(site, folder, expected=None, pause=lambda seconds: None):
     """What is fetched, without waiting."""
-    path = fetch(site.at("data.txt"), expected, folder, pause=pause)
+    with mock.patch("time.sleep", pause):
+        path = fetch(site.at("data.txt"), expected, folder)
     assert path == folder / "data.txt"
     return path.read_bytes()
 

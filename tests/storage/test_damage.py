@@ -42,9 +42,9 @@ from storage.results import (
     read_runs,
     read_windows,
     result_files,
+    result_problems,
     table_files,
 )
-from storage.verify import result_problems
 from tests.helpers.in_process import strict
 from tests.helpers.many_runs import drawn_runs
 from tests.helpers.sweeps import checked, cohort_on, run_here, written

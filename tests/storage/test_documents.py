@@ -7,8 +7,8 @@ import re
 import shutil
 import tarfile
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -39,10 +39,11 @@ def make_folder(folder, files):
     return folder
 
 
-def survey(path, scratch, strip=(), n_features=None, bytes_per_piece=1 << 20):
+def survey(path, scratch, strip=(), n_features=None):
     scratch.mkdir(exist_ok=True)
-    source = documents_source(path, Reading(strip=strip, n_features=n_features))
-    return replace(source, bytes_per_piece=bytes_per_piece).surveyed(map, scratch)
+    return documents_source(path, Reading(strip=strip, n_features=n_features)).surveyed(
+        map, scratch
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,14 +94,16 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
             survey(path, tmp / "s")
         return
     n_features = None if more is None else len(terms) + more
-    source = survey(path, tmp / "s", n_features=n_features, bytes_per_piece=per_piece)
+    with mock.patch("storage.sources.documents.PIECE_BYTES", per_piece):
+        source = survey(path, tmp / "s", n_features=n_features)
+        found = listed(source, tmp)
     assert source.n_features == len(terms) + (more or 0)
     assert source.feature_names == ([] if more else terms)
     expected = [
         (groups.index(name.split("/")[0]) + 1, {terms.index(term): n for term, n in count.items()})
         for name, count in zip(order, counts, strict=True)
     ]
-    assert listed(source, tmp) == expected
+    assert found == expected
 
 
 @pytest.mark.parametrize("kind", ["tar", "gztar", "bztar", "xztar"])

@@ -14,15 +14,14 @@ import sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import storage.verify
+import storage.dataset
 from koco_stream import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
-from storage.dataset import Dataset
+from storage.dataset import Dataset, dataset_problems
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.preparing.transform import BY_ROW, SCALES
-from storage.verify import dataset_problems
 from tests.helpers.cut import meanwhile
 from tests.helpers.sweeps import dense_rows
 from tests.helpers.tables import table_of
@@ -191,6 +190,8 @@ def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
     small_store, tmp_path, monkeypatch
 ):
     again = partial(prepare_file, source=tmp_path / "sparse.svm")
-    meanwhile(monkeypatch, storage.verify, "problems_of", lambda store, name, _: again(store, name))
+    meanwhile(
+        monkeypatch, storage.dataset, "problems_of", lambda store, name, _: again(store, name)
+    )
     assert dataset_problems(small_store, "sparse") == []
     assert len(load_manifest(small_store, "sparse").shards) == 1

@@ -533,7 +533,8 @@ def rows_or_none(path, block_bytes, **reading):
         source = source_of([path], Reading(**reading), block_bytes).surveyed(map, scratch)
         rows = listed(source, scratch)
     except WrongInput as error:
-        told = [one.message for one in getattr(error, "problems", ())] or [str(error)]
+        lines = str(error).split("\n")
+        told = [line[2:] for line in lines if line.startswith("  ")] or lines[:1]
         assert all(message.startswith(str(path)) for message in told), path.read_bytes()
         # the line, unless the file as a whole is wrong
         line = r"line \d+|holds no rows|two columns are called"

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from koco_stream.streams.manifest import load_manifest
+from storage.dataset import dataset_problems
 from storage.preparing.prepare import prepare_file
 from storage.store import staging_folder
-from storage.verify import dataset_problems
 from tests.helpers.project import command, environment
 from tests.helpers.sweeps import random_source
 

@@ -12,8 +12,8 @@ import pytest
 from cluster.clusters import local_cluster
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream, sharding_of
+from storage.dataset import dataset_problems
 from storage.preparing.prepare import map_on_dask, prepare_file
-from storage.verify import dataset_problems
 from tests.helpers.memory import anonymous_peaks
 
 GIGABYTE = 1 << 30

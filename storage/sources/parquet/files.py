@@ -49,8 +49,7 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     `OSError` for a file that cannot be read.
     """
     # raises the system's own error, such as a missing permission, before Arrow rewords it
-    with path.open("rb"):
-        pass
+    path.open("rb").close()
     try:
         with pq.ParquetFile(
             path,

@@ -5,12 +5,14 @@ Redundant quotes and spaces are removed first. Input that the reader accepts but
 rejects is detected here and left to `slow`.
 """
 
+import csv
 import math
 import re
 from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,28 +21,40 @@ import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import is_text
-from storage.sources.features import ColumnSource, Parsed, column_fields
+from storage.sources.features import Choice, ColumnSource, Parsed, chosen_columns, column_fields
 from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
     MISSING,
     at,
+    is_infinite,
     is_missing,
+    is_number,
+    is_numeric,
     is_other_number,
     number_of,
 )
-from storage.sources.problems import Problems
-from storage.sources.source import Reading
+from storage.sources.source import Problems, Reading, refuse_first
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
-    MOST_FIELD,
+    TextFile,
     TextSource,
     Unusual,
+    lines_of,
     read_csv,
+    separator_of,
+    top_of,
     with_unix_ends,
 )
-from storage.sources.text.top import between, fields_of, inspect
 
+SEPARATED_BY = {"csv": "commas, semicolons or tabs", "space": "spaces"}
+MOST_COLUMNS = 1_000_000  # each may become a feature, named in the manifest
+# lines, rows, values, and characters of each, that are looked at
+MOST_LINES = 100_000
+MOST_ROWS = 1000
+MOST_VALUES = 1_000_000
+MOST_SHOWN = 60
+SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE = b'\n"'
@@ -52,6 +66,8 @@ NULLS = [
     for space in ("", " ")
 ]
 OTHER_NAN = re.compile(rb"-nan|nan\(", re.IGNORECASE)  # other NaN to the reader
+
+Rows = list[list[str]]
 
 
 @dataclass(kw_only=True)
@@ -72,7 +88,7 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         other_nan = self.missing and OTHER_NAN.search(plain)
         # the reader would drop a byte order mark at the beginning
         marked = plain.startswith(BYTE_ORDER_MARK)
-        if not plain or marked or other_nan or b"\0" in plain or len(plain) > MOST_FIELD:
+        if not plain or marked or other_nan or b"\0" in plain:
             raise Unusual
         of_texts = choice.texts if self.rule.text is None else (*choice.texts, choice.target)
         types = {
@@ -147,12 +163,7 @@ def column_source(
     choice, first = inspect(paths[0], form, reading, None)
     files = [first, *(inspect(path, form, reading, choice)[1] for path in paths[1:])]
     fields = column_fields(paths, form, choice, reading)
-    return ColumnText(
-        **fields,
-        files=tuple(files),
-        block_bytes=block_bytes,
-        between=between(form, choice.separator),
-    )
+    return ColumnText(**fields, files=tuple(files), block_bytes=block_bytes)
 
 
 def without_quotes(text: bytes, separator: str) -> bytes:
@@ -176,7 +187,213 @@ def single_spaced(text: bytes) -> bytes:
     """Text with single spaces between columns, which no other characters separate."""
     if not text.isascii() or any(byte in text for byte in SPACES):
         raise Unusual
-    text = text.replace(b"\t", b" ")
-    while b"  " in text:
-        text = text.replace(b"  ", b" ")
+    text = re.sub(rb"[ \t]+", b" ", text)
     return text.replace(b" \n", b"\n").replace(b"\n ", b"\n").removeprefix(b" ")
+
+
+def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -> list[str]:
+    """Split a line of CSV or space-separated text into stripped fields; none if it is blank.
+
+    `form` is "csv" or "space", and `separator` stands between the fields of CSV. Raises
+    `WrongInput` for too many fields, for other bytes than UTF-8, and for wrong quotes.
+    """
+    separators = (separator.encode(),) if form == "csv" else (b" ", b"\t")
+    if sum(map(line.count, separators)) >= MOST_COLUMNS:
+        raise WrongInput(
+            f"{at(path, number)}: more than {MOST_COLUMNS:,} columns; write rows of so many"
+            " features as LIBSVM text, without their zeros"
+        )
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WrongInput(
+            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8"
+        ) from None
+    if form == "space":
+        return text.split()
+    fields = _csv_fields(text, path, number, separator)
+    return [] if fields == [""] else fields
+
+
+def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
+    if '"' not in text:
+        return [field.strip() for field in text.split(separator)]
+    try:
+        reader = csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True)
+        fields = next(reader, [])
+    except csv.Error as error:
+        where = at(path, line, text.rfind('"') + 1)
+        if "unexpected end" in str(error):
+            raise WrongInput(
+                f"{where}: a quoted field continues on the next line, or its quote is not closed:"
+                f" {text[-60:]!r}; close it, and write the text on one line"
+            ) from None
+        raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
+    return [field.strip() for field in fields]
+
+
+def inspect(
+    path: Path, form: str, reading: Reading, known: Choice | None
+) -> tuple[Choice, TextFile]:
+    """Decide the roles of the columns from a file's first lines, and where its rows begin.
+
+    The roles `known` of the first file's columns apply to all. With `one_hot`, a column holds texts
+    if its first value that is not missing is not a number, as far as the first rows show. Raises
+    `WrongInput` if the columns are malformed or differ from those of the first file, or if there
+    are no rows.
+    """
+    comments, first, line = top_of(path)
+    line = line or comments[0][1]
+    separator = known.separator if known else separator_of(path, line)
+    split = partial(fields_of, path=path, form=form, separator=separator)
+    width = len(split(line, first))
+    first, marked = _marked(comments, first, width, split, reading)
+    lines = ((number, line) for number, line in lines_of(path) if 0 < first <= number)
+    rows = ((k, row) for k, line in islice(lines, MOST_LINES) if (row := split(line, k)))
+    first, fields = next(rows, (0, []))
+    refuse_first(
+        [
+            (not fields, f"{path}: the file holds no rows"),
+            (
+                known is None and len(fields) < 2,
+                f"{at(path, first)}: only one column; a row needs a target and at least one"
+                f" feature, separated by {SEPARATED_BY[form]}, and this is"
+                f" {''.join(fields)[:60]!r}",
+            ),
+        ]
+    )
+    problems = Problems()
+    some = islice(problems.until_fault(rows), max(3, min(MOST_ROWS, MOST_VALUES // width)))
+    seen = [[text[:MOST_SHOWN] for text in row] for _, row in some]
+    marked = marked if reading.header or any(map(is_numeric, fields)) else []
+    again = known is not None and known.names == tuple(fields)
+    header = not marked and (again or _is_header(path, first, fields, seen, reading))
+    if header and not seen:
+        problems.refuse()
+    names, seen = (fields, seen) if header else (marked, [fields, *seen])
+    recognised = header and not again and reading.header is None
+    refuse_first(
+        [
+            (
+                recognised and known is not None and known.names == (),
+                f"{at(path, first)}: no number, and the first file has no header; add --no-header"
+                " if this is a row, or remove it",
+            ),
+            (
+                bool(names) and known is not None and known.names not in ((), tuple(names)),
+                f"{at(path, first)}: the columns differ from those of the first file; give files"
+                " with the same columns",
+            ),
+            (not seen, f"{path}: the file holds no rows"),
+            (
+                recognised and not any(map(is_numeric, chain(*seen[:1]))),
+                f"{at(path, first)}: neither this line nor the next row has a number; add --header"
+                " if this line holds column names, otherwise --no-header",
+            ),
+        ]
+    )
+    if known is None:
+        known = chosen_columns(path, names, len(fields), reading, partial(_column, seen))
+        known = replace(known, texts=_text_columns(known, seen), separator=separator)
+    first += header
+    n_comments = sum(number < first for number, _ in comments) - bool(marked)
+    return known, TextFile(path, first, n_comments)
+
+
+def _marked(
+    comments: list[tuple[int, bytes]],
+    first: int,
+    width: int,
+    split: Callable[..., list[str]],
+    reading: Reading,
+) -> tuple[int, list[str]]:
+    """Line where a header or the rows begin, and the names in the last marked line before it.
+
+    A marked line of `width` columns holds names if no column is a number. If there are numbers, but
+    not in the first column, or there can be no names, it is a row, whose text begins so. All other
+    marked lines are comments.
+    """
+    names: list[str] = []
+    for number, line in comments:
+        fields = Problems().noting(partial(split, line.lstrip(b"#% "), number), list[str](), "")
+        if len(fields) == width and not is_numeric(fields[0]):
+            if reading.header is False or any(map(is_numeric, fields)):
+                return number, []
+            names = fields
+    return first, names
+
+
+def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
+    """Whether a line, before the rows `seen`, holds column names: given by the option, or a line
+    without numbers, or with the numbers of columns.
+
+    Raises `WrongInput` for a line of numbers and texts if texts cannot be values, and for numbers
+    that may be those of columns or values.
+    """
+    if reading.header is not None:
+        return reading.header
+    numbers = _has_column_numbers(fields, seen)
+    texts = [field for field in fields if not is_numeric(field)]
+    if len(texts) < len(fields):
+        texts = [text for text in texts if not is_missing(text)]
+    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
+    mixed = 0 < len(texts) < len(fields) and not reading.one_hot and reading.labels is None
+    refuse_first(
+        [
+            (
+                exact and not numbers,
+                f"{at(path, line)}: 0, 1, … may be the numbers of the columns, or a row; add"
+                " --header or --no-header",
+            ),
+            (
+                mixed and not numbers,
+                f"{at(path, line)}: numbers and the text {''.join(texts[:1])[:60]!r}: if the line"
+                " holds column names, add --header; if it is a row, fill the value in, or treat"
+                " texts as categories with --one-hot, as labels with --labels, or as missing with"
+                " --missing",
+            ),
+        ]
+    )
+    return numbers or len(texts) == len(fields)
+
+
+def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
+    """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them.
+
+    There may be names beside them, or an empty field before them. It is sure if there are `SURE`
+    numbers, then from 1 too; if the column of the empty field counts the rows; if a name stands
+    over numbers; or if one of at least three columns has no other whole number.
+    """
+    unnamed = fields[0] == ""
+    named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
+    numbers = [field for field in fields if is_number(field)]
+    n = len(numbers)
+    none_missing = not any(is_missing(fields[k]) for k in named)
+    if not seen or numbers != _numbers(0, n) or not n or not none_missing:
+        return bool(seen) and n == len(fields) >= SURE and numbers == _numbers(1, n)
+    columns = [list(filter(is_number, _column(seen, k))) for k in range(len(fields))]
+    whole = [{text.lstrip("+-").isdecimal() for text in column} for column in columns]
+    return (
+        n >= SURE
+        or (unnamed and columns[0] in (_numbers(0, len(seen)), _numbers(1, len(seen))))
+        or any(len(columns[k]) == len(seen) for k in named)
+        or (not named and n > 2 and {False} in whole)
+    )
+
+
+def _text_columns(choice: Choice, seen: Rows) -> tuple[int, ...]:
+    """Features whose first value that is not missing is a text; none without `one_hot`.
+
+    A column without a value in these rows is taken as numbers.
+    """
+    columns = {k: _column(seen, k) for k in choice.features if choice.one_hot}
+    first = {k: next(filterfalse(is_missing, column), "0") for k, column in columns.items()}
+    return tuple(k for k, text in first.items() if not (is_numeric(text) or is_infinite(text)))
+
+
+def _numbers(first: int, n: int) -> list[str]:
+    return [str(k) for k in range(first, first + n)]
+
+
+def _column(seen: Rows, k: int) -> list[str]:
+    return [fields[k] for fields in seen if k < len(fields)]

@@ -1,9 +1,10 @@
-"""Common base of the text sources, which split files into blocks of whole lines.
+"""Text files: their lines, what the first ones tell, and the common base of their sources.
 
 A block is parsed by a fast parser, or line by line if that fails. Blocks of a plain file are byte
 ranges of it. A compressed file is decompressed into small files, one per block.
 """
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,12 +18,18 @@ from pyarrow import csv
 
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
-from storage.sources.numbers import LabelRule, at
-from storage.sources.problems import Malformed
-from storage.sources.source import Source, refuse_first
+from storage.sources.numbers import NUMBER, LabelRule, at, is_other_number
+from storage.sources.source import ENDED, Malformed, Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-MOST_LINE, MOST_FIELD = 100_000_000, 10_000_000  # bytes
+MOST_LINE = 100_000_000  # bytes
+NAMED = {".csv": "csv", ".tsv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
+SEPARATORS = (",", ";", "\t")
+MARKS = (b"#", b"%")
+MATRIX = b"%%MatrixMarket"
+MOST_BYTES = 1_000_000  # of comments and blank lines before the rows
+MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
+LIBSVM = re.compile(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z")
 
 Rows = TypeVar("Rows")
 
@@ -38,12 +45,11 @@ DECLINED = (WrongInput, pa.ArrowInvalid, UnicodeDecodeError)  # what `TextSource
 class TextFile:
     """A source file of text: its rows begin in line `line` (from 1).
 
-    `n_bytes` is its size on disk, and `n_comments` lines before the rows are comments.
+    `n_comments` lines before the rows are comments.
     """
 
     path: Path
     line: int
-    n_bytes: int
     n_comments: int = 0
 
 
@@ -68,16 +74,15 @@ class TextSource(Source, Generic[Rows]):
     """Base class of the text sources; `Rows` is the type of a block's parsed rows.
 
     `slow` defines the result and reports errors. `fast` may decline any block; where it returns
-    rows, they equal those of `slow`. Fields stand `between` such bytes.
+    rows, they equal those of `slow`.
     """
 
     files: tuple[TextFile, ...]
     rule: LabelRule
     block_bytes: int
-    between: tuple[bytes, ...] = (b" ", b"\t")
 
     def __post_init__(self) -> None:
-        self.n_bytes = sum(file.n_bytes for file in self.files)
+        self.n_bytes = sum(file.path.stat().st_size for file in self.files)
         if n_comments := sum(file.n_comments for file in self.files):
             said = f"left out: {n_comments} line(s) of comments at the top"
             self.done = tuple(dict.fromkeys((*self.done, said)))
@@ -99,15 +104,15 @@ class TextSource(Source, Generic[Rows]):
     def rows(self, piece: Block) -> Rows:
         """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(piece)
-        refuse_long(piece.path, piece.line, text, "field", MOST_FIELD, self.between)
         with suppress(*DECLINED):
             return self.fast(text)
         try:
             return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
         except Malformed as error:
-            if piece.n_bytes < self.n_bytes and not error.note:
-                error.note = "other parts of the source may have other problems"
-            raise
+            if piece.n_bytes == self.n_bytes or str(error).endswith(ENDED):
+                raise
+            others = "other parts of the source may have other problems"
+            raise Malformed(f"{error}\n{others}") from None
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.
@@ -136,12 +141,12 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
         while more:
             try:
                 lines = text.read(block_bytes) + text.readline(MOST_LINE + 1)
-                refuse_long(file.path, line, lines, "line", MOST_LINE)
+                refuse_long(file.path, line, lines)
                 more = bool(text.peek(1))
             except DAMAGE as error:
                 refuse_damage(file.path, f"line {line - 1}", error)
             if not more or lines.strip(b" \r\n"):
-                now = raw.tell() if more else file.n_bytes
+                now = raw.tell() if more else file.path.stat().st_size
                 unpacked = file.path
                 begin = start
                 if file.path.suffix in OPENERS:
@@ -154,20 +159,15 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
             start = start + len(lines)
 
 
-def refuse_long(
-    path: Path, line: int, text: bytes, what: str, most: int, between: tuple[bytes, ...] = ()
-) -> None:
-    """Raise `WrongInput` for `what`, a line or a field, of more than `most` bytes.
-
-    `text` begins with the line `line` of the file, and `between` separates its fields.
-    """
+def refuse_long(path: Path, line: int, text: bytes) -> None:
+    """Raise `WrongInput` for a line that is too long. `text` begins with the line `line`."""
     begin = 0
-    while begin + most < len(text):
-        end = max(text.rfind(one, begin, begin + most + 1) for one in (b"\n", *between))
+    while begin + MOST_LINE < len(text):
+        end = text.rfind(b"\n", begin, begin + MOST_LINE + 1)
         if end < begin:
             number = line + text.count(b"\n", 0, begin)
             raise WrongInput(
-                f"{at(path, number)}: a {what} of more than {most:,} bytes; this is no table as"
+                f"{at(path, number)}: a line of more than {MOST_LINE:,} bytes; this is no table as"
                 " text, or it has no line ends: write one row a line"
             )
         begin = end + 1
@@ -246,7 +246,7 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
     within a line, which some programs take for a line end.
     """
     for number, line in enumerate(lines, first):
-        refuse_long(path, number, line, "line", MOST_LINE)
+        refuse_long(path, number, line)
         text = line.rstrip(b"\r\n")
         if b"\0" in text or b"\r" in text:
             nul = text.find(b"\0") + 1
@@ -266,3 +266,78 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
                 ]
             )
         yield number, text
+
+
+def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
+    """The top of a plain or compressed text file: the lines marked as comments; the number of the
+    first line that is neither marked nor blank, and this line, which is empty if there is none.
+
+    Raises `WrongInput` as `lines_of` does, if there is nothing but blank lines, too much comes
+    before the first row, or a mark says that the lines after it are no rows.
+    """
+    comments: list[tuple[int, bytes]] = []
+    size = 0
+    for number, line in lines_of(path):
+        text = line.strip()
+        if text and not text.startswith(MARKS):
+            return comments, number, line
+        size += len(line) + 1
+        late = f"no row in the first {MOST_BYTES:,} bytes; remove what comes before the rows"
+        matrix = "no table of rows; write them as LIBSVM text"
+        problems = ((size > MOST_BYTES, late), (text.startswith(MATRIX), matrix))
+        refuse_first((is_there, f"{at(path, number)}: {wrong}") for is_there, wrong in problems)
+        comments += [(number, line)] if text else []
+    if not comments:
+        raise WrongInput(f"{path}: the file holds no rows")
+    return comments, 0, b""
+
+
+def format_of(path: Path, line: bytes) -> str | None:
+    """Format of a text file by its name or its first line; None if neither tells.
+
+    What separates columns decides before numbers do, so that an empty field between tabs is one.
+    """
+    named = NAMED.get(_suffix(path))
+    text = line.strip()
+    if not named and not text:
+        raise WrongInput(f"{path}: the file holds no rows")
+    words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
+    told = [
+        (b"|" in text, "vw"),
+        (b"," in text or b";" in text, "csv"),
+        (LIBSVM.match(b" ".join(words)), "libsvm"),
+        (b"\t" in line and not _blanks_too(line[:MOST_SEEN].strip()), "csv"),
+        (NUMBER.match(text.partition(b"#")[0].strip()), "libsvm"),
+        (words and all(map(NUMBER.match, words)), "space"),
+    ]
+    return named or next((form for fits, form in told if fits), None)
+
+
+def separator_of(path: Path, line: bytes) -> str:
+    """What separates the columns of a CSV file, by its first line: a comma, a semicolon or a tab.
+
+    It is the one that occurs most often outside quotes, and the comma if several do. The comma is
+    none if all commas are within numbers, such as `1,5;2,5`. A tab is if the file's name says so.
+    """
+    outside = b"".join(line[:MOST_SEEN].split(b'"')[::2]).decode("utf-8", "replace")
+    other = max((";", "\t"), key=outside.count)
+    fields = outside.split(other)
+    if len(fields) > 1 and all("," not in text or is_other_number(text.strip()) for text in fields):
+        return other
+    tabs = "\t" in outside and _suffix(path) == ".tsv"
+    return "\t" if tabs else max(SEPARATORS, key=outside.count)
+
+
+def _suffix(path: Path) -> str:
+    return (path.with_suffix("") if path.suffix in OPENERS else path).suffix.lower()
+
+
+def _blanks_too(line: bytes) -> bool:
+    """Whether not only tabs but also blanks separate numbers in a line without empty fields.
+
+    A number such as `1 234` is one.
+    """
+    fields = [field.split() for field in line.split(b"\t")]
+    several = [words for words in fields if len(words) > 1 and all(map(NUMBER.match, words))]
+    one = [words for words in several if is_other_number(b" ".join(words).decode())]
+    return all(fields) and len(several) > len(one)

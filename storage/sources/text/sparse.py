@@ -20,8 +20,7 @@ import pyarrow as pa
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import labels as labels_of
 from storage.sources.numbers import LabelRule, at, number_of, shown
-from storage.sources.problems import Problems
-from storage.sources.source import Piece, Reading, refuse_first
+from storage.sources.source import Piece, Problems, Reading, refuse_first
 from storage.sources.text.source import (
     Block,
     TextFile,
@@ -29,9 +28,9 @@ from storage.sources.text.source import (
     Unusual,
     lines_of,
     read_csv,
+    top_of,
     with_unix_ends,
 )
-from storage.sources.text.top import top_of
 
 LARGEST_INDEX = 2**31 - 2
 MOST_ROWS = 1000  # of which one has a feature, and so a namespace
@@ -270,7 +269,7 @@ def _file(path: Path) -> TextFile:
     comments, number, line = top_of(path)
     if not line:
         raise WrongInput(f"{path}: the file holds no rows")
-    return TextFile(path, number, path.stat().st_size, len(comments))
+    return TextFile(path, number, len(comments))
 
 
 def _namespace(path: Path) -> bytes:

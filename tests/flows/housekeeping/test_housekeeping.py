@@ -20,9 +20,15 @@ from koco_stream.errors import WrongInput
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.shard_cache import copies_of
 from storage.collecting import result_bytes
-from storage.results import read_curves, read_predictions, read_runs, read_windows, table_files
+from storage.results import (
+    read_curves,
+    read_predictions,
+    read_runs,
+    read_windows,
+    result_problems,
+    table_files,
+)
 from storage.store import existing_store
-from storage.verify import result_problems
 from tests.helpers.cut import cut_after
 from tests.helpers.swept import prepared, swept
 
@@ -122,7 +128,6 @@ def test_sweep__whose_removal_is_cut_anywhere_costs_no_other_run__and_the_next_c
 
 
 def test_bytes__of_runs_are_those_of_the_files(store):
-    """The shares of a table's runs are the whole file; of windows and predictions less."""
     everything = ids_of(store, "first", "second", "third")
     names = ("runs", "curves", "windows", "predictions")
     found = dict(result_bytes(store))
@@ -130,7 +135,7 @@ def test_bytes__of_runs_are_those_of_the_files(store):
     for file, sizes in found.items():
         [whole] = file.sizes()
         assert set(sizes) <= everything
-        assert 0 < sum(sizes.values()) <= whole * (1 + 1e-12)
+        assert sum(sizes.values()) == pytest.approx(whole)
 
 
 def test_dataset__that_a_sweep_uses_is_refused__and_one_that_none_uses_goes(store, koco, removing):
