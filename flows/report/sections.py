@@ -9,7 +9,7 @@ from typing import Any
 from flows.charts import Chart, Row, is_wide
 from flows.pages import Figure
 from flows.report.rows import manifests_of
-from flows.tables.decisions import read_decisions
+from flows.tables.sweep_runs import read_decisions
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.views.views import Views, table_of

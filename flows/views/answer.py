@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
-from flows.tables.tables import grouped, rows_of
+from flows.tables.tables import grouped
 from flows.tables.text import laid_out
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
 from koco_stream.errors import WrongInput, nearest
@@ -239,7 +239,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
             texts[row["learner"], value] if name.startswith("params") else value
             for name, value in row.items()
         ]
-        for row in rows_of(table.select(names))
+        for row in table.select(names).to_pylist()
     ]
     text, left_out = laid_out(names, rows, width, dict.fromkeys(DEVIATIONS, 2))
     if more:
@@ -254,7 +254,8 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    pairs = {tuple(row.values()) for row in rows_of(table.select(["dataset", "dataset_hash"]))}
+    named_by = table.select(["dataset", "dataset_hash"]).to_pylist()
+    pairs = {tuple(row.values()) for row in named_by}
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []

@@ -24,16 +24,15 @@ import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from flows.scores.means import list_deviations, list_means
-from flows.tables.decisions import read_decisions
-from flows.tables.sweep_runs import sweep_names, sweep_note
-from flows.tables.tables import rows_of
+from flows.scores.means import deviations, means, of_lists
+from flows.tables.sweep_runs import read_decisions, sweep_names, sweep_note
 from koco_stream.errors import WrongInput, similar
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, schema, typed
@@ -84,8 +83,9 @@ class Views:
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
-        for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
-            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
+        for name, numbers in (("exact_mean", means), ("deviation", deviations)):
+            of = partial(of_lists, numbers)
+            self.connection.create_function(name, of, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
         self.register("stored_runs", read_runs(store))
         names = (note["datasets"].items() for note in reversed(self.notes.values()))
         self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
@@ -120,7 +120,8 @@ class Views:
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of the answer to a query in SQL."""
-        return list(rows_of(self.table(query, values)))
+        rows: list[dict[str, Any]] = self.table(query, values).to_pylist()
+        return rows
 
     def _read(self, query: str) -> None:
         """Read the tables that a query names, and compute `configurations`, once."""

@@ -19,7 +19,7 @@ import flows
 import koco_stream
 from flows.housekeeping import sweep_rows
 from flows.sweeping.planning import limits_of
-from flows.tables.decisions import DECISIONS, read_decisions, write_decisions
+from flows.tables.sweep_runs import DECISIONS, read_decisions, write_decisions
 from koco_stream.engine.checkpoint import checkpoint_of, checkpoints, resumed, save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import read_result, result_path

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flows
 from flows.comparing.blocks import WITHOUT_PREDICTIONS
 from flows.comparing.comparison import compare
-from flows.tables.decisions import DECISIONS, write_decisions
+from flows.tables.sweep_runs import DECISIONS, write_decisions
 from flows.tables.tables import grouped
 from flows.views import views as views_module
 from flows.views.views import Views
