@@ -7,13 +7,13 @@ security policy forbids that. vl-convert has the library, and draws without a br
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import islice, product
-from pathlib import Path
 from typing import Any
 
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import json_text, write_text
+from koco_stream.io.cache import computed_once
+from koco_stream.io.files import json_text
 
 # Okabe and Ito's palette, safe for colour-blind readers; style.css has the colours of dark pages.
 COLOURS = [
@@ -303,7 +303,5 @@ def library() -> str:
     """The script of Vega, Vega-Lite and Vega-Embed; bundled once, and then cached."""
     import vl_convert
 
-    path = Path(private_folder("charts")) / f"vega-{version('vl-convert-python')}.js"
-    if not path.is_file():
-        write_text(path, vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    return path.read_text(encoding="utf-8")
+    bundle = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
+    return str(computed_once("charts", version("vl-convert-python"), bundle))

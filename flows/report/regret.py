@@ -53,7 +53,7 @@ WITHOUT = {
 MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
 EVERY = 4  # every fourth recorded round has a bound: two a decade
 LOSSES = """
-    SELECT t, list(cumulative_loss) AS losses FROM curves_drawn
+    SELECT t, list(cumulative_loss) AS losses FROM stored_curves
     WHERE run_id IN (SELECT unnest(?)) GROUP BY t ORDER BY t"""
 BOTH = {"": "regret", ", bound": "bound"}  # how lines are called, and what they show
 

@@ -1,12 +1,13 @@
 """Rows of datasets, of which figures are computed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.streams.manifest import Manifest, load_manifest
@@ -17,12 +18,12 @@ from koco_stream.types import Array
 READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_rows", "sharding")
 
 
-def manifests_of(store: AnyPath, names: Iterable[str]) -> dict[str, Manifest]:
-    """Manifests, by name, of those datasets that the store has."""
+def manifests_of(views: Views) -> dict[str, Manifest]:
+    """Manifests, by name, of those datasets of the runs that the store has."""
     found = {}
-    for name in names:
+    for row in views.rows("SELECT DISTINCT dataset FROM runs ORDER BY dataset"):
         with suppress(WrongInput):
-            found[name] = load_manifest(store, name)
+            found[row["dataset"]] = load_manifest(views.store, row["dataset"])
     return found
 
 

@@ -12,7 +12,7 @@ from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.tables.text import laid_out
-from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
+from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
@@ -110,7 +110,8 @@ def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
     for value in wanted if found else ():
         if value not in found:
             raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
-    return [is_one_of(name, wanted)] if wanted else []
+    texts = ("'{}'".format(value.replace("'", "''")) for value in wanted)
+    return [f"{name} IN ({', '.join(texts)})"] if wanted else []
 
 
 def _sorted(table: pa.Table, name: str) -> pa.Table:
@@ -254,9 +255,10 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    named_by = table.select(["dataset", "dataset_hash"]).to_pylist()
-    pairs = {tuple(row.values()) for row in named_by}
-    one_each = len(pairs) == len({dataset for dataset, _ in pairs})
+    identities = table.select(["dataset", "dataset_hash"]).to_pylist()
+    one_each = len({tuple(row.values()) for row in identities}) == len(
+        {row["dataset"] for row in identities}
+    )
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []
     same = []

@@ -120,8 +120,7 @@ class Views:
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of the answer to a query in SQL."""
-        rows: list[dict[str, Any]] = self.table(query, values).to_pylist()
-        return rows
+        return self.table(query, values).to_pylist()
 
     def _read(self, query: str) -> None:
         """Read the tables that a query names, and compute `configurations`, once."""
@@ -188,12 +187,6 @@ def as_runs(table: pa.Table) -> pa.Table:
     """A table of columns of `runs` with their meanings and units."""
     every = schema(RUNS)
     return table.cast(pa.schema([every.field(name) for name in table.column_names]))
-
-
-def is_one_of(name: str, values: Iterable[str]) -> str:
-    """A condition in SQL: a column is one of some texts."""
-    texts = ("'{}'".format(value.replace("'", "''")) for value in values)
-    return f"{name} IN ({', '.join(texts)})"
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -63,16 +63,6 @@ def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def parts_of(table: pa.Table) -> dict[str, Blocks]:
-    """The blocks of each part, from the table that is kept."""
-    rows = [{**row, "failed": "failed" * row["failed"], "lacking": ""} for row in table.to_pylist()]
-    parts = {}
-    for part, mine in grouped(rows, lambda row: row["part"]).items():
-        blocks = [*grouped(mine, lambda row: row["title"]).values()]
-        parts[part] = Blocks([row["learner"] for row in blocks[0]], blocks, [])
-    return parts
-
-
 def kept_table() -> pa.Table:
     """The table that is kept with the package."""
     return pq.read_table(KEPT, schema=SCHEMA)

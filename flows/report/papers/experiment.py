@@ -98,10 +98,9 @@ class Experiment:
 
 def sources_of(views: Views) -> pa.Table:
     """What generated datasets were made with: `dataset`, `condition_number`, `data_seed`."""
-    names = (row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs"))
     rows = [
         (name, one.source.get("condition_number"), one.source.get("data_seed"))
-        for name, one in manifests_of(views.store, names).items()
+        for name, one in manifests_of(views).items()
     ]
     return table_of(rows, dataset=str, condition_number=float, data_seed=int)
 
