@@ -1,16 +1,14 @@
 """Rows of datasets, of which figures are computed."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from flows.views.views import Views
-from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
-from koco_stream.streams.manifest import Manifest, load_manifest
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
@@ -20,11 +18,9 @@ READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_ro
 
 def manifests_of(views: Views) -> dict[str, Manifest]:
     """Manifests, by name, of those datasets of the runs that the store has."""
-    found = {}
-    for row in views.rows("SELECT DISTINCT dataset FROM runs ORDER BY dataset"):
-        with suppress(WrongInput):
-            found[row["dataset"]] = load_manifest(views.store, row["dataset"])
-    return found
+    there = prepared_names(views.store)
+    names = views.table("SELECT DISTINCT dataset FROM runs ORDER BY dataset")["dataset"]
+    return {name: load_manifest(views.store, name) for name in names.to_pylist() if name in there}
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:
