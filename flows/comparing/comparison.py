@@ -1,7 +1,5 @@
 """The comparison of learners over blocks: figures and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations
