@@ -155,7 +155,6 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
     """
     learner = row["learner"]
     params = json.loads(row["params"])
-    store = sections.views.store
     if why := why_not(row, params, row["dataset_hash"] in sections.manifests):
         return why, []
     losses = {one["t"]: one["losses"] for one in sections.views.rows(LOSSES, [row["run_ids"]])}
@@ -167,7 +166,9 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
     bounds = computed_once(
         "bounds",
         identity,
-        lambda: bounds_of(*rows_of_stream(store, Stream(**read)), learner, params, rounds),
+        lambda: bounds_of(
+            *rows_of_stream(sections.views.store, Stream(**read)), learner, params, rounds
+        ),
     )
     if bounds is None:
         return f"{learner}: a label is beyond the clip", []

@@ -256,9 +256,8 @@ def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
     identities = table.select(["dataset", "dataset_hash"]).to_pylist()
-    one_each = len({tuple(row.values()) for row in identities}) == len(
-        {row["dataset"] for row in identities}
-    )
+    pairs = {tuple(row.values()) for row in identities}
+    one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []
     same = []

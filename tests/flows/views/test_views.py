@@ -279,7 +279,7 @@ def test_nothing__is_read_or_changed_but_through_our_readers(tmp_path):
 
 def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
     views = views_of(tmp_path, [row("two", "OGD", 0, 0, None, "ok", 0.5, 0.25, auc=0.75)])
-    [best], [curve] = views.rows("FROM best"), views.rows("FROM curves")
+    [best], [curve] = views.rows("FROM best"), views.rows("FROM Curves")
     assert (best["auc_mean"], {f"{name}_mean" for name in METRICS} <= best.keys()) == (0.75, True)
     assert flows.results(tmp_path, "s").runs.schema.equals(schema(RUNS), check_metadata=True)
     told = {"t": 8, "mean_loss": 0.0, "learner": "OGD", "stream": "two, shuffled"}
