@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -282,11 +283,9 @@ def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], l
     for learner, rows in grouped(every, lambda row: row["learner"]).items():
         decoded = {row["params"]: json.loads(row["params"]) for row in rows}
         vary = varied(learner, decoded.values())
-        constant: dict[str, Any] = {}
-        for text, params in decoded.items():
-            texts[learner, text] = params_text(params, list(vary))
-            told = telling(learner, params, vary)
-            constant |= {name: params[name] for name in told if name not in vary}
-        constants[params_text(constant)].append(learner)
+        texts |= {(learner, text): params_text(params, [*vary]) for text, params in decoded.items()}
+        shared = dict(chain.from_iterable(params.items() for params in decoded.values()))
+        told = [name for name in telling(learner, shared, vary) if name not in vary]
+        constants[params_text(shared, told)].append(learner)
     remarks = [f"all rows of {', '.join(of)}: {words}" for words, of in constants.items() if words]
     return texts, remarks
