@@ -19,8 +19,13 @@ from koco_stream.io.files import json_text
 COLOURS = [
     f"var(--{name}, {value})"
     for name, value in (
-        *(("blue", "#0072b2"), ("vermilion", "#c04f00"), ("green", "#00805d")),
-        *(("purple", "#b0558a"), ("orange", "#a86f00"), ("sky", "#2a84b8"), ("grey", "#767676")),
+        ("blue", "#0072b2"),
+        ("vermilion", "#c04f00"),
+        ("green", "#00805d"),
+        ("purple", "#b0558a"),
+        ("orange", "#a86f00"),
+        ("sky", "#2a84b8"),
+        ("grey", "#767676"),
     )
 ]
 Spec = dict[str, Any]
@@ -35,21 +40,31 @@ CONFIG: Spec = {
     "view": {"stroke": None},
     "axis": {
         **{f"{part}Color": INK for part in ("label", "title", "domain", "tick", "grid")},
-        **{"gridOpacity": 0.13, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": 400},
-        **{"labelLimit": 190, "labelOverlap": "greedy", "labelFlush": False},
+        "gridOpacity": 0.13,
+        "labelFontSize": 12,
+        "titleFontSize": 13,
+        "titleFontWeight": 400,
+        "labelLimit": 190,
+        "labelOverlap": "greedy",
+        "labelFlush": False,
     },
     "legend": {
-        **{"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "labelLimit": 300},
-        **{"orient": "bottom", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 2},
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "labelLimit": 300,
+        "orient": "bottom",
+        "title": None,
+        "symbolOpacity": 1,
+        "symbolStrokeWidth": 2,
     },
 }
 # what tells the series apart, by their numbers
 SCALES: dict[str, Callable[[int], Any]] = {
     "color": lambda k: COLOURS[k % 7],
-    "shape": lambda k: (
-        *("circle", "triangle-up", "square"),
-        *("triangle-down", "diamond", "cross"),
-    )[(k + k // 7) % 6],
+    "shape": lambda k: ("circle", "triangle-up", "square", "triangle-down", "diamond", "cross")[
+        (k + k // 7) % 6
+    ],
     "strokeDash": lambda k: ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])[k // 7 % 4],
 }
 MARKS: dict[str, Spec] = {
@@ -165,7 +180,9 @@ class Chart:
         legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
         scaled = {
             kind: {
-                **{"field": self.field(self.series), "type": "nominal", "legend": legend},
+                "field": self.field(self.series),
+                "type": "nominal",
+                "legend": legend,
                 "title": self.series,
                 "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
             }
@@ -251,7 +268,8 @@ class Chart:
         scale = {"type": "log", "nice": False} if log else {"zero": False}
         return {
             **field,
-            **{"type": "quantitative", "title": column},
+            "type": "quantitative",
+            "title": column,
             "scale": {**scale, "padding": 8},  # so that a point at an end is whole
             "axis": {"tickCount": 6, "format": ",.6~g"},
         }

@@ -63,9 +63,11 @@ def regret(sections: Sections) -> Iterator[Figure]:
     rows = [(row, *bounded(sections, row)) for row in sections.rows("regrets")]
     table = [
         {
-            **{"stream": row["stream"], "learner": row["learner"]},
+            "stream": row["stream"],
+            "learner": row["learner"],
             "regret against the best linear predictor": row["regret"],
-            **{"std": row["deviation"], "its largest prediction": row["largest"]},
+            "std": row["deviation"],
+            "its largest prediction": row["largest"],
             "regret against the bound's competitor": found[-1]["regret"] if found else None,
             "bound": found[-1]["bound"] if found else None,
         }
@@ -77,15 +79,21 @@ def regret(sections: Sections) -> Iterator[Figure]:
     points = [one for row, _, found in rows if row["order"] == AS_STORED for one in found]
     lines = [
         {
-            **{"stream": one["stream"], "learner": one["learner"] + said},
-            **{"round t": one["t"], "regret": one[kind]},
+            "stream": one["stream"],
+            "learner": one["learner"] + said,
+            "round t": one["t"],
+            "regret": one[kind],
         }
         for said, kind in BOTH.items()
         for one in points
     ]
     drawn = {
-        **{"title": "Regret and its bound", "rows": lines, "x": "round t", "y": "regret"},
-        **{"log": "xy", "names": [name + said for said in BOTH for name in sections.varied]},
+        "title": "Regret and its bound",
+        "rows": lines,
+        "x": "round t",
+        "y": "regret",
+        "log": "xy",
+        "names": [name + said for said in BOTH for name in sections.varied],
     }
     bounds = (f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, found in rows if found)
     theorems = "; ".join(dict.fromkeys(bounds))
@@ -174,7 +182,10 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
         return f"{learner}: a label is beyond the clip", []
     return "", [
         {
-            **{"stream": row["stream"], "learner": learner, "t": t, "bound": bound},
+            "stream": row["stream"],
+            "learner": learner,
+            "t": t,
+            "bound": bound,
             "regret": mean(loss - competitor for loss in losses[t]),
         }
         for t, competitor, bound in bounds

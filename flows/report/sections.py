@@ -28,37 +28,63 @@ METRIC_NAMES = [
 # `value` and `merit` stand for what these are called; `log` has axes that are logarithmic where
 # values are wide.
 BEST: dict[str, Any] = {
-    **{"rows": "best_drawn", "title": "The best of each learner", "x": "merit", "y": "stream"},
-    **{"log": "x", "mark": "point"},
+    "rows": "best_drawn",
+    "title": "The best of each learner",
+    "x": "merit",
+    "y": "stream",
+    "log": "x",
+    "mark": "point",
     "alt": "The error rate of each learner's best configuration on each dataset; the table has the"
     " best two.",
 }
 CURVES: dict[str, Any] = {
-    **{"rows": "curves_of_best", "title": "{value} over the rounds", "x": "round t", "y": "value"},
-    **{"log": "xy", "band": ("least", "largest")},
+    "rows": "curves_of_best",
+    "title": "{value} over the rounds",
+    "x": "round t",
+    "y": "value",
+    "log": "xy",
+    "band": ("least", "largest"),
 }
 CHARTS: dict[str, Sequence[dict[str, Any]]] = {
     "Curves": [CURVES],
     "Parameters": [
         {
-            **{"rows": "parameter_values", "title": "{value}", "x": "value", "y": "merit"},
-            **{"log": "xy", "series": "line"},
+            "rows": "parameter_values",
+            "title": "{value}",
+            "x": "value",
+            "y": "merit",
+            "log": "xy",
+            "series": "line",
         },
         {
-            **{"rows": "parameter_words", "title": "{value}", "x": "merit", "y": "value"},
-            **{"log": "x", "series": "line", "mark": "point"},
+            "rows": "parameter_words",
+            "title": "{value}",
+            "x": "merit",
+            "y": "value",
+            "log": "x",
+            "series": "line",
+            "mark": "point",
         },
     ],
     "Windows": [
         {
-            **{"rows": "windows_of_best", "title": "Metrics over windows", "x": "last round"},
-            **{"y": "value", "log": "", "band": ("least", "largest")},
+            "rows": "windows_of_best",
+            "title": "Metrics over windows",
+            "x": "last round",
+            "y": "value",
+            "log": "",
+            "band": ("least", "largest"),
         }
     ],
     "Costs": [
         {
-            **{"rows": "cost_points", "title": "{value} against {merit}", "x": "value"},
-            **{"y": "merit", "log": "xy", "mark": "point", "joined": (FRONT,)},
+            "rows": "cost_points",
+            "title": "{value} against {merit}",
+            "x": "value",
+            "y": "merit",
+            "log": "xy",
+            "mark": "point",
+            "joined": (FRONT,),
         }
     ],
 }

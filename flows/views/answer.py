@@ -21,8 +21,16 @@ from koco_stream.streams.orders import AS_STORED
 
 STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
 SUMMARY = (
-    *(*STREAM, "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std"),
-    *("error_rate_mean", "error_rate_std", "seconds_mean", "beats_constant"),
+    *STREAM,
+    "learner",
+    "params",
+    "n_runs",
+    "mean_loss_mean",
+    "mean_loss_std",
+    "error_rate_mean",
+    "error_rate_std",
+    "seconds_mean",
+    "beats_constant",
 )
 BEST = (*SUMMARY, "sketch_size")
 # what a comparison of two sweeps shows beside each other, what matters least last
@@ -34,9 +42,22 @@ NOT_WHOLE = """
 DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
 SINGLE = (
-    *("dataset", "positive_class", "multiclass", "order", "order_seed", "window_rows", "max_rows"),
-    *("learner", "params", "learner_seed", "status", "error", "mean_loss", "error_rate"),
-    *(*METRICS, "seconds"),
+    "dataset",
+    "positive_class",
+    "multiclass",
+    "order",
+    "order_seed",
+    "window_rows",
+    "max_rows",
+    "learner",
+    "params",
+    "learner_seed",
+    "status",
+    "error",
+    "mean_loss",
+    "error_rate",
+    *METRICS,
+    "seconds",
 )
 # columns that are left out where all rows have the same value
 SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}

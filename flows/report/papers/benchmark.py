@@ -20,9 +20,13 @@ KEPT = Path(__file__).with_name("benchmark.parquet")
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("part", "title", "source", "metric", "learner")),
-        *(("params", pa.string()), ("scores", pa.list_(pa.float64())), ("failed", pa.bool_())),
+        ("params", pa.string()),
+        ("scores", pa.list_(pa.float64())),
+        ("failed", pa.bool_()),
         ("beats_constant", pa.bool_()),
-        *(("seconds", pa.float64()), ("losses", pa.list_(pa.string())), ("choices", pa.int64())),
+        ("seconds", pa.float64()),
+        ("losses", pa.list_(pa.string())),
+        ("choices", pa.int64()),
     ]
 )
 NUMBERS = ("params", "scores", "failed")  # the same on every machine; seconds are not
