@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flows
 from flows.comparing.blocks import WITHOUT_PREDICTIONS
 from flows.comparing.comparison import compare
-from flows.report.document import page_of
+from flows.report.document import write_report
 from flows.tables.sweep_runs import DECISIONS, write_decisions
 from flows.tables.tables import grouped
 from flows.views import views as views_module
@@ -75,9 +75,6 @@ def row(dataset, learner, which, order_seed, learner_seed, status, loss, error, 
 
 
 SWEEPS = 2  # in a store
-MERITS, NONE = ("error rate", "mean loss"), (None, "")
-VERDICTS = {None: None, "": None, "yes": True, "no": False, True: True, False: False}
-NO_CURVE = [{"t": 8, "cumulative_loss": None}]  # that a notebook would draw
 
 
 @st.composite
@@ -92,7 +89,8 @@ def stores(draw):
         seeds = LEARNERS[key[1]][1:]
         # the first configuration draws nothing
         drawn = (*key, which, order, seeds[nth % len(seeds)] if which and seeds else None)
-        rows[drawn] = {**row(*drawn, *ends), "curve": NO_CURVE}
+        # with a curve that has nothing that a notebook would draw
+        rows[drawn] = row(*drawn, *ends, curve=[{"t": 8, "cumulative_loss": None}])
     by_id = {f"{k:032x}": {**one, "run_id": f"{k:032x}"} for k, one in enumerate(rows.values())}
     some = st.lists(st.sampled_from([*by_id, "not there yet"]), unique=True)
     return by_id, [[*by_id], *draw(st.lists(some, min_size=SWEEPS - 1, max_size=SWEEPS - 1))]
@@ -141,17 +139,18 @@ def shown(store, sweep):
             )
             for one in rows
         }
-    sections = {one.title: one.rows for one in page_of(store, sweep).figures}
     notebook = Path(store) / "notebook.html"
     notebook.write_text(result._repr_html_())
-    for rows in (sections.get("Best parameters", []), *(tables_of(notebook).values() or [[]])):
+    for page in (write_report(store, sweep).path, notebook):
         yield {
             (one["dataset"], one["learner"]): (
                 {"which": int(one["parameters"].removeprefix("which="))},
-                float(next(one[name] for name in MERITS if one.get(name) not in NONE)),
-                VERDICTS[one.get("beats Constant")],
+                float(one.get("error rate") or one["mean loss"]),
+                {"yes": True, "no": False}.get(one.get("beats Constant")),
             )
+            for rows in tables_of(page).values()
             for one in rows
+            if "its loss" in one
         }
 
 
@@ -178,11 +177,10 @@ def check(compared, expected):
         assert merit is None or json.loads(one["params"]) == params
         left_out = any(words.startswith(one["block"]) for words in compared["left_out"])
         assert merit is None or left_out or one["score"] == merit
-    blocks = {one["block"] for one in compared["blocks"]}
     for one in compared["summary"]:
         verdicts = [
             expected.get((block, one["learner"]), (None, None, False))[2]
-            for block in blocks
+            for block in {one["block"] for one in compared["blocks"]}
             if any(expected.get((block, name), [None])[-1] is not None for name in LEARNERS)
         ]
         told = (
