@@ -176,7 +176,7 @@ class Chart:
 
     def _layers(self, axes: Spec, present: Sequence[str]) -> Iterator[Spec]:
         """Yield the layers of the series: their bands, lines and points."""
-        names = list(self.names) or present
+        names = self.names or present
         legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
         scaled = {
             kind: {
@@ -200,7 +200,7 @@ class Chart:
             }
         if is_line or self.joined:
             dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
-            of = {"field": self.field(self.series), "oneOf": list(self.joined or present)}
+            of = {"field": self.field(self.series), "oneOf": self.joined or present}
             order = {"field": self.field(self.x)}
             yield {
                 "mark": MARKS["line"],
@@ -322,4 +322,4 @@ def library() -> str:
     import vl_convert
 
     bundle = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
-    return str(computed_once("charts", version("vl-convert-python"), bundle))
+    return computed_once("charts", version("vl-convert-python"), bundle)

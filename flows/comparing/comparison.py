@@ -221,7 +221,7 @@ class Comparison:
     @property
     def against_best(self) -> list[Row]:
         """The rows of `pairs` of the best learner with all others."""
-        return list(self.pairs.slice(0, len(self.learners) - 1).to_pylist())
+        return self.pairs.slice(0, len(self.learners) - 1).to_pylist()
 
     @property
     def ranks(self) -> dict[str, float]:
@@ -241,7 +241,7 @@ class Comparison:
             for name, values in self.summary.to_pydict().items()
             if set(values) <= {0 if name == "failed" else None}
         }
-        return list(self.summary.drop_columns(list(nothing)).to_pylist())
+        return self.summary.drop_columns(list(nothing)).to_pylist()
 
     @property
     def shown(self) -> list[Row]:

@@ -31,7 +31,7 @@ def rounded(values: ArrayLike, sizes: ArrayLike | None = None, *, digits: int = 
     usable = np.isfinite(given) & (size > LEAST) & (size < MOST)
     places = digits - 1 - np.floor(np.log10(np.where(usable, size, 1.0))).astype(int)
     steps = np.rint(np.where(usable, given, 0.0) * TENS[places + 300])
-    found = np.asarray(np.where(usable, steps / TENS[places + 300], given))
+    found = np.where(usable, steps / TENS[places + 300], given)
     odd = usable & ((places < 0) | (places > EXACT))
     decimals = zip(steps[odd], places[odd], strict=True)
     found[odd] = [float(f"{step:.0f}e{-place}") for step, place in decimals]

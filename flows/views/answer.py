@@ -304,7 +304,7 @@ def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], l
     for learner, rows in grouped(every, lambda row: row["learner"]).items():
         decoded = {row["params"]: json.loads(row["params"]) for row in rows}
         vary = varied(learner, decoded.values())
-        texts |= {(learner, text): params_text(params, [*vary]) for text, params in decoded.items()}
+        texts |= {(learner, text): params_text(params, vary) for text, params in decoded.items()}
         shared = dict(chain.from_iterable(params.items() for params in decoded.values()))
         told = [name for name in telling(learner, shared, vary) if name not in vary]
         constants[params_text(shared, told)].append(learner)

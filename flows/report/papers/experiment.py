@@ -8,7 +8,6 @@ notes.
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ class Experiment:
     takes_more: bool = False
     figure: Mapping[str, Any] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def datasets(self) -> list[str]:
         """The paper's datasets, by their names in the catalogue."""
         return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
