@@ -5,10 +5,12 @@ import tomllib
 from properdocs.structure.files import File
 
 from flows.charts import drawn
+from flows.comparing.blocks import Blocks
 from flows.pages import markdown_of
-from flows.report.papers.benchmark import PARTS, comparison_of_part, kept_table, parts_of, scores_of
+from flows.report.papers.benchmark import PARTS, comparison_of_part, kept_table, scores_of
 from flows.reproduce import SWEEPS
 from flows.sweeping.search import is_drawn
+from flows.tables.tables import grouped
 from flows.tables.text import number_text
 
 INTRODUCTION = """\
@@ -60,6 +62,16 @@ def benchmark_page():
         _ranges(),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def parts_of(table):
+    """The blocks of each part, from the table that is kept."""
+    rows = [{**row, "failed": "failed" * row["failed"], "lacking": ""} for row in table.to_pylist()]
+    parts = {}
+    for part, mine in grouped(rows, lambda row: row["part"]).items():
+        blocks = [*grouped(mine, lambda row: row["title"]).values()]
+        parts[part] = Blocks([row["learner"] for row in blocks[0]], blocks, [])
+    return parts
 
 
 def _section(part, one):

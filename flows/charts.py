@@ -7,20 +7,25 @@ security policy forbids that. vl-convert has the library, and draws without a br
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from itertools import islice, product
-from pathlib import Path
 from typing import Any
 
-from koco_stream.io.cache import private_folder
-from koco_stream.io.files import json_text, write_text
+from koco_stream.io.cache import computed_once
+from koco_stream.io.files import json_text
 
 # Okabe and Ito's palette, safe for colour-blind readers; style.css has the colours of dark pages.
 COLOURS = [
     f"var(--{name}, {value})"
     for name, value in (
-        *(("blue", "#0072b2"), ("vermilion", "#c04f00"), ("green", "#00805d")),
-        *(("purple", "#b0558a"), ("orange", "#a86f00"), ("sky", "#2a84b8"), ("grey", "#767676")),
+        ("blue", "#0072b2"),
+        ("vermilion", "#c04f00"),
+        ("green", "#00805d"),
+        ("purple", "#b0558a"),
+        ("orange", "#a86f00"),
+        ("sky", "#2a84b8"),
+        ("grey", "#767676"),
     )
 ]
 Spec = dict[str, Any]
@@ -35,21 +40,31 @@ CONFIG: Spec = {
     "view": {"stroke": None},
     "axis": {
         **{f"{part}Color": INK for part in ("label", "title", "domain", "tick", "grid")},
-        **{"gridOpacity": 0.13, "labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": 400},
-        **{"labelLimit": 190, "labelOverlap": "greedy", "labelFlush": False},
+        "gridOpacity": 0.13,
+        "labelFontSize": 12,
+        "titleFontSize": 13,
+        "titleFontWeight": 400,
+        "labelLimit": 190,
+        "labelOverlap": "greedy",
+        "labelFlush": False,
     },
     "legend": {
-        **{"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "labelLimit": 300},
-        **{"orient": "bottom", "title": None, "symbolOpacity": 1, "symbolStrokeWidth": 2},
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 12,
+        "labelLimit": 300,
+        "orient": "bottom",
+        "title": None,
+        "symbolOpacity": 1,
+        "symbolStrokeWidth": 2,
     },
 }
 # what tells the series apart, by their numbers
 SCALES: dict[str, Callable[[int], Any]] = {
     "color": lambda k: COLOURS[k % 7],
-    "shape": lambda k: (
-        *("circle", "triangle-up", "square"),
-        *("triangle-down", "diamond", "cross"),
-    )[(k + k // 7) % 6],
+    "shape": lambda k: ("circle", "triangle-up", "square", "triangle-down", "diamond", "cross")[
+        (k + k // 7) % 6
+    ],
     "strokeDash": lambda k: ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])[k // 7 % 4],
 }
 MARKS: dict[str, Spec] = {
@@ -161,11 +176,13 @@ class Chart:
 
     def _layers(self, axes: Spec, present: Sequence[str]) -> Iterator[Spec]:
         """Yield the layers of the series: their bands, lines and points."""
-        names = list(self.names) or present
+        names = self.names or present
         legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
         scaled = {
             kind: {
-                **{"field": self.field(self.series), "type": "nominal", "legend": legend},
+                "field": self.field(self.series),
+                "type": "nominal",
+                "legend": legend,
                 "title": self.series,
                 "scale": {"domain": names, "range": [value(k) for k in range(len(names))]},
             }
@@ -183,7 +200,7 @@ class Chart:
             }
         if is_line or self.joined:
             dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
-            of = {"field": self.field(self.series), "oneOf": list(self.joined or present)}
+            of = {"field": self.field(self.series), "oneOf": self.joined or present}
             order = {"field": self.field(self.x)}
             yield {
                 "mark": MARKS["line"],
@@ -251,7 +268,8 @@ class Chart:
         scale = {"type": "log", "nice": False} if log else {"zero": False}
         return {
             **field,
-            **{"type": "quantitative", "title": column},
+            "type": "quantitative",
+            "title": column,
             "scale": {**scale, "padding": 8},  # so that a point at an end is whole
             "axis": {"tickCount": 6, "format": ",.6~g"},
         }
@@ -303,7 +321,5 @@ def library() -> str:
     """The script of Vega, Vega-Lite and Vega-Embed; bundled once, and then cached."""
     import vl_convert
 
-    path = Path(private_folder("charts")) / f"vega-{version('vl-convert-python')}.js"
-    if not path.is_file():
-        write_text(path, vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    return path.read_text(encoding="utf-8")
+    bundle = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
+    return computed_once("charts", version("vl-convert-python"), bundle)

@@ -12,7 +12,6 @@ from typing import Any
 from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
-from flows.tables.tables import rows_of
 from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
@@ -49,7 +48,7 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     files = [sizes for _, sizes in result_bytes(store)]
     told = {status.sweep: vars(status) for status in statuses(store)}
     planned = {name: sweep_note(store, name)["run_ids"] for name in sweep_names(store)}
-    runs = {row["run_id"]: row for row in rows_of(read_runs(store, KEYS))}
+    runs = {row["run_id"]: row for row in read_runs(store, KEYS).to_pylist()}
     for name in sorted({*told, *planned}):
         mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
         ends = Counter(one["status"] for one in mine)

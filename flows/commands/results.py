@@ -69,7 +69,6 @@ def results(
     Example:
       koco results --learner OjaSON --where 'sketch_size>=5' --sort seconds_mean --limit 10
     """
-    from flows.tables.tables import rows_of
     from flows.views.answer import answer, in_terminal
     from storage.nights import night_names, night_path
     from storage.store import existing_store
@@ -84,7 +83,7 @@ def results(
     if arrow or as_csv:
         _export(table, arrow)
     elif as_json:
-        show([*rows_of(table)], True)
+        show(table.to_pylist(), True)
     else:
         remarks = [f"no run has finished in {root} yet"]
         if table.num_rows:

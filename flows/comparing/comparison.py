@@ -1,7 +1,5 @@
 """The comparison of learners over blocks: figures and tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -28,7 +26,7 @@ from flows.comparing.words import MIN_BLOCKS, concluded, how_compared, meaning_o
 from flows.pages import rendered
 from flows.scores import statistics
 from flows.scores.means import exact_means, rounded
-from flows.views.views import Views, table_of
+from flows.views.views import table_of
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.types import Array
@@ -37,10 +35,14 @@ from koco_stream.types import Array
 WITH_UNITS = (LOSS, "log_loss", "mae", "rmse")
 # the columns of the summary that people see, and what they are called
 HEADINGS = {
-    **{"learner": "learner", "mean_rank": "mean rank", "first": "best on"},
+    "learner": "learner",
+    "mean_rank": "mean rank",
+    "first": "best on",
     **{"wins": "wins", "losses": "losses", "ties": "ties"},
     **{"difference": "difference to the best", "low": "from", "high": "to", "p": "p"},
-    **{"failed": "failed on", "beats_constant": "beats Constant on", "microseconds": "µs a round"},
+    "failed": "failed on",
+    "beats_constant": "beats Constant on",
+    "microseconds": "µs a round",
 }
 
 
@@ -152,17 +154,27 @@ class Comparison:
         return table_of(
             (
                 (
-                    *(self.learners[one], self.learners[other]),
+                    self.learners[one],
+                    self.learners[other],
                     *statistics.wins_losses_ties(scores[:, one], scores[:, other]),
-                    *(statistics.mean_difference(difference), p_alone, p),
+                    statistics.mean_difference(difference),
+                    p_alone,
+                    p,
                     int(np.isfinite(scores[:, one] + scores[:, other]).sum()),
                 )
                 for (one, other), difference, p_alone, p in zip(
                     pairs, differences, alone, corrected, strict=True
                 )
             ),
-            **{"learner": str, "other": str, "wins": int, "losses": int, "ties": int},
-            **{"difference": float, "p_alone": float, "p": float, "compared": int},
+            learner=str,
+            other=str,
+            wins=int,
+            losses=int,
+            ties=int,
+            difference=float,
+            p_alone=float,
+            p=float,
+            compared=int,
         )
 
     def _summary(self, blocks: Sequence[Sequence[Row]], scores: Array, ranks: Array) -> pa.Table:
@@ -174,25 +186,42 @@ class Comparison:
         return table_of(
             (
                 (
-                    *(self.learners[k], float(ranks[k]), first[k]),
-                    *(pair.get("losses"), pair.get("wins"), pair.get("ties")),
+                    self.learners[k],
+                    float(ranks[k]),
+                    first[k],
+                    pair.get("losses"),
+                    pair.get("wins"),
+                    pair.get("ties"),
                     *(differences[k] if pair else (None, None, None)),
-                    *(pair.get("p"), pair.get("compared")),
+                    pair.get("p"),
+                    pair.get("compared"),
                     sum(bool(row["failed"]) for row in mine),
-                    *(_beaten(mine), _time(mine)),
+                    _beaten(mine),
+                    _time(mine),
                 )
                 for k, mine in enumerate(zip(*blocks, strict=True))
                 for pair in [pairs.get(self.learners[k], {})]
             ),
-            **{"learner": str, "mean_rank": float, "first": int, "wins": int, "losses": int},
-            **{"ties": int, "difference": float, "low": float, "high": float, "p": float},
-            **{"compared": int, "failed": int, "beats_constant": str, "microseconds": float},
+            learner=str,
+            mean_rank=float,
+            first=int,
+            wins=int,
+            losses=int,
+            ties=int,
+            difference=float,
+            low=float,
+            high=float,
+            p=float,
+            compared=int,
+            failed=int,
+            beats_constant=str,
+            microseconds=float,
         )
 
     @property
     def against_best(self) -> list[Row]:
         """The rows of `pairs` of the best learner with all others."""
-        return list(self.pairs.slice(0, len(self.learners) - 1).to_pylist())
+        return self.pairs.slice(0, len(self.learners) - 1).to_pylist()
 
     @property
     def ranks(self) -> dict[str, float]:
@@ -212,7 +241,7 @@ class Comparison:
             for name, values in self.summary.to_pydict().items()
             if set(values) <= {0 if name == "failed" else None}
         }
-        return list(self.summary.drop_columns(list(nothing)).to_pylist())
+        return self.summary.drop_columns(list(nothing)).to_pylist()
 
     @property
     def shown(self) -> list[Row]:
@@ -261,8 +290,11 @@ class Comparison:
         notes = [f"{self.how} {self.meaning}", *self.notes]
         return rendered(
             "notebook.html",
-            **{"title": "Comparison", "summary": self.conclusion, "rows": self.shown},
-            **{"plots": [("", drawn(spec))], "notes": notes},
+            title="Comparison",
+            summary=self.conclusion,
+            rows=self.shown,
+            plots=[("", drawn(spec))],
+            notes=notes,
         )
 
 
@@ -272,16 +304,28 @@ def _of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
     return table_of(
         (
             (
-                *(row["title"], row["metric"], row["learner"], row["params"]),
+                row["title"],
+                row["metric"],
+                row["learner"],
+                row["params"],
                 None if math.isinf(scores[b, k]) else sign_of(row["metric"]) * scores[b, k] + 0.0,
-                *(ranks[b, k], len(row["scores"]), row["failed"] or None),
+                ranks[b, k],
+                len(row["scores"]),
+                row["failed"] or None,
                 row["seconds"] and 1e6 * row["seconds"],
             )
             for b, block in enumerate(blocks)
             for k, row in enumerate(block)
         ),
-        **{"block": str, "metric": str, "learner": str, "params": str, "score": float},
-        **{"rank": float, "repeats": int, "failed": str, "microseconds": float},
+        block=str,
+        metric=str,
+        learner=str,
+        params=str,
+        score=float,
+        rank=float,
+        repeats=int,
+        failed=str,
+        microseconds=float,
     )
 
 
@@ -349,9 +393,3 @@ def compare(
         ),
     )
     return Comparison(blocks, select, alpha, views.halved, unfinished(views))
-
-
-def compared(views: Views) -> Comparison | None:
-    """Compare the learners of some views by what is usual; None if there are not two."""
-    found = blocks_of(views)
-    return Comparison(found, halved=views.halved) if found.learners[1:] and found.blocks else None

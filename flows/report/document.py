@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.charts import Row, drawn
-from flows.comparing.comparison import compared
+from flows.comparing.blocks import blocks_of
+from flows.comparing.comparison import Comparison
 from flows.pages import Figure, Page, rendered, write_page
 from flows.report.overview import (
     facts_of,
@@ -62,7 +63,9 @@ def write_index(store: AnyPath) -> StorePath:
     links = [name for name in names if (folder / f"{name}.html").is_file()]
     rows = [
         {
-            **{"sweep": name, "what it found": page.finding, "state": page.facts[-2]},
+            "sweep": name,
+            "what it found": page.finding,
+            "state": page.facts[-2],
             "page": f"{name}.html" if name in links else None,
         }
         for name in names
@@ -97,7 +100,10 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     if not whole:
         return Page(sweep, finding=sentence, facts=facts)
     charts = [*(chart for figure in papers[:1] for chart in figure.charts), first_chart(sections)]
-    found = compared(views)
+    blocks = blocks_of(views)
+    found = (
+        Comparison(blocks, halved=views.halved) if blocks.learners[1:] and blocks.blocks else None
+    )
     # what it concludes stands on the first screen
     notes = "\n".join([found.meaning, *found.notes]) if found else ""
     several = any(sections.varied.values())
@@ -175,6 +181,9 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     left = len(sections.streams) - len(plots)
     return rendered(
         "notebook.html",
-        **{"title": sweep, "summary": summary, "rows": best_rows(sections), "plots": plots},
+        title=sweep,
+        summary=summary,
+        rows=best_rows(sections),
+        plots=plots,
         notes=[f"The report also has the curves of the other {left}."] * (left > 0),
     )

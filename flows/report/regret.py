@@ -53,7 +53,7 @@ WITHOUT = {
 MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
 EVERY = 4  # every fourth recorded round has a bound: two a decade
 LOSSES = """
-    SELECT t, list(cumulative_loss) AS losses FROM curves_drawn
+    SELECT t, list(cumulative_loss) AS losses FROM stored_curves
     WHERE run_id IN (SELECT unnest(?)) GROUP BY t ORDER BY t"""
 BOTH = {"": "regret", ", bound": "bound"}  # how lines are called, and what they show
 
@@ -63,9 +63,11 @@ def regret(sections: Sections) -> Iterator[Figure]:
     rows = [(row, *bounded(sections, row)) for row in sections.rows("regrets")]
     table = [
         {
-            **{"stream": row["stream"], "learner": row["learner"]},
+            "stream": row["stream"],
+            "learner": row["learner"],
             "regret against the best linear predictor": row["regret"],
-            **{"std": row["deviation"], "its largest prediction": row["largest"]},
+            "std": row["deviation"],
+            "its largest prediction": row["largest"],
             "regret against the bound's competitor": found[-1]["regret"] if found else None,
             "bound": found[-1]["bound"] if found else None,
         }
@@ -77,15 +79,21 @@ def regret(sections: Sections) -> Iterator[Figure]:
     points = [one for row, _, found in rows if row["order"] == AS_STORED for one in found]
     lines = [
         {
-            **{"stream": one["stream"], "learner": one["learner"] + said},
-            **{"round t": one["t"], "regret": one[kind]},
+            "stream": one["stream"],
+            "learner": one["learner"] + said,
+            "round t": one["t"],
+            "regret": one[kind],
         }
         for said, kind in BOTH.items()
         for one in points
     ]
     drawn = {
-        **{"title": "Regret and its bound", "rows": lines, "x": "round t", "y": "regret"},
-        **{"log": "xy", "names": [name + said for said in BOTH for name in sections.varied]},
+        "title": "Regret and its bound",
+        "rows": lines,
+        "x": "round t",
+        "y": "regret",
+        "log": "xy",
+        "names": [name + said for said in BOTH for name in sections.varied],
     }
     bounds = (f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, found in rows if found)
     theorems = "; ".join(dict.fromkeys(bounds))
@@ -155,7 +163,6 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
     """
     learner = row["learner"]
     params = json.loads(row["params"])
-    store = sections.views.store
     if why := why_not(row, params, row["dataset_hash"] in sections.manifests):
         return why, []
     losses = {one["t"]: one["losses"] for one in sections.views.rows(LOSSES, [row["run_ids"]])}
@@ -167,13 +174,18 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
     bounds = computed_once(
         "bounds",
         identity,
-        lambda: bounds_of(*rows_of_stream(store, Stream(**read)), learner, params, rounds),
+        lambda: bounds_of(
+            *rows_of_stream(sections.views.store, Stream(**read)), learner, params, rounds
+        ),
     )
     if bounds is None:
         return f"{learner}: a label is beyond the clip", []
     return "", [
         {
-            **{"stream": row["stream"], "learner": learner, "t": t, "bound": bound},
+            "stream": row["stream"],
+            "learner": learner,
+            "t": t,
+            "bound": bound,
             "regret": mean(loss - competitor for loss in losses[t]),
         }
         for t, competitor, bound in bounds

@@ -1,15 +1,14 @@
 """Rows of datasets, of which figures are computed."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from koco_stream.errors import WrongInput
+from flows.views.views import Views
 from koco_stream.io.paths import AnyPath
-from koco_stream.streams.manifest import Manifest, load_manifest
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
@@ -17,13 +16,11 @@ from koco_stream.types import Array
 READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_rows", "sharding")
 
 
-def manifests_of(store: AnyPath, names: Iterable[str]) -> dict[str, Manifest]:
-    """Manifests, by name, of those datasets that the store has."""
-    found = {}
-    for name in names:
-        with suppress(WrongInput):
-            found[name] = load_manifest(store, name)
-    return found
+def manifests_of(views: Views) -> dict[str, Manifest]:
+    """Manifests, by name, of those datasets of the runs that the store has."""
+    there = prepared_names(views.store)
+    names = views.table("SELECT DISTINCT dataset FROM runs ORDER BY dataset")["dataset"]
+    return {name: load_manifest(views.store, name) for name in names.to_pylist() if name in there}
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:

@@ -9,16 +9,14 @@ from typing import Any
 from flows.charts import Chart, Row, is_wide
 from flows.pages import Figure
 from flows.report.rows import manifests_of
-from flows.tables.decisions import read_decisions
 from flows.tables.parameters import params_text, sort_key, telling, varied
+from flows.tables.sweep_runs import read_decisions
 from flows.tables.tables import grouped
-from flows.views.views import Views, table_of
+from flows.views.views import READERS, Views, table_of
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
-from storage.results import read_curves, read_windows
 
 SQL = (Path(__file__).parent / "sections.sql").read_text()
-READERS = {"curves_drawn": read_curves, "windows_drawn": read_windows}
 MOST_STREAMS = 24  # most streams in charts
 FRONT = "Pareto front"
 WIDE = {"x": 8.0, "y": 20.0}  # values of which the ends have a larger ratio have logarithmic axes
@@ -30,37 +28,63 @@ METRIC_NAMES = [
 # `value` and `merit` stand for what these are called; `log` has axes that are logarithmic where
 # values are wide.
 BEST: dict[str, Any] = {
-    **{"rows": "best_drawn", "title": "The best of each learner", "x": "merit", "y": "stream"},
-    **{"log": "x", "mark": "point"},
+    "rows": "best_drawn",
+    "title": "The best of each learner",
+    "x": "merit",
+    "y": "stream",
+    "log": "x",
+    "mark": "point",
     "alt": "The error rate of each learner's best configuration on each dataset; the table has the"
     " best two.",
 }
 CURVES: dict[str, Any] = {
-    **{"rows": "curves_of_best", "title": "{value} over the rounds", "x": "round t", "y": "value"},
-    **{"log": "xy", "band": ("least", "largest")},
+    "rows": "curves_of_best",
+    "title": "{value} over the rounds",
+    "x": "round t",
+    "y": "value",
+    "log": "xy",
+    "band": ("least", "largest"),
 }
 CHARTS: dict[str, Sequence[dict[str, Any]]] = {
     "Curves": [CURVES],
     "Parameters": [
         {
-            **{"rows": "parameter_values", "title": "{value}", "x": "value", "y": "merit"},
-            **{"log": "xy", "series": "line"},
+            "rows": "parameter_values",
+            "title": "{value}",
+            "x": "value",
+            "y": "merit",
+            "log": "xy",
+            "series": "line",
         },
         {
-            **{"rows": "parameter_words", "title": "{value}", "x": "merit", "y": "value"},
-            **{"log": "x", "series": "line", "mark": "point"},
+            "rows": "parameter_words",
+            "title": "{value}",
+            "x": "merit",
+            "y": "value",
+            "log": "x",
+            "series": "line",
+            "mark": "point",
         },
     ],
     "Windows": [
         {
-            **{"rows": "windows_of_best", "title": "Metrics over windows", "x": "last round"},
-            **{"y": "value", "log": "", "band": ("least", "largest")},
+            "rows": "windows_of_best",
+            "title": "Metrics over windows",
+            "x": "last round",
+            "y": "value",
+            "log": "",
+            "band": ("least", "largest"),
         }
     ],
     "Costs": [
         {
-            **{"rows": "cost_points", "title": "{value} against {merit}", "x": "value"},
-            **{"y": "merit", "log": "xy", "mark": "point", "joined": (FRONT,)},
+            "rows": "cost_points",
+            "title": "{value} against {merit}",
+            "x": "value",
+            "y": "merit",
+            "log": "xy",
+            "mark": "point",
+            "joined": (FRONT,),
         }
     ],
 }
@@ -109,7 +133,7 @@ class Sections:
         self.statuses = {row["status"]: row["n"] for row in counts}
         self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
         self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
-        there = manifests_of(store, sorted(self.datasets))
+        there = manifests_of(views)
         self.manifests = {one.dataset_hash: one for one in there.values()}
         every = views.rows("SELECT DISTINCT learner, params, sketch_size FROM configurations")
         decoded = [(row["learner"], json.loads(row["params"]), row) for row in every]
@@ -128,14 +152,13 @@ class Sections:
             "metrics": table_of(METRIC_NAMES, metric=str, shown=str),
             "changes": table_of(changes, dataset_hash=str, t=int),
             "decisions": read_decisions(store, sweep),
-            **{name: read(store, []) for name, read in READERS.items()},
         }
         for name, table in tables.items():
             views.register(name, table)
         views.connection.execute(SQL)
         ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
-        for name, read in READERS.items():  # of the runs that are drawn alone
-            views.register(name, read(store, ids))
+        for name in ("curves", "windows"):  # of the runs that are drawn alone
+            views.register(f"stored_{name}", READERS[name][1](store, ids))
         streams = views.rows("SELECT DISTINCT stream FROM described")
         self.streams = sorted((row["stream"] for row in streams), key=sort_key)
         self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))

@@ -6,7 +6,7 @@
 --   metrics (metric, shown)                            what metrics are called
 --   changes (dataset_hash, t)                          rounds after which a dataset changes
 --   decisions                                          those of successive halving
---   curves_drawn, windows_drawn                        the tables of the runs that are drawn
+-- and stored_curves and stored_windows of the runs that are drawn.
 
 -- Configurations and the best of them, computed once.
 CREATE TABLE described AS
@@ -38,7 +38,7 @@ CREATE VIEW curves_of_best AS
 WITH mine AS (
     SELECT d.stream, d.learner, d.parameters, t, dictionary_size,
            if(has_errors, mistakes / t, cumulative_loss / t) AS y
-    FROM curves_drawn JOIN drawn_runs d USING (run_id)
+    FROM stored_curves JOIN drawn_runs d USING (run_id)
     QUALIFY max(t) OVER (PARTITION BY run_id) = max(t) OVER (PARTITION BY d.stream, d.learner)
 ), told_apart AS (
     SELECT stream, learner, parameters, t, unnest([y, dictionary_size]) AS y,
@@ -103,7 +103,7 @@ CREATE VIEW windows_of_best AS
 SELECT stream, coalesce(shown, replace(metric, '_', ' ')) AS metric, learner, last AS "last round",
        exact_mean(list(value)) AS value, min(value) AS least, max(value) AS largest
 FROM (UNPIVOT (SELECT d.stream, d.learner, last, COLUMNS('^(mean_loss|error_rate|auc|balanced_accuracy|f1|kappa|log_loss|mae|rmse|r2)$')
-               FROM windows_drawn JOIN drawn_runs d USING (run_id))
+               FROM stored_windows JOIN drawn_runs d USING (run_id))
       ON * EXCLUDE (stream, learner, last) INTO NAME metric VALUE value)
 LEFT JOIN metrics m USING (metric)
 GROUP BY ALL HAVING exact_mean(list(value)) IS NOT NULL ORDER BY stream, learner, last;

@@ -31,7 +31,7 @@ def rounded(values: ArrayLike, sizes: ArrayLike | None = None, *, digits: int = 
     usable = np.isfinite(given) & (size > LEAST) & (size < MOST)
     places = digits - 1 - np.floor(np.log10(np.where(usable, size, 1.0))).astype(int)
     steps = np.rint(np.where(usable, given, 0.0) * TENS[places + 300])
-    found = np.asarray(np.where(usable, steps / TENS[places + 300], given))
+    found = np.where(usable, steps / TENS[places + 300], given)
     odd = usable & ((places < 0) | (places > EXACT))
     decimals = zip(steps[odd], places[odd], strict=True)
     found[odd] = [float(f"{step:.0f}e{-place}") for step, place in decimals]
@@ -91,21 +91,10 @@ def deviations(rows: Sequence[Sequence[float]]) -> Array:
     return rounded(found, exact)
 
 
-def list_means(lists: pa.ChunkedArray) -> pa.Array:
-    """The mean of each list, as a function of DuckDB; null for one that has none.
-
-    It has none if it is empty, or has anything that is not a finite number.
+def of_lists(numbers: Callable[[list[list[float]]], Array], lists: pa.ChunkedArray) -> pa.Array:
+    """`means` or `deviations` of lists, for a function of DuckDB; null where they are not finite,
+    such as of an empty list, and of one with anything that is not a finite number.
     """
-    return _listed(lists, means)
-
-
-def list_deviations(lists: pa.ChunkedArray) -> pa.Array:
-    """The sample standard deviation of each list, as `list_means`; null also for one number."""
-    return _listed(lists, deviations)
-
-
-def _listed(lists: pa.ChunkedArray, numbers: Callable[[list[list[float]]], Array]) -> pa.Array:
-    """Numbers of lists, or null where they are not finite."""
     ends = np.cumsum(pc.fill_null(pc.list_value_length(lists), 0).to_numpy()).tolist()
     flat = pc.list_flatten(lists)
     if flat.null_count == len(flat):

@@ -31,8 +31,7 @@ from flows.sweeping.status import (
     say_progress,
     write_status,
 )
-from flows.tables.decisions import read_decisions, write_decisions
-from flows.tables.sweep_runs import sweep_note
+from flows.tables.sweep_runs import read_decisions, sweep_note, write_decisions
 from flows.views.answer import results_of
 from flows.views.views import runs_of
 from koco_stream.engine.checkpoint import remove_finished

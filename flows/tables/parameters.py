@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from koco_stream.io.files import json_text
@@ -44,7 +44,7 @@ def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
     return [name for name, value in params.items() if name in among or usual.get(name) != value]
 
 
-def params_text(params: Params, only: Sequence[str] | None = None) -> str:
+def params_text(params: Params, only: Collection[str] | None = None) -> str:
     """Format parameters as text: `alpha=4 clip=1`."""
     return " ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"

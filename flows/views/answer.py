@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +11,9 @@ import pyarrow.compute as pc
 
 from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
-from flows.tables.tables import grouped, rows_of
+from flows.tables.tables import grouped
 from flows.tables.text import laid_out
-from flows.views.views import IN_ORDER, NAMES, Views, as_runs, is_one_of, quoted
+from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
@@ -20,8 +21,16 @@ from koco_stream.streams.orders import AS_STORED
 
 STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
 SUMMARY = (
-    *(*STREAM, "learner", "params", "n_runs", "mean_loss_mean", "mean_loss_std"),
-    *("error_rate_mean", "error_rate_std", "seconds_mean", "beats_constant"),
+    *STREAM,
+    "learner",
+    "params",
+    "n_runs",
+    "mean_loss_mean",
+    "mean_loss_std",
+    "error_rate_mean",
+    "error_rate_std",
+    "seconds_mean",
+    "beats_constant",
 )
 BEST = (*SUMMARY, "sketch_size")
 # what a comparison of two sweeps shows beside each other, what matters least last
@@ -33,9 +42,22 @@ NOT_WHOLE = """
 DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
 SINGLE = (
-    *("dataset", "positive_class", "multiclass", "order", "order_seed", "window_rows", "max_rows"),
-    *("learner", "params", "learner_seed", "status", "error", "mean_loss", "error_rate"),
-    *(*METRICS, "seconds"),
+    "dataset",
+    "positive_class",
+    "multiclass",
+    "order",
+    "order_seed",
+    "window_rows",
+    "max_rows",
+    "learner",
+    "params",
+    "learner_seed",
+    "status",
+    "error",
+    "mean_loss",
+    "error_rate",
+    *METRICS,
+    "seconds",
 )
 # columns that are left out where all rows have the same value
 SAME = {*SINGLE[1 : SINGLE.index("learner")], "learner_seed", "status", "n_runs", "n_runs_other"}
@@ -110,7 +132,8 @@ def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
     for value in wanted if found else ():
         if value not in found:
             raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
-    return [is_one_of(name, wanted)] if wanted else []
+    texts = ("'{}'".format(value.replace("'", "''")) for value in wanted)
+    return [f"{name} IN ({', '.join(texts)})"] if wanted else []
 
 
 def _sorted(table: pa.Table, name: str) -> pa.Table:
@@ -239,7 +262,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
             texts[row["learner"], value] if name.startswith("params") else value
             for name, value in row.items()
         ]
-        for row in rows_of(table.select(names))
+        for row in table.select(names).to_pylist()
     ]
     text, left_out = laid_out(names, rows, width, dict.fromkeys(DEVIATIONS, 2))
     if more:
@@ -254,7 +277,8 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    pairs = {tuple(row.values()) for row in rows_of(table.select(["dataset", "dataset_hash"]))}
+    identities = table.select(["dataset", "dataset_hash"]).to_pylist()
+    pairs = {tuple(row.values()) for row in identities}
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []
@@ -280,11 +304,9 @@ def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], l
     for learner, rows in grouped(every, lambda row: row["learner"]).items():
         decoded = {row["params"]: json.loads(row["params"]) for row in rows}
         vary = varied(learner, decoded.values())
-        constant: dict[str, Any] = {}
-        for text, params in decoded.items():
-            texts[learner, text] = params_text(params, list(vary))
-            told = telling(learner, params, vary)
-            constant |= {name: params[name] for name in told if name not in vary}
-        constants[params_text(constant)].append(learner)
+        texts |= {(learner, text): params_text(params, vary) for text, params in decoded.items()}
+        shared = dict(chain.from_iterable(params.items() for params in decoded.values()))
+        told = [name for name in telling(learner, shared, vary) if name not in vary]
+        constants[params_text(shared, told)].append(learner)
     remarks = [f"all rows of {', '.join(of)}: {words}" for words, of in constants.items() if words]
     return texts, remarks

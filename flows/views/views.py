@@ -24,16 +24,15 @@ import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from flows.scores.means import list_deviations, list_means
-from flows.tables.decisions import read_decisions
-from flows.tables.sweep_runs import sweep_names, sweep_note
-from flows.tables.tables import rows_of
+from flows.scores.means import deviations, means, of_lists
+from flows.tables.sweep_runs import read_decisions, sweep_names, sweep_note
 from koco_stream.errors import WrongInput, similar
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, schema, typed
@@ -84,17 +83,17 @@ class Views:
         self._there = set[str]()
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
-        for name, function in (("exact_mean", list_means), ("deviation", list_deviations)):
-            self.connection.create_function(name, function, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
+        for name, numbers in (("exact_mean", means), ("deviation", deviations)):
+            of = partial(of_lists, numbers)
+            self.connection.create_function(name, of, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
         self.register("stored_runs", read_runs(store))
         names = (note["datasets"].items() for note in reversed(self.notes.values()))
         self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
         self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
-        self.register("chosen", table_of([], sweep=str, run_id=str, halved=bool))
+        self.choose(sweeps)
         for name, (columns_of, _) in READERS.items():
             self.register(f"stored_{name}", columns_of.empty_table())
         self.connection.execute((Path(__file__).parent / "views.sql").read_text())
-        self.choose(sweeps)
 
     def choose(self, sweeps: Sequence[str]) -> None:
         """Leave only the runs of some of the sweeps."""
@@ -103,7 +102,7 @@ class Views:
         rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
         chosen = table_of(rows, sweep=str, run_id=str, halved=bool)
         self.register("chosen", chosen if sweeps else self.table(EVERY))
-        self._changed()
+        self._there.discard("configurations")  # they are of other runs
 
     def register(self, name: str, table: pa.Table) -> None:
         """Add a table, or put it in the place of another one with the same columns."""
@@ -120,12 +119,12 @@ class Views:
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         """The rows of the answer to a query in SQL."""
-        return list(rows_of(self.table(query, values)))
+        return self.table(query, values).to_pylist()
 
     def _read(self, query: str) -> None:
-        """Read the tables that a query names, and compute `configurations`, once."""
+        """Read the tables that a query names, and compute `configurations`, once for these runs."""
         for name in {"configurations", *READERS} - self._there:
-            if not re.search(NEEDED.get(name, rf"\b{name}\b"), query):
+            if not re.search(NEEDED.get(name, rf"\b{name}\b"), query, re.IGNORECASE):
                 continue
             if name == "configurations":
                 self.connection.execute(
@@ -136,12 +135,6 @@ class Views:
                 ids = self.table("SELECT run_id FROM runs").column("run_id").to_pylist()
                 self.register(f"stored_{name}", READERS[name][1](self.store, ids))
             self._there.add(name)
-
-    def _changed(self) -> None:
-        """Forget the configurations of other runs."""
-        if "configurations" in self._there:
-            self._there.remove("configurations")
-            self.connection.execute("CREATE OR REPLACE VIEW configurations AS FROM averages")
 
     def select(self, where: Sequence[str]) -> None:
         """Leave only the runs that meet these conditions. Raises `WrongInput` for one that no run
@@ -163,7 +156,7 @@ class Views:
             self.connection.execute(
                 "CREATE OR REPLACE VIEW selected AS FROM runs WHERE run_id IN (FROM met)"
             )
-        self._changed()
+        self._there.discard("configurations")  # they are of other runs
 
     def measure(self, chosen_by: str, score: str) -> None:
         """Choose and compare by other numbers: expressions of columns of `runs` and `halves`."""
@@ -173,7 +166,7 @@ class Views:
             f"CREATE OR REPLACE VIEW measured AS SELECT *, {chosen_by} AS chosen_by,"
             f" {score} AS score FROM selected{halves}"
         )
-        self._changed()
+        self._there.discard("configurations")  # they are of other runs
 
 
 def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
@@ -187,12 +180,6 @@ def as_runs(table: pa.Table) -> pa.Table:
     """A table of columns of `runs` with their meanings and units."""
     every = schema(RUNS)
     return table.cast(pa.schema([every.field(name) for name in table.column_names]))
-
-
-def is_one_of(name: str, values: Iterable[str]) -> str:
-    """A condition in SQL: a column is one of some texts."""
-    texts = ("'{}'".format(value.replace("'", "''")) for value in values)
-    return f"{name} IN ({', '.join(texts)})"
 
 
 def quoted(names: Iterable[str]) -> str:

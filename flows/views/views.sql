@@ -107,7 +107,7 @@ WITH listed AS (
         count(*) FILTER (WHERE well AND NOT good AND chosen_by IS NOT NULL) AS infinite,
         count(*) FILTER (WHERE good) AS good_runs, bool_and(run_id IN (FROM rungs)) AS rung,
         count(DISTINCT learner_seed) AS seeds,
-        list(chosen_by) FILTER (WHERE good) AS chosen_by, list(score) FILTER (WHERE good) AS score,
+        list(chosen_by) FILTER (WHERE good) AS chosen_by,
         list(COLUMNS('^(mean_loss|error_rate|constant_mean_loss|constant_error_rate|seconds|regret|'
                      'dictionary_size|auc|balanced_accuracy|f1|kappa|log_loss|mae|rmse|r2)$'))
             FILTER (WHERE well),
@@ -126,7 +126,7 @@ WITH listed AS (
         exact_mean(COLUMNS('^(seconds|microseconds|regret|dictionary_size|auc|balanced_accuracy|f1|'
                            'kappa|log_loss|mae|rmse|r2|constant_mean_loss|constant_error_rate)$'))
             AS '\0_mean',
-        exact_mean(chosen_by) AS merit, exact_mean(score) AS score,
+        exact_mean(chosen_by) AS merit,
         good_runs = repeats AND max(repeats) OVER learner_there
             <= repeats * if(seeds = 0, greatest(max(seeds) OVER learner_there, 1), 1) AS complete,
         run_ids

@@ -19,7 +19,7 @@ import flows
 import koco_stream
 from flows.housekeeping import sweep_rows
 from flows.sweeping.planning import limits_of
-from flows.tables.decisions import DECISIONS, read_decisions, write_decisions
+from flows.tables.sweep_runs import DECISIONS, read_decisions, write_decisions
 from koco_stream.engine.checkpoint import checkpoint_of, checkpoints, resumed, save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import read_result, result_path
@@ -199,9 +199,10 @@ def test_manifest__is_refused_until_prepared_again(other, swept_store, tmp_path,
     del content[SEAL]
     for seal in ({}, {SEAL: seal_of(content)}):
         file.write_text(json.dumps({**content, **seal}))
-        sweep = ("sweep", written(tmp_path, f'name = "s"\n{TWO_RUNS}'), "--store", swept_store)
-        said = koco(*sweep, status=2).stderr
-        assert f"{file} {words(other, 'prepare the dataset again')}" in " ".join(said.split())
+        spec = written(tmp_path, f'name = "s"\n{TWO_RUNS}')
+        for command in (("sweep", spec), ("report", "first")):
+            said = koco(*command, "--store", swept_store, status=2).stderr
+            assert f"{file} {words(other, 'prepare the dataset again')}" in " ".join(said.split())
     given = ("--from", written(tmp_path, "1,2\n3,4\n", "plain.csv"), "--store", swept_store)
     koco("prepare", "plain", *given, "--replace", status=0)
     assert json.loads(file.read_text())["format"] == 1

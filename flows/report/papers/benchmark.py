@@ -20,9 +20,13 @@ KEPT = Path(__file__).with_name("benchmark.parquet")
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("part", "title", "source", "metric", "learner")),
-        *(("params", pa.string()), ("scores", pa.list_(pa.float64())), ("failed", pa.bool_())),
+        ("params", pa.string()),
+        ("scores", pa.list_(pa.float64())),
+        ("failed", pa.bool_()),
         ("beats_constant", pa.bool_()),
-        *(("seconds", pa.float64()), ("losses", pa.list_(pa.string())), ("choices", pa.int64())),
+        ("seconds", pa.float64()),
+        ("losses", pa.list_(pa.string())),
+        ("choices", pa.int64()),
     ]
 )
 NUMBERS = ("params", "scores", "failed")  # the same on every machine; seconds are not
@@ -61,16 +65,6 @@ def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
         for row in block
     ]
     return pa.Table.from_pylist(rows, SCHEMA)
-
-
-def parts_of(table: pa.Table) -> dict[str, Blocks]:
-    """The blocks of each part, from the table that is kept."""
-    rows = [{**row, "failed": "failed" * row["failed"], "lacking": ""} for row in table.to_pylist()]
-    parts = {}
-    for part, mine in grouped(rows, lambda row: row["part"]).items():
-        blocks = [*grouped(mine, lambda row: row["title"]).values()]
-        parts[part] = Blocks([row["learner"] for row in blocks[0]], blocks, [])
-    return parts
 
 
 def kept_table() -> pa.Table:

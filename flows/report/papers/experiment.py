@@ -8,7 +8,6 @@ notes.
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ class Experiment:
     takes_more: bool = False
     figure: Mapping[str, Any] = field(default_factory=dict)
 
-    @cached_property
+    @property
     def datasets(self) -> list[str]:
         """The paper's datasets, by their names in the catalogue."""
         return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
@@ -98,10 +97,9 @@ class Experiment:
 
 def sources_of(views: Views) -> pa.Table:
     """What generated datasets were made with: `dataset`, `condition_number`, `data_seed`."""
-    names = (row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs"))
     rows = [
         (name, one.source.get("condition_number"), one.source.get("data_seed"))
-        for name, one in manifests_of(views.store, names).items()
+        for name, one in manifests_of(views).items()
     ]
     return table_of(rows, dataset=str, condition_number=float, data_seed=int)
 

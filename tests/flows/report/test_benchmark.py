@@ -12,16 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import rankdata
 
-from docs.benchmark_tables import benchmark_page
-from flows.report.papers.benchmark import (
-    KEPT,
-    PARTS,
-    differing,
-    kept_table,
-    part_figures,
-    parts_of,
-    table_of,
-)
+from docs.benchmark_tables import benchmark_page, parts_of
+from flows.report.papers.benchmark import KEPT, PARTS, differing, kept_table, part_figures, table_of
 from flows.reproduce import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
 

@@ -7,7 +7,7 @@ import pytest
 from flows.report.document import page_of, write_index, write_report
 from flows.report.overview import is_sure, what_to_run_next
 from flows.report.sections import Sections
-from flows.tables.decisions import DECISIONS, write_decisions
+from flows.tables.sweep_runs import DECISIONS, write_decisions
 from storage.store import open_store
 from tests.helpers.many_runs import put, run
 from tests.helpers.pages import SIZES, browser, look_at, opened

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from flows.sweeping.halving import Halving, stages
 from flows.sweeping.launch import write_report
-from flows.tables.decisions import read_decisions
+from flows.tables.sweep_runs import read_decisions
 from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.io.files import canonical_json
 from koco_stream.runs.cost_model import DataSize

@@ -1,15 +1,12 @@
-"""`koco results` and the report say which learners are no better than always predicting a constant:
-on made-up results.
+"""`koco results` says which learners are no better than always predicting a constant: on made-up
+results.
 """
 
-import json
 import math
 import re
 
 import pytest
 
-from flows.report.document import best_rows, page_of
-from flows.report.sections import Sections
 from flows.views.views import Views
 from tests.helpers.many_runs import put, run
 
@@ -76,29 +73,3 @@ def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
         done = koco("results", "--store", store, "--sweep", "s", *words, status=0)
         said = done.stderr.replace("\n  ", " ")
         assert set(re.findall(r"\w+'s best on .* is not better than .* \(.*\)", said)) == named
-    marks = {
-        (row["dataset"], row["learner"]): row["beats_constant"] for row in json.loads(done.stdout)
-    }
-    assert marks == {
-        **{("noise", "OGD"): False, ("noise", "AdaGrad"): False, ("noise", "Constant"): None},
-        **{("plain", "OGD"): True, ("plain", "Constant"): None},
-    }
-
-
-def test_report__has_constant_beside_the_best_and_once(store):
-    page = page_of(store, "s")
-    [rows] = [one.rows for one in page.figures if one.title == "Best parameters"]
-    assert [
-        [row[name] for name in ("learner", "beats Constant", "Constant's error", "its loss")]
-        for row in rows
-    ] == [
-        ["OGD", False, 0.5, 0.9],
-        ["Constant", None, 0.5, 0.9],
-        ["AdaGrad", False, 0.5, 0.9],
-        ["OGD", True, None, 0.9],
-        ["Constant", None, None, 0.9],
-    ]
-    assert len(best_rows(Sections(store, "s"))) == 5
-    assert page.flags == [
-        "No better than Constant: OGD on 1 of 2, AdaGrad on 1 of 1 (see Best parameters)"
-    ]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import flows
 from flows.comparing.blocks import WITHOUT_PREDICTIONS
 from flows.comparing.comparison import compare
-from flows.tables.decisions import DECISIONS, write_decisions
+from flows.report.document import write_report
+from flows.tables.sweep_runs import DECISIONS, write_decisions
 from flows.tables.tables import grouped
 from flows.views import views as views_module
 from flows.views.views import Views
@@ -27,6 +28,7 @@ from koco_stream.runs.schemas import RUNS, schema
 from storage.results import table_files
 from tests.helpers.in_process import command
 from tests.helpers.many_runs import put
+from tests.helpers.pages import tables_of
 
 CLASSES = {"two": ("two", {}), "one": ("one:3", {"positive_class": 3.0})}
 CLASSES |= {"all": ("all:all", {"multiclass": "one-vs-rest"})}
@@ -72,16 +74,26 @@ def row(dataset, learner, which, order_seed, learner_seed, status, loss, error, 
     }
 
 
+SWEEPS = 2  # in a store
+
+
 @st.composite
 def stores(draw):
-    """Rows of results of a sweep: what is missing is not finished."""
+    """Rows of results by their run_ids, and sweeps of some of them: what is missing is not
+    finished, and runs may be of several sweeps, which choose anew.
+    """
     rows = {}
-    for (*key, which, order, nth), ends in draw(st.dictionaries(KEYS, ENDS, max_size=60)).items():
+    for (*key, which, order, nth), ends in draw(
+        st.dictionaries(KEYS, ENDS, min_size=12, max_size=60)
+    ).items():
         seeds = LEARNERS[key[1]][1:]
         # the first configuration draws nothing
         drawn = (*key, which, order, seeds[nth % len(seeds)] if which and seeds else None)
-        rows[drawn] = row(*drawn, *ends)
-    return list(rows.values())
+        # with a curve that has nothing that a notebook would draw
+        rows[drawn] = row(*drawn, *ends, curve=[{"t": 8, "cumulative_loss": None}])
+    by_id = {f"{k:032x}": {**one, "run_id": f"{k:032x}"} for k, one in enumerate(rows.values())}
+    some = st.lists(st.sampled_from([*by_id, "not there yet"]), unique=True)
+    return by_id, [[*by_id], *draw(st.lists(some, min_size=SWEEPS - 1, max_size=SWEEPS - 1))]
 
 
 def literal(rows):
@@ -105,46 +117,78 @@ def literal(rows):
             ):
                 merit, loss = (sum(map(Fraction, some)) / len(runs) for some in (values, losses))
                 beats = None if key[1] == "Constant" else loss < 0.5 and merit < 0.5
-                candidates.append((merit, params, beats))
-        for merit, params, beats in sorted(candidates)[:1]:
+                candidates.append((merit, json.loads(params), beats))
+        for merit, params, beats in sorted(candidates, key=lambda one: (one[0], str(one[1])))[:1]:
             found[key] = params, pytest.approx(float(merit), rel=1e-11), beats
     return found
 
 
-def shown(store):
-    """The best of the sweep `s` by each way to read it."""
-    result = flows.results(store, "s")
-    said = command("results", "--store", store, "--sweep", "s", "--best", "--json")
+def shown(store, sweep):
+    """The best of a sweep by each way to read it: in SQL, by the command, from Python, and as the
+    report and a notebook have it for people.
+    """
+    result = flows.results(store, sweep)
+    said = command("results", "--store", store, "--sweep", sweep, "--best", "--json")
     views = result.views.rows("SELECT * REPLACE (merit AS error_rate_mean) FROM best")
     for rows in (views, json.loads(said.stdout), result.best().to_pylist()):
         yield {
             (one.get("stream", f"{one['dataset']}, {one['order']}"), one["learner"]): (
-                one["params"],
+                json.loads(one["params"]),
                 one["mean_loss_mean"] if one["error_rate_mean"] is None else one["error_rate_mean"],
                 one["beats_constant"],
             )
             for one in rows
         }
+    notebook = Path(store) / "notebook.html"
+    notebook.write_text(result._repr_html_())
+    for page in (write_report(store, sweep).path, notebook):
+        yield {
+            (one["dataset"], one["learner"]): (
+                {"which": int(one["parameters"].removeprefix("which="))},
+                float(one.get("error rate") or one["mean loss"]),
+                {"yes": True, "no": False}.get(one.get("beats Constant")),
+            )
+            for rows in tables_of(page).values()
+            for one in rows
+            if "its loss" in one
+        }
 
 
-@settings(max_examples=8, phases=[Phase.generate])  # a failure is shrunk for minutes
+@settings(max_examples=3, phases=[Phase.generate])  # a failure is shrunk for minutes
 @given(stores(), st.randoms())
-def test_best__is_the_same_wherever_it_is_read_and_that_of_plain_loops(rows, chance):
-    expected = literal(rows)
-    chance.shuffle(rows)
+def test_best__is_the_same_wherever_it_is_read_and_that_of_plain_loops(drawn, chance):
+    runs, sweeps = drawn
     with tempfile.TemporaryDirectory() as store:
-        put(store, "s", None, rows)
-        assert [*shown(store)] == [expected] * 3
-        try:
-            compared = compare(store, ["s"])
-        except WrongInput:
-            return  # no two learners on one stream
-    for one in compared.blocks.to_pylist():
+        for k, ids in enumerate(sweeps):
+            put(store, f"s{k}", ids, chance.sample([*runs.values()], len(runs)))
+        for k, ids in enumerate(sweeps):
+            expected = literal([runs[one] for one in ids if one in runs])
+            assert [*shown(store, f"s{k}")] == [expected] * 5
+            compared = command("compare", f"s{k}", "--json", "--store", store)
+            if compared.exit_code == 0:  # there are two learners on one stream
+                check(json.loads(compared.stdout), expected)
+
+
+def check(compared, expected):
+    """What is compared are the best, and so are those that beat Constant counted."""
+    for one in compared["blocks"]:
         params, merit, _ = expected.get((one["block"], one["learner"]), (None, None, None))
         assert (one["score"] is None) == (merit is None)
-        assert merit is None or one["params"] == params
-        left_out = any(words.startswith(one["block"]) for words in compared.left_out)
+        assert merit is None or json.loads(one["params"]) == params
+        left_out = any(words.startswith(one["block"]) for words in compared["left_out"])
         assert merit is None or left_out or one["score"] == merit
+    for one in compared["summary"]:
+        verdicts = [
+            expected.get((block, one["learner"]), (None, None, False))[2]
+            for block in {one["block"] for one in compared["blocks"]}
+            if any(expected.get((block, name), [None])[-1] is not None for name in LEARNERS)
+        ]
+        told = (
+            f"{sum(verdicts)} of {len(verdicts)}"
+            if verdicts and one["learner"] != "Constant"
+            else None
+        )
+        assert one["beats_constant"] == told
 
 
 def test_answers__depend_on_no_order_of_rows_and_on_no_threads(tmp_path, monkeypatch):
@@ -233,7 +277,7 @@ def test_nothing__is_read_or_changed_but_through_our_readers(tmp_path):
 
 def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
     views = views_of(tmp_path, [row("two", "OGD", 0, 0, None, "ok", 0.5, 0.25, auc=0.75)])
-    [best], [curve] = views.rows("FROM best"), views.rows("FROM curves")
+    [best], [curve] = views.rows("FROM best"), views.rows("FROM Curves")
     assert (best["auc_mean"], {f"{name}_mean" for name in METRICS} <= best.keys()) == (0.75, True)
     assert flows.results(tmp_path, "s").runs.schema.equals(schema(RUNS), check_metadata=True)
     told = {"t": 8, "mean_loss": 0.0, "learner": "OGD", "stream": "two, shuffled"}
