@@ -162,8 +162,7 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
       koco nightly ill-conditioned --store store
     """
     request = SweepRequest(str(sweep_file(spec)), **where)
-    from flows.nightly.night import launch_nightly
-    from flows.nightly.regression import FAILING
+    from flows.nightly.night import FAILING, launch_nightly
 
     summary = launch_nightly(request, prefect)
     say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")

@@ -10,8 +10,15 @@ import pyarrow as pa
 import pytest
 
 from flows.nightly import night
-from flows.nightly.night import NOTE, accept_last, opened_night, run_night
-from flows.nightly.regression import SHORTEST, compared, result_of
+from flows.nightly.night import (
+    NOTE,
+    SHORTEST,
+    accept_last,
+    compared,
+    opened_night,
+    result_of,
+    run_night,
+)
 from flows.sweeping.file import read_sweep
 from flows.sweeping.request import SweepRequest
 from koco_stream.errors import StoreUnavailable, WrongInput
