@@ -1,11 +1,11 @@
 """Prefect's settings, which must be made before prefect is imported, and its servers.
 
-Run as `python -m flows.runtime.prefect_server N` with the number of a listening socket, it is the
-server of `koco serve`, for requests to its own address, from its own pages or from no page. Pages
-of other sites reach a server on the loopback interface too, by its address or by a name that is
-theirs.
+Run as `python -m flows.runtime.prefect_server N` with the number of a listening socket, it is such
+a server, for requests to its own address, from its own pages or from no page. Pages of other sites
+reach a server on the loopback interface too, by its address or by a name that is theirs.
 """
 
+import atexit
 import fcntl
 import os
 import secrets
@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,24 +20,20 @@ from typing import Any
 
 import psutil
 
-from flows.runtime.console import say
-from flows.runtime.processes import end_with_driver, in_background
+from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
 
+STOP_SECONDS = 10.0  # in which a server ends
 START_TRIES = 120  # requests of a second each until a server that starts has to answer
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the server that is used
 # Prefect's variable for the addresses of pages; what the user names there is added to its own.
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 REFUSED = f"refused: this is no address of this server; {ORIGINS} names further ones\n"
-# The embedded server starts slowly on a busy machine. It has no pages, and does not act on the flow
-# runs of others that have the same database.
-EMBEDDED = {
-    "PREFECT_SERVER_EPHEMERAL_ENABLED": "true",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",
-    "PREFECT_SERVER_UI_ENABLED": "false",
-} | {
+# Of a server for one process: it has no pages, and does not act on the flow runs of others that
+# have the same database.
+EPHEMERAL = "PREFECT__SERVER_EPHEMERAL"
+ALONE = {EPHEMERAL: "1"} | {
     f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
     for service in (
         *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
@@ -76,7 +71,7 @@ def configure_prefect(serving: bool = False) -> None:
 
 
 class PrefectServer:
-    """The Prefect server of `koco serve`, on the loopback interface, which ends with this process.
+    """A Prefect server on the loopback interface, which ends with this process.
 
     It must be made after `configure_prefect` and before prefect is imported, which then uses it.
     The server has its own session, so that signals from a terminal end the flows first, which can
@@ -107,6 +102,8 @@ class PrefectServer:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        atexit.register(self.socket.close)
+        atexit.register(self.process.wait, STOP_SECONDS)
         end_with_driver(self.process.pid)
 
     def wait(self) -> None:
@@ -122,9 +119,12 @@ class PrefectServer:
         raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
 
     def check(self) -> None:
-        """Raise `RuntimeError` if the server has ended."""
-        if self.process.poll() is not None:
-            raise RuntimeError(f"Prefect's server has ended; see its log, {self.log}")
+        """Raise `RuntimeError` if the server has ended, or stands still."""
+        stopped = psutil.STATUS_STOPPED
+        if self.process.poll() is not None or psutil.Process(self.process.pid).status() == stopped:
+            raise RuntimeError(
+                f"Prefect's server has ended or was stopped; see its log, {self.log}"
+            )
 
 
 @contextmanager
@@ -158,35 +158,6 @@ def served() -> dict[str, str]:
             except BlockingIOError:
                 return dict(line.split("=", 1) for line in file.read().splitlines())
     return {}
-
-
-def start_embedded() -> str:
-    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
-
-    Returns its address. Raises `RuntimeError` if it is killed or stopped meanwhile, for which
-    Prefect would wait.
-    """
-    say("starting Prefect's server, which takes about ten seconds")
-    os.environ.update({**EMBEDDED, **os.environ})
-    # its import, which takes seconds, reads the settings
-    from prefect.server.api.server import SubprocessASGIServer
-
-    server = SubprocessASGIServer()
-    started = in_background(server.start)
-    while wait([started], timeout=0.2).not_done:
-        if (process := server.server_process) and not _goes_on(process):
-            process.kill()
-            raise RuntimeError("the embedded server was killed or stopped while it started")
-    started.result()
-    if server.server_process:
-        end_with_driver(server.server_process.pid)
-    return server.api_url
-
-
-def _goes_on(process: subprocess.Popen[Any]) -> bool:
-    """Whether a process has not ended, and does not stand still."""
-    stopped = psutil.STATUS_STOPPED
-    return process.poll() is None and psutil.Process(process.pid).status() != stopped
 
 
 class Guarded:
