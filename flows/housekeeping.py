@@ -6,7 +6,7 @@ Nothing is removed while a sweep runs on the store, or a nightly run of it.
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from flows.runtime.processes import locked
@@ -15,7 +15,6 @@ from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.tables.tables import rows_of
 from flows.views.views import Views
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.references import entry_points
@@ -24,7 +23,7 @@ from koco_stream.streams.shard_cache import copies_of, remove_copies
 from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
 from storage.results import finished_runs, read_runs
-from storage.store import existing_store, read_note
+from storage.store import existing_store
 
 KEYS = ("run_id", "status", "finished_at")
 READING = """
@@ -78,7 +77,7 @@ def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_id
 
 
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
-    """The files in a store that a sweep has for itself: its report, decisions, status and entry."""
+    """The files that a sweep has for itself: its report, status and so on, then its entry."""
     files = (
         *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
         store / "results" / "halving" / f"{sweep}.parquet",
@@ -139,18 +138,12 @@ def dataset_removal(
 def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], None]]:
     """The removal of a sweep: its entry, its report, and the rows of runs that no other sweep has.
 
-    Its entry is renamed away first, so that the sweep is gone at once; an interrupted removal is
-    completed by the next. Returns as `dataset_removal`, with the `runs` that go and those that are
-    kept. Raises `WrongInput` if no sweep of that name has run.
+    Its entry goes last, so that an interrupted removal is completed by the next. Returns as
+    `dataset_removal`, with the `runs` that go and those that are kept. Raises `WrongInput` if no
+    sweep of that name has run.
     """
     root = existing_store(store)
-    note = root / "sweeps" / f"{name}.json"
-    left = root / "sweeps" / f"{name}.removed"
-    entries = [file for file in (note, left) if "/" not in name and file.is_file()]
-    if not entries:
-        sweep_note(root, name)  # raises, and names the nearest
-    notes = [read_note(file) for file in entries]
-    mine = {run_id for one in notes for run_id in one["run_ids"]}
+    mine = {*sweep_note(root, name)["run_ids"]}
     others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
     kept = mine.intersection(run_id for run_ids in others for run_id in run_ids)
     going = mine - kept
@@ -159,10 +152,8 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
     @_alone_on(root)
     def remove() -> None:
-        left.write_text(json_text({**notes[0], "run_ids": sorted(mine)}) + "\n")
-        note.remove()
         remove_runs(root, going)
-        for file in (*own, left):
+        for file in own:
             file.remove()
 
     results = [sizes for _, sizes in result_bytes(root)]
@@ -177,10 +168,11 @@ def _alone_on(store: StorePath) -> Iterator[None]:
 
     Raises `WrongInput` if a sweep or a nightly run is under way.
     """
-    with ExitStack() as stack:
-        busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-        stack.enter_context(locked(store, "nightly", WrongInput(busy)))
-        stack.enter_context(locked(store, CLAIM, "waiting for a sweep that begins"))
+    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+    with (
+        locked(store, "nightly", WrongInput(busy)),
+        locked(store, CLAIM, "waiting for a sweep that begins"),
+    ):
         refuse_running(store)
         yield
 
