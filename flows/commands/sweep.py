@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from flows.commands.options import CLUSTER, JSON, PREFECT, STORE, WORKERS, of_a_sweep, show
+from flows.commands.options import (
+    CERTIFICATES,
+    CLUSTER,
+    INSECURE,
+    JSON,
+    PREFECT,
+    STORE,
+    WORKERS,
+    show,
+)
 from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest, description, packaged, sweep_file
@@ -21,7 +30,12 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.command()
-@of_a_sweep
+@click.argument("spec")
+@STORE
+@CLUSTER
+@CERTIFICATES
+@INSECURE
+@WORKERS
 @click.option(
     "--list",
     is_flag=True,
@@ -143,7 +157,12 @@ def reproduce(
 
 
 @click.command()
-@of_a_sweep
+@click.argument("spec")
+@STORE
+@CLUSTER
+@CERTIFICATES
+@INSECURE
+@WORKERS
 @PREFECT
 @JSON
 def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> None:

@@ -97,13 +97,12 @@ def run_night(
     sweep: Sweep,
     planned: datetime | None = None,
     limit: AbstractContextManager[Any] = UNLIMITED,
-    **options: Any,
 ) -> dict[str, Any]:
     """Recompute a sweep and compare it with the accepted night; returns the summary.
 
     The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
     time, or by hand by when it begins. The summary is empty if that night is done. The sweep is
-    within `limit`. `options` are those of the night's own tasks.
+    within `limit`.
     """
     begun = time.monotonic()
     store = request.store
@@ -113,11 +112,11 @@ def run_night(
         if has_ended(store, sweep.name, name):
             return {}
         say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
-        stage("prepare", prepare_missing, store, sweep, **options)
+        stage("prepare", prepare_missing, store, sweep)
         path = opened_night(store, sweep, name)
         with limit:
             computed = launch(replace(request, store=str(path)), prefect=False)
-        rows, lines = stage("compare", compare, store, sweep.name, path, name, **options)
+        rows, lines = stage("compare", compare, store, sweep.name, path, name)
     result = result_of(rows)
     say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
     shown = [{column: row[column] for column in SHOWN} for row in rows]

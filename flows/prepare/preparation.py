@@ -1,7 +1,7 @@
 """Implementation of `koco prepare`, `koco store verify` and `koco list datasets`."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import zip_longest
@@ -51,15 +51,13 @@ def launch_preparation(
     store: str, name: str, sources: Sequence[Path], prefect: bool | None = None, **more: Any
 ) -> Manifest:
     """Prepare a dataset, as a flow run where `recorded` makes one; see `prepare_named`."""
-    work = partial(prepare_stage, store, name, partial(prepare_named, store, name, sources, **more))
+    work = partial(prepare_stage, store, name, sources, **more)
     return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)
 
 
-def prepare_stage(
-    store: str, name: str, prepare: Callable[[], Manifest], **options: Any
-) -> Manifest:
+def prepare_stage(store: str, name: str, sources: Sequence[Path], **more: Any) -> Manifest:
     """Prepare a dataset as a stage of a flow run, which gets a table of what it is."""
-    manifest = stage("prepare", prepare, **options)
+    manifest = stage("prepare", partial(prepare_named, store, name, sources, **more))
     facts = {
         "rows": manifest.n_rows,
         "features": manifest.n_features,

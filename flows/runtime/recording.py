@@ -87,8 +87,8 @@ def recorded(
     return _outcome(name, work, as_flow_run)
 
 
-def stage(name: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
-    """What a stage of the work comes to; in a flow run it is a task, with these options.
+def stage(name: str, function: Callable[..., T], *args: Any) -> T:
+    """What a stage of the work comes to; in a flow run it is a task.
 
     Prefect does not see its arguments.
     """
@@ -100,7 +100,7 @@ def stage(name: str, function: Callable[..., T], *args: Any, **options: Any) -> 
     from prefect.cache_policies import NO_CACHE
 
     def as_task(once: Callable[[], T]) -> object:
-        return task(once, name=name, task_run_name=name, cache_policy=NO_CACHE, **options)()
+        return task(once, name=name, task_run_name=name, cache_policy=NO_CACHE)()
 
     return _outcome(flow_run, work, as_task)
 
@@ -120,21 +120,21 @@ def _outcome(
 ) -> T:
     """What `work` comes to, called by `record`; or by us, if `record` does not come so far.
 
-    `record` may call it again. Raises what the work raises.
+    Raises what the work raises.
     """
-    tries: list[Future[T]] = []
+    done = Future[T]()
 
     def once() -> T:
-        tries.append(Future())
-        come_to(tries[-1], work)
-        return tries[-1].result()
+        if not done.done():
+            come_to(done, work)
+        return done.result()
 
     try:
         record(once)
     except Exception as error:  # Prefect may answer anything
-        if not tries or error is not tries[-1].exception():
+        if not done.done() or error is not done.exception():
             _lacks(flow_run, error)
-    return tries[-1].result() if tries else work()
+    return once()
 
 
 def _lacks(flow_run: str, error: Exception) -> None:
