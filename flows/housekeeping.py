@@ -52,8 +52,12 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     for name in sorted({*told, *planned}):
         mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
         ends = Counter(one["status"] for one in mine)
-        counts = {"runs": len(planned.get(name, ())), "done": len(mine)}
-        counts |= {status: ends[status] for status in ("diverged", "failed")}
+        counts = {
+            "runs": len(planned.get(name, ())),
+            "done": len(mine),
+            "diverged": ends["diverged"],
+            "failed": ends["failed"],
+        }
         yield {
             **dict.fromkeys(COLUMNS),
             **told.get(name, {}),

@@ -107,7 +107,7 @@ def nightly_flow(
     sweep_file, store, workers, cluster, certificates, insecure
         Those of `SweepRequest`.
     seconds : float or None
-        Time limit of the sweep.
+        Time limit of the night.
 
     Returns
     -------
@@ -127,7 +127,8 @@ def nightly_flow(
     if last and last > planned:
         return Cancelled(name="Left out", message=f"the night of {last} is due")
     try:
-        summary = run_night(request, read_sweep(sweep_file), planned, timeout(seconds))
+        with timeout(seconds):
+            summary = run_night(request, read_sweep(sweep_file), planned)
     except TimeoutError as error:
         return Failed(name="Time limit", message=f"after {seconds} s: {error}")
     if not summary:

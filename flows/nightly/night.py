@@ -8,7 +8,6 @@ an empty store in that folder.
 
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -49,7 +48,6 @@ from storage.store import check_store, existing_store, open_store
 
 LOCK = "nightly"  # of a store, for its nightly runs: they would disturb each other's times
 NOTE = "night.json"
-UNLIMITED = nullcontext()
 SHOWN = (
     *("dataset", "learner", "runs", "mean_loss", "changed", "largest_change"),
     *("numbers", "ratio", "speed"),
@@ -93,16 +91,12 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 
 
 def run_night(
-    request: SweepRequest,
-    sweep: Sweep,
-    planned: datetime | None = None,
-    limit: AbstractContextManager[Any] = UNLIMITED,
+    request: SweepRequest, sweep: Sweep, planned: datetime | None = None
 ) -> dict[str, Any]:
     """Recompute a sweep and compare it with the accepted night; returns the summary.
 
     The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
-    time, or by hand by when it begins. The summary is empty if that night is done. The sweep is
-    within `limit`.
+    time, or by hand by when it begins. The summary is empty if that night is done.
     """
     begun = time.monotonic()
     store = request.store
@@ -114,8 +108,7 @@ def run_night(
         say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
         stage("prepare", prepare_missing, store, sweep)
         path = opened_night(store, sweep, name)
-        with limit:
-            computed = launch(replace(request, store=str(path)), prefect=False)
+        computed = launch(replace(request, store=str(path)), prefect=False)
         rows, lines = stage("compare", compare, store, sweep.name, path, name)
     result = result_of(rows)
     say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
