@@ -17,7 +17,7 @@ from prefect.utilities.timeout import timeout
 
 from cluster.machine import cores
 from flows.nightly.night import run_night, state_of
-from flows.prepare.preparation import prepare_stage
+from flows.prepare.preparation import prepare_named
 from flows.report.document import write_report
 from flows.runtime.processes import end_with_server
 from flows.runtime.recording import stage, table_artifact
@@ -43,7 +43,7 @@ def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
     open_store(store)
     for name in datasets:
         if name not in prepared_names(store):
-            prepare_stage(store, name, (), given={}, workers=cores())
+            stage("prepare", prepare_named, store, name, (), {}, cores())
     return [load_manifest(store, name).dataset_hash for name in datasets]
 
 

@@ -182,13 +182,10 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     if found.friedman is not None:
         sentences.append(
             f"Friedman's chi-square {found.friedman.chi_square:.3g}, F {found.friedman.f:.3g},"
-            f" {p_text(found.friedman.p)}; critical difference of mean ranks"
-            f" {found.critical_difference:.3g} at level {found.alpha:g}."
+            f" {p_text(found.friedman.p)}; the level is {found.alpha:g}."
         )
-    if found.groups:
-        groups = "; ".join(", ".join(group) for group in found.groups)
-        sentences.append(f"Not told apart by the critical difference: {groups}.")
-    sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
+    sentences += [found.diagram.alt, found.how, found.meaning]
+    sentences += [f"Note: {note}" for note in found.notes]
     if left_out:
         sentences.append(f"No room for {', '.join(left_out)}; --json has all.")
     for words in map(printable, sentences):

@@ -21,7 +21,7 @@ from cluster.machine import cores
 from flows.prepare.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
-from flows.runtime.recording import recorded, stage, table_artifact
+from flows.runtime.recording import recorded, stage
 from flows.scores.means import known_of, means
 from flows.sweeping.file import Sweep, read_sweep
 from flows.sweeping.launch import launch
@@ -48,10 +48,6 @@ from storage.store import check_store, existing_store, open_store
 
 LOCK = "nightly"  # of a store, for its nightly runs: they would disturb each other's times
 NOTE = "night.json"
-SHOWN = (
-    *("dataset", "learner", "runs", "mean_loss", "changed", "largest_change"),
-    *("numbers", "ratio", "speed"),
-)
 # what a night came to, by what is so of any of its rows, the first that holds
 RESULTS = {
     "first": "first",
@@ -112,9 +108,6 @@ def run_night(
         rows, lines = stage("compare", compare, store, sweep.name, path, name)
     result = result_of(rows)
     say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
-    shown = [{column: row[column] for column in SHOWN} for row in rows]
-    about = (f"**{result}**", *lines)
-    table_artifact(f"nightly-{sweep.name}", lambda: shown, about, computed["report"], store)
     return {
         "sweep": sweep.name,
         "store": store,

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from flows.runtime.console import say
-from flows.runtime.recording import recorded, stage, table_artifact
+from flows.runtime.recording import recorded, stage
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
@@ -51,21 +51,8 @@ def launch_preparation(
     store: str, name: str, sources: Sequence[Path], prefect: bool | None = None, **more: Any
 ) -> Manifest:
     """Prepare a dataset, as a flow run where `recorded` makes one; see `prepare_named`."""
-    work = partial(prepare_stage, store, name, sources, **more)
+    work = partial(stage, "prepare", partial(prepare_named, store, name, sources, **more))
     return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)
-
-
-def prepare_stage(store: str, name: str, sources: Sequence[Path], **more: Any) -> Manifest:
-    """Prepare a dataset as a stage of a flow run, which gets a table of what it is."""
-    manifest = stage("prepare", partial(prepare_named, store, name, sources, **more))
-    facts = {
-        "rows": manifest.n_rows,
-        "features": manifest.n_features,
-        "layout": manifest.layout,
-        "identity": manifest.dataset_hash[:12],
-    }
-    table_artifact(f"prepared-{name}", lambda: [facts], (), store)
-    return manifest
 
 
 def prepare_named(
