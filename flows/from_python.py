@@ -139,6 +139,7 @@ class SweepResult:
         self.store: StorePath = existing_store(store)
         self.sweep = sweep
         self.views = Views(self.store, [sweep])
+        self.report: StorePath = self.store / "reports" / f"{sweep}.html"
 
     @cached_property
     def runs(self) -> pa.Table:
@@ -159,11 +160,6 @@ class SweepResult:
     def predictions(self) -> pa.Table:
         """The predictions that the runs have kept."""
         return self.views.table("FROM predictions")
-
-    @property
-    def report(self) -> StorePath:
-        """Path of the sweep's HTML report."""
-        return self.store / "reports" / f"{self.sweep}.html"
 
     def best(self) -> pa.Table:
         """The best configuration of each learner on each stream, the best learner first.

@@ -171,20 +171,12 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     if as_json:
         click.echo(found.to_json())
         return
-    from flows.comparing.words import p_text
-
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
     rows = found.said
     width = line_width()
     text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], width, digits)
     click.echo(text)
-    sentences = [found.conclusion]
-    if found.friedman is not None:
-        sentences.append(
-            f"Friedman's chi-square {found.friedman.chi_square:.3g}, F {found.friedman.f:.3g},"
-            f" {p_text(found.friedman.p)}; the level is {found.alpha:g}."
-        )
-    sentences += [found.diagram.alt, found.how, found.meaning]
+    sentences = [found.conclusion, found.diagram.alt, found.how, found.meaning]
     sentences += [f"Note: {note}" for note in found.notes]
     if left_out:
         sentences.append(f"No room for {', '.join(left_out)}; --json has all.")

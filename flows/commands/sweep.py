@@ -113,7 +113,7 @@ def in_words(planned: Any) -> str:
 @click.option(
     "--data",
     envvar="KOCO_DATA",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
     help="Folder with the datasets' files; KOCO_DATA sets it too.  [default: download them]",
 )

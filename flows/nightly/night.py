@@ -105,8 +105,7 @@ def run_night(
         stage("prepare", prepare_missing, store, sweep)
         path = opened_night(store, sweep, name)
         computed = launch(replace(request, store=str(path)), prefect=False)
-        rows, lines = stage("compare", compare, store, sweep.name, path, name)
-    result = result_of(rows)
+        result, lines = stage("compare", compare, store, sweep.name, path, name)
     say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
     return {
         "sweep": sweep.name,
@@ -123,10 +122,9 @@ def state_of(summary: dict[str, Any]) -> Any:
     """The last state in Prefect of a nightly run with this summary."""
     from prefect.states import Completed, Failed
 
-    result = summary["result"]
-    details = summary["details"]
-    ended = Failed if result in FAILING else Completed
-    return ended(name=result.capitalize(), message="; ".join([result, *details]), data=summary)
+    ended = Failed if summary["result"] in FAILING else Completed
+    message = "; ".join([summary["result"], *summary["details"]])
+    return ended(name=summary["result"].capitalize(), message=message, data=summary)
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
@@ -185,10 +183,10 @@ def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
     return night in read_nights(store, sweep).column("night").to_pylist()
 
 
-def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[list[Row], list[str]]:
+def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, list[str]]:
     """Compare a night with the accepted one, and add its rows to the history.
 
-    Returns the rows, and sentences on what has changed and what to do about it.
+    Returns the result, and sentences on what has changed and what to do about it.
     """
     numbers = numbers_of(path)
     history = read_nights(store, sweep).to_pylist()
@@ -217,7 +215,7 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[list[Ro
         )
     if result in FAILING:
         lines.append(f"if this change is intended: koco nightly accept {sweep} --store {store}")
-    return rows, lines
+    return result, lines
 
 
 def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:

@@ -7,7 +7,6 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from zoneinfo import available_timezones
@@ -88,7 +87,7 @@ def _end_with(server: PrefectServer) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _serve_nights(schedules: Sequence[Schedule]) -> None:
+def _serve_nights(schedules: list[Schedule]) -> None:
     """Let Prefect run the nights of schedules at their times, until this process is stopped.
 
     An earlier process that was killed may hold the one place for a night, so Prefect's deployments
