@@ -181,8 +181,12 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
 
 
 def _row(name: str, state: str, n_rows: int | None = None) -> Row:
-    of_paper = entry_of(name).editions[0].n_rows
-    return {"dataset": name, "rows in the paper": of_paper, "rows here": n_rows, "state": state}
+    return {
+        "dataset": name,
+        "rows in the paper": entry_of(name).editions[0].n_rows,
+        "rows here": n_rows,
+        "state": state,
+    }
 
 
 def prepared_datasets(sweep: str) -> list[str]:

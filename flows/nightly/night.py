@@ -147,7 +147,7 @@ def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
     """
     path = night_path(store, sweep.name)
     note = note_in(path)
-    mine = Note(name, code(), text_hash(sweep.text))
+    mine = Note(name, canonical_json(versions()), text_hash(sweep.text))
     if (
         note is None
         or replace(note, night=name) != mine
@@ -173,11 +173,6 @@ def note_in(path: StorePath) -> Note | None:
         raise WrongInput(f"{path / NOTE} is damaged; remove it, and it is written anew") from None
 
 
-def code() -> str:
-    """The code and library versions that numbers may depend on, as canonical JSON."""
-    return canonical_json(versions())
-
-
 def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
     """Whether the history has this night."""
     return night in read_nights(store, sweep).column("night").to_pylist()
@@ -188,6 +183,7 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
 
     Returns the result, and sentences on what has changed and what to do about it.
     """
+    code = canonical_json(versions())
     numbers = numbers_of(path)
     history = read_nights(store, sweep).to_pylist()
     rows = compared(read_accepted(store, sweep), numbers)
@@ -198,7 +194,7 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
         "sweep": sweep,
         "result": result,
         "accepted": False,
-        "code": code(),
+        "code": code,
         "host": machine(),
     }
     add_night(store, sweep, [{**common, **row} for row in rows])
@@ -209,9 +205,8 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
     if result == "changed numbers" and codes:
         lines.append(
             "code and versions are those of the accepted run: its numbers should be the same"
-            if codes[-1] == code()
-            else f"code or versions are not those of the accepted run: {codes[-1]} then, {code()}"
-            " now"
+            if codes[-1] == code
+            else f"code or versions are not those of the accepted run: {codes[-1]} then, {code} now"
         )
     if result in FAILING:
         lines.append(f"if this change is intended: koco nightly accept {sweep} --store {store}")

@@ -22,6 +22,7 @@ import psutil
 
 from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
+from koco_stream.io.files import locked
 
 STOP_SECONDS = 10.0  # in which a server ends
 START_TRIES = 120  # requests of a second each until a server that starts has to answer
@@ -135,10 +136,8 @@ def announced(port: int) -> Iterator[Path]:
     """
     file = _folder_of_served() / str(port)
     file.touch(0o600)
-    with file.open("w") as note:
-        fcntl.flock(note, fcntl.LOCK_EX)
-        note.writelines(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD))
-        note.flush()
+    with locked(file):
+        file.write_text("".join(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD)))
         yield file
 
 
