@@ -24,7 +24,7 @@ from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import locked
 
-STOP_SECONDS = 10.0  # in which a server ends
+STOP_SECONDS = 30  # in which a server ends; a page that is open may hold it for one
 START_TRIES = 120  # requests of a second each until a server that starts has to answer
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the server that is used
 # Prefect's variable for the addresses of pages; what the user names there is added to its own.
@@ -198,7 +198,8 @@ def main() -> None:
     from prefect.server.api.server import create_app
 
     guarded = Guarded(create_app(final=True), origins)
-    uvicorn.Server(uvicorn.Config(guarded, log_level="error")).run([listening])
+    settings = uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)
+    uvicorn.Server(settings).run([listening])
 
 
 if __name__ == "__main__":

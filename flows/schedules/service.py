@@ -82,9 +82,10 @@ def serve_schedules(file: Path | None, store: str) -> None:
 
 
 def _end_with(server: PrefectServer) -> None:
-    """Interrupt this process when the server has ended."""
+    """Interrupt this process when the server has ended, unless this process ends."""
     server.process.wait()
-    os.kill(os.getpid(), signal.SIGINT)
+    if threading.main_thread().is_alive():
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 def _serve_nights(schedules: list[Schedule]) -> None:
