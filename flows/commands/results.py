@@ -90,12 +90,11 @@ def results(
         if table.num_rows:
             text, remarks = in_terminal(views, table, len(whole) - len(table), line_width())
             click.echo(text)
-        nights = [] if asked["sweep"] else [night_path(root, one) for one in night_names(root)]
-        if nights:
-            remarks += [
-                "nightly runs have results of their own:",
-                *map("--store {}".format, nights),
-            ]
+        remarks += [
+            f"nightly runs of {one} have results of their own: --store {night_path(root, one)}"
+            for one in night_names(root)
+            if not asked["sweep"]
+        ]
         for words in remarks:
             say(words)
 

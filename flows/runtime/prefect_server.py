@@ -31,15 +31,13 @@ ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the serve
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 REFUSED = f"refused: this is no address of this server; {ORIGINS} names further ones\n"
-# Of a server for one process: it has no pages, and does not act on the flow runs of others that
-# have the same database.
+# Of a server for one process: Prefect gives it no pages, and few services, of which these two would
+# act on the flow runs of others that have the same database.
 EPHEMERAL = "PREFECT__SERVER_EPHEMERAL"
-ALONE = {EPHEMERAL: "1"} | {
-    f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
-    for service in (
-        *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
-        *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
-    )
+ALONE = {
+    EPHEMERAL: "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
 }
 
 
