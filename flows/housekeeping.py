@@ -3,7 +3,6 @@
 Nothing is removed while a sweep runs on the store, or a nightly run of it.
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from flows.tables.tables import rows_of
-from flows.views.views import Views
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
@@ -24,12 +22,6 @@ from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
 from storage.results import finished_runs, read_runs
 from storage.store import existing_store
-
-KEYS = ("run_id", "status", "finished_at")
-READING = """
-    SELECT sweep, coalesce(bool_or(dataset = ?), false) AS has_read,
-           bool_or(status IS NULL) AS waits
-    FROM members LEFT JOIN stored_runs USING (run_id) GROUP BY sweep ORDER BY sweep"""
 
 
 def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
@@ -48,7 +40,9 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     files = [sizes for _, sizes in result_bytes(store)]
     told = {status.sweep: vars(status) for status in statuses(store)}
     planned = {name: sweep_note(store, name)["run_ids"] for name in sweep_names(store)}
-    runs = {row["run_id"]: row for row in rows_of(read_runs(store, KEYS))}
+    runs = {
+        row["run_id"]: row for row in rows_of(read_runs(store, ("run_id", "status", "finished_at")))
+    }
     for name in sorted({*told, *planned}):
         mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
         ends = Counter(one["status"] for one in mine)
@@ -182,14 +176,8 @@ def _alone_on(store: StorePath) -> Iterator[None]:
 
 
 def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do.
-
-    A run of such a sweep has read it, or one that is not done yet may read it.
-    """
+    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do."""
     for where in (store, *(night_path(store, name) for name in night_names(store))):
-        for row in Views(where).rows(READING, [dataset]):
-            tables = tomllib.loads(sweep_note(where, row["sweep"])["file"]).get("dataset", [])
-            # a generated dataset is called after its generator, and its parameters
-            may_read = dataset.split(",")[0] in {table["name"] for table in tables}
-            if row["has_read"] or (row["waits"] and may_read):
-                yield row["sweep"], where is not store
+        for sweep in sweep_names(where):
+            if dataset in sweep_note(where, sweep)["datasets"].values():
+                yield sweep, where is not store

@@ -185,7 +185,6 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
     """
     code = canonical_json(versions())
     numbers = numbers_of(path)
-    history = read_nights(store, sweep).to_pylist()
     rows = compared(read_accepted(store, sweep), numbers)
     result = result_of(rows)
     common = {
@@ -201,7 +200,7 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
     if result == "first":
         accept(store, sweep, name, numbers)
     lines = [line for row in rows for line in row["what"]]
-    codes = [row["code"] for row in history if row["accepted"]]
+    codes = [row["code"] for row in read_nights(store, sweep).to_pylist() if row["accepted"]]
     if result == "changed numbers" and codes:
         lines.append(
             "code and versions are those of the accepted run: its numbers should be the same"

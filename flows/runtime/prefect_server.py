@@ -91,11 +91,16 @@ class PrefectServer:
         self.port = self.socket.getsockname()[1]
         os.environ[ADDRESS] = f"http://127.0.0.1:{self.port}/api"
         self.log = private_folder("prefect") / "server.log"
-        number = self.socket.fileno()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "flows.runtime.prefect_server", str(number)],
-                pass_fds=[number],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "flows.runtime.prefect_server",
+                    str(self.socket.fileno()),
+                ],
+                pass_fds=[self.socket.fileno()],
                 stdout=out,
                 stderr=out,
                 stdin=subprocess.DEVNULL,
