@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from flows.from_python import SweepResult, results, sweep
     from flows.prefect_flows import nightly_flow, prepare_flow, report_flow, sweep_flow
 
-# modules of the names: functions to call, and Prefect's flows
-MODULES = {
-    **dict.fromkeys(("SweepResult", "results", "sweep"), "flows.from_python"),
-    **dict.fromkeys(
-        ("nightly_flow", "prepare_flow", "report_flow", "sweep_flow"), "flows.prefect_flows"
-    ),
-}
 __all__ = [
     "SweepResult",
     "nightly_flow",
@@ -38,13 +31,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # loaded when first used: importing one module of the application imports no other
-    if name not in MODULES:
+    if name not in __all__:
         raise AttributeError(f"module 'flows' has no attribute {name!r}")
     try:
         if name.endswith("_flow"):
             from flows.runtime.prefect_server import configure_prefect
 
             configure_prefect()
-        return getattr(import_module(MODULES[name]), name)
+            return getattr(import_module("flows.prefect_flows"), name)
+        return getattr(import_module("flows.from_python"), name)
     except ModuleNotFoundError as error:
         raise ImportError(remedy(error) or str(error)) from error

@@ -17,7 +17,6 @@ from cluster.machine import cores
 from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.request import SweepRequest, sweep_file
-from flows.tables.sweep_runs import sweep_note
 from flows.views.answer import best_of
 from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
 from koco_stream.errors import WrongInput
@@ -102,7 +101,7 @@ def sweep(
 
 
 class SweepResult:
-    """The results of a sweep, read from its store when they are first asked for.
+    """The results of a sweep, of which all but the runs are read when they are first asked for.
 
     A notebook shows its best configurations and their curves.
 
@@ -139,12 +138,8 @@ class SweepResult:
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.store: StorePath = existing_store(store)
         self.sweep = sweep
-        self._planned = len(sweep_note(self.store, sweep)["run_ids"])
-
-    @cached_property
-    def views(self) -> Views:
-        """The views of its results."""
-        return Views(self.store, [self.sweep])
+        self.views = Views(self.store, [sweep])
+        self.report: StorePath = self.store / "reports" / f"{sweep}.html"
 
     @cached_property
     def runs(self) -> pa.Table:
@@ -165,11 +160,6 @@ class SweepResult:
     def predictions(self) -> pa.Table:
         """The predictions that the runs have kept."""
         return self.views.table("FROM predictions")
-
-    @property
-    def report(self) -> StorePath:
-        """Path of the sweep's HTML report."""
-        return self.store / "reports" / f"{self.sweep}.html"
 
     def best(self) -> pa.Table:
         """The best configuration of each learner on each stream, the best learner first.
@@ -238,7 +228,8 @@ class SweepResult:
 
     @property
     def _summary(self) -> str:
-        return f"{self.runs.num_rows:,} of {self._planned:,} runs in {self.store}"
+        planned = len(self.views.notes[self.sweep]["run_ids"])
+        return f"{self.runs.num_rows:,} of {planned:,} runs in {self.store}"
 
 
 results = SweepResult  # of a sweep that has run

@@ -3,18 +3,15 @@
 Nothing is removed while a sweep runs on the store, or a nightly run of it.
 """
 
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
-from flows.views.views import Views
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.learners import LEARNERS
 from koco_stream.learners.references import entry_points
@@ -23,13 +20,7 @@ from koco_stream.streams.shard_cache import copies_of, remove_copies
 from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
 from storage.results import finished_runs, read_runs
-from storage.store import existing_store, read_note
-
-KEYS = ("run_id", "status", "finished_at")
-READING = """
-    SELECT sweep, coalesce(bool_or(dataset = ?), false) AS has_read,
-           bool_or(status IS NULL) AS waits
-    FROM members LEFT JOIN stored_runs USING (run_id) GROUP BY sweep ORDER BY sweep"""
+from storage.store import existing_store
 
 
 def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
@@ -48,12 +39,17 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     files = [sizes for _, sizes in result_bytes(store)]
     told = {status.sweep: vars(status) for status in statuses(store)}
     planned = {name: sweep_note(store, name)["run_ids"] for name in sweep_names(store)}
-    runs = {row["run_id"]: row for row in read_runs(store, KEYS).to_pylist()}
+    found = read_runs(store, ("run_id", "status", "finished_at"))
+    runs = {row["run_id"]: row for row in found.to_pylist()}
     for name in sorted({*told, *planned}):
         mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
         ends = Counter(one["status"] for one in mine)
-        counts = {"runs": len(planned.get(name, ())), "done": len(mine)}
-        counts |= {status: ends[status] for status in ("diverged", "failed")}
+        counts = {
+            "runs": len(planned.get(name, ())),
+            "done": len(mine),
+            "diverged": ends["diverged"],
+            "failed": ends["failed"],
+        }
         yield {
             **dict.fromkeys(COLUMNS),
             **told.get(name, {}),
@@ -77,7 +73,7 @@ def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_id
 
 
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
-    """The files in a store that a sweep has for itself: its report, decisions, status and entry."""
+    """The files that a sweep has for itself: its report, status and so on, then its entry."""
     files = (
         *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
         store / "results" / "halving" / f"{sweep}.parquet",
@@ -138,18 +134,12 @@ def dataset_removal(
 def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], None]]:
     """The removal of a sweep: its entry, its report, and the rows of runs that no other sweep has.
 
-    Its entry is renamed away first, so that the sweep is gone at once; an interrupted removal is
-    completed by the next. Returns as `dataset_removal`, with the `runs` that go and those that are
-    kept. Raises `WrongInput` if no sweep of that name has run.
+    Its entry goes last, so that an interrupted removal is completed by the next. Returns as
+    `dataset_removal`, with the `runs` that go and those that are kept. Raises `WrongInput` if no
+    sweep of that name has run.
     """
     root = existing_store(store)
-    note = root / "sweeps" / f"{name}.json"
-    left = root / "sweeps" / f"{name}.removed"
-    entries = [file for file in (note, left) if "/" not in name and file.is_file()]
-    if not entries:
-        sweep_note(root, name)  # raises, and names the nearest
-    notes = [read_note(file) for file in entries]
-    mine = {run_id for one in notes for run_id in one["run_ids"]}
+    mine = {*sweep_note(root, name)["run_ids"]}
     others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
     kept = mine.intersection(run_id for run_ids in others for run_id in run_ids)
     going = mine - kept
@@ -158,10 +148,8 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
     @_alone_on(root)
     def remove() -> None:
-        left.write_text(json_text({**notes[0], "run_ids": sorted(mine)}) + "\n")
-        note.remove()
         remove_runs(root, going)
-        for file in (*own, left):
+        for file in own:
             file.remove()
 
     results = [sizes for _, sizes in result_bytes(root)]
@@ -176,23 +164,18 @@ def _alone_on(store: StorePath) -> Iterator[None]:
 
     Raises `WrongInput` if a sweep or a nightly run is under way.
     """
-    with ExitStack() as stack:
-        busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-        stack.enter_context(locked(store, "nightly", WrongInput(busy)))
-        stack.enter_context(locked(store, CLAIM, "waiting for a sweep that begins"))
+    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+    with (
+        locked(store, "nightly", WrongInput(busy)),
+        locked(store, CLAIM, "waiting for a sweep that begins"),
+    ):
         refuse_running(store)
         yield
 
 
 def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do.
-
-    A run of such a sweep has read it, or one that is not done yet may read it.
-    """
+    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do."""
     for where in (store, *(night_path(store, name) for name in night_names(store))):
-        for row in Views(where).rows(READING, [dataset]):
-            tables = tomllib.loads(sweep_note(where, row["sweep"])["file"]).get("dataset", [])
-            # a generated dataset is called after its generator, and its parameters
-            may_read = dataset.split(",")[0] in {table["name"] for table in tables}
-            if row["has_read"] or (row["waits"] and may_read):
-                yield row["sweep"], where is not store
+        for sweep in sweep_names(where):
+            if dataset in sweep_note(where, sweep)["datasets"].values():
+                yield sweep, where is not store

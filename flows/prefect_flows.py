@@ -17,32 +17,16 @@ from prefect.utilities.timeout import timeout
 
 from cluster.machine import cores
 from flows.nightly.night import run_night, state_of
-from flows.prepare.preparation import prepare_named, prepare_stage
+from flows.prepare.preparation import prepare_named
 from flows.report.document import write_report
-from flows.runtime.console import say
 from flows.runtime.processes import end_with_server
 from flows.runtime.recording import stage, table_artifact
 from flows.sweeping.file import read_sweep
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from flows.views.answer import results_of
-from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.streams.manifest import load_manifest, prepared_names
 from storage.store import open_store
-
-
-def may_pass(task: Any, run: Any, state: State[Any]) -> bool:
-    """Whether a task failed because a server did not answer, so that Prefect retries it."""
-    error = state.result(raise_on_failure=False)
-    cause = error.__cause__ or error.__context__ if isinstance(error, WrongInput) else error
-    passes = isinstance(cause, StoreUnavailable | ConnectionError)
-    if passes:
-        say(f"{cause}; trying again later")
-    return passes
-
-
-# options of a task that is tried again when a server did not answer
-RETRIED = {"retries": 4, "retry_delay_seconds": [30, 60, 120, 240], "retry_condition_fn": may_pass}
 
 
 def name_of_sweep() -> str:
@@ -59,8 +43,7 @@ def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
     open_store(store)
     for name in datasets:
         if name not in prepared_names(store):
-            prepare = partial(prepare_named, store, name, (), {}, cores())
-            prepare_stage(store, name, prepare, **RETRIED)
+            stage("prepare", prepare_named, store, name, (), {}, cores())
     return [load_manifest(store, name).dataset_hash for name in datasets]
 
 
@@ -124,7 +107,7 @@ def nightly_flow(
     sweep_file, store, workers, cluster, certificates, insecure
         Those of `SweepRequest`.
     seconds : float or None
-        Time limit of the sweep.
+        Time limit of the night.
 
     Returns
     -------
@@ -144,7 +127,8 @@ def nightly_flow(
     if last and last > planned:
         return Cancelled(name="Left out", message=f"the night of {last} is due")
     try:
-        summary = run_night(request, read_sweep(sweep_file), planned, timeout(seconds), **RETRIED)
+        with timeout(seconds):
+            summary = run_night(request, read_sweep(sweep_file), planned)
     except TimeoutError as error:
         return Failed(name="Time limit", message=f"after {seconds} s: {error}")
     if not summary:

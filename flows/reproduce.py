@@ -99,15 +99,11 @@ def reproduce(
 
     `data` is the folder with the source files of datasets that the store lacks; None to download
     them. Datasets that are not available are listed, and reported on stderr. Raises `WrongInput` if
-    there is no such experiment or folder, or as a sweep does.
+    there is no such experiment, or as a sweep does.
     """
     if name not in EXPERIMENTS:
         raise WrongInput(
             f"there is nothing to reproduce called {name!r}{nearest(name, list(EXPERIMENTS))}"
-        )
-    if data is not None and not data.is_dir():
-        raise WrongInput(
-            f"--data {data}: there is no such folder; give the folder that has the datasets' files"
         )
     one = EXPERIMENTS[name]
     sets = datasets_of(one, store, data, workers)
@@ -185,8 +181,12 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
 
 
 def _row(name: str, state: str, n_rows: int | None = None) -> Row:
-    of_paper = entry_of(name).editions[0].n_rows
-    return {"dataset": name, "rows in the paper": of_paper, "rows here": n_rows, "state": state}
+    return {
+        "dataset": name,
+        "rows in the paper": entry_of(name).editions[0].n_rows,
+        "rows here": n_rows,
+        "state": state,
+    }
 
 
 def prepared_datasets(sweep: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Options that commands share, and how they print a table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -41,32 +41,17 @@ PREFECT = click.option(
     ),
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-OF_A_SWEEP = (
-    click.argument("spec"),
-    STORE,
-    CLUSTER,
-    click.option(
-        "--certificates",
-        envvar="KOCO_CERTIFICATES",
-        metavar="FOLDER",
-        help="Folder of the certificates, for tls:// and sites; KOCO_CERTIFICATES sets it too.",
-    ),
-    click.option(
-        "--insecure",
-        is_flag=True,
-        help=(
-            "Allow tcp:// to other machines. Whoever can connect to the cluster can run code on it."
-        ),
-    ),
-    WORKERS,
+CERTIFICATES = click.option(
+    "--certificates",
+    envvar="KOCO_CERTIFICATES",
+    metavar="FOLDER",
+    help="Folder of the certificates, for tls:// and sites; KOCO_CERTIFICATES sets it too.",
 )
-
-
-def of_a_sweep(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator that adds a sweep file, and the fields of `SweepRequest`, to a command."""
-    for one in reversed(OF_A_SWEEP):
-        command = one(command)
-    return command
+INSECURE = click.option(
+    "--insecure",
+    is_flag=True,
+    help="Allow tcp:// to other machines. Whoever can connect to the cluster can run code on it.",
+)
 
 
 def show(

@@ -89,12 +89,11 @@ def results(
         if table.num_rows:
             text, remarks = in_terminal(views, table, len(whole) - len(table), line_width())
             click.echo(text)
-        nights = [] if asked["sweep"] else [night_path(root, one) for one in night_names(root)]
-        if nights:
-            remarks += [
-                "nightly runs have results of their own:",
-                *map("--store {}".format, nights),
-            ]
+        remarks += [
+            f"nightly runs of {one} have results of their own: --store {night_path(root, one)}"
+            for one in night_names(root)
+            if not asked["sweep"]
+        ]
         for words in remarks:
             say(words)
 
@@ -170,24 +169,13 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
     if as_json:
         click.echo(found.to_json())
         return
-    from flows.comparing.words import p_text
-
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
     rows = found.said
     width = line_width()
     text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], width, digits)
     click.echo(text)
-    sentences = [found.conclusion]
-    if found.friedman is not None:
-        sentences.append(
-            f"Friedman's chi-square {found.friedman.chi_square:.3g}, F {found.friedman.f:.3g},"
-            f" {p_text(found.friedman.p)}; critical difference of mean ranks"
-            f" {found.critical_difference:.3g} at level {found.alpha:g}."
-        )
-    if found.groups:
-        groups = "; ".join(", ".join(group) for group in found.groups)
-        sentences.append(f"Not told apart by the critical difference: {groups}.")
-    sentences += [found.how, found.meaning, *(f"Note: {note}" for note in found.notes)]
+    sentences = [found.conclusion, found.diagram.alt, found.how, found.meaning]
+    sentences += [f"Note: {note}" for note in found.notes]
     if left_out:
         sentences.append(f"No room for {', '.join(left_out)}; --json has all.")
     for words in map(printable, sentences):

@@ -1,4 +1,4 @@
-"""Commands that run sweeps: sweep, reproduce, nightly, serve."""
+"""Commands that run sweeps, and on what: sweep, reproduce, nightly, serve, cluster."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from flows.commands.options import CLUSTER, JSON, PREFECT, STORE, WORKERS, of_a_sweep, show
+from flows.commands.options import (
+    CERTIFICATES,
+    CLUSTER,
+    INSECURE,
+    JSON,
+    PREFECT,
+    STORE,
+    WORKERS,
+    show,
+)
 from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest, description, packaged, sweep_file
@@ -21,7 +30,12 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.command()
-@of_a_sweep
+@click.argument("spec")
+@STORE
+@CLUSTER
+@CERTIFICATES
+@INSECURE
+@WORKERS
 @click.option(
     "--list",
     is_flag=True,
@@ -99,7 +113,7 @@ def in_words(planned: Any) -> str:
 @click.option(
     "--data",
     envvar="KOCO_DATA",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
     help="Folder with the datasets' files; KOCO_DATA sets it too.  [default: download them]",
 )
@@ -143,7 +157,12 @@ def reproduce(
 
 
 @click.command()
-@of_a_sweep
+@click.argument("spec")
+@STORE
+@CLUSTER
+@CERTIFICATES
+@INSECURE
+@WORKERS
 @PREFECT
 @JSON
 def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> None:
@@ -162,8 +181,7 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
       koco nightly ill-conditioned --store store
     """
     request = SweepRequest(str(sweep_file(spec)), **where)
-    from flows.nightly.night import launch_nightly
-    from flows.nightly.regression import FAILING
+    from flows.nightly.night import FAILING, launch_nightly
 
     summary = launch_nightly(request, prefect)
     say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")
@@ -210,3 +228,71 @@ def serve(schedules: Path | None, store: str) -> None:
     from flows.schedules.service import serve_schedules
 
     serve_schedules(schedules, store)
+
+
+@click.group()
+def cluster() -> None:
+    """Prepare and try out clusters for sweeps; see docs/clusters.md and docs/security.md.
+
+    \b
+    Example:
+      koco cluster show slurm
+    """
+
+
+@cluster.command("show")
+@click.argument("site")
+def cluster_show(site: str) -> None:
+    """Print the job script or Kubernetes manifest that a sweep on SITE would submit.
+
+    Nothing is submitted or started. SITE is the name of a site file that comes with koco-stream
+    (slurm, pbs, sge, lsf, kubernetes), or the path of your own.
+
+    \b
+    Example:
+      koco cluster show slurm
+    """
+    from cluster.clusters import submission
+    from cluster.site import read_site
+
+    click.echo(submission(read_site(site)).rstrip("\n"))
+
+
+@cluster.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    required=True,
+    help="Name or address of a machine; may be repeated, the scheduler's machine first.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0, min_open=True, max=366),
+    default=7,
+    show_default=True,
+    help="How many days the certificates are valid.",
+)
+def certificates(folder: Path, hosts: tuple[str, ...], days: float) -> None:
+    """Create certificates for a cluster in the new FOLDER, and print the commands that use them.
+
+    There is one for the scheduler, one for its workers and one for the client. Only processes with
+    a key from the folder can connect. The key of the authority is not kept: to change anything,
+    create a new folder.
+
+    \b
+    Example:
+      koco cluster certificates ~/certificates --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3
+    """
+    from cluster.certificates import make_certificates, start_commands
+
+    folder = folder.expanduser().absolute()
+    until = make_certificates(folder, hosts, days)
+    click.echo(
+        f"certificates in {folder}, valid until {until:%Y-%m-%d %H:%M} UTC ({days:g} days),"
+        " readable only by you\nCopy to a worker's machine only authority.pem, worker.pem and"
+        " worker-key.pem. Dashboards listen on loopback only."
+    )
+    for name, command in start_commands(folder, hosts[0]).items():
+        click.echo(f"\n{name}:\n  {command}")

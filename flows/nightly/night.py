@@ -7,41 +7,60 @@ an empty store in that folder.
 """
 
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from statistics import median
 from typing import Any
 
+import pyarrow as pa
 from pydantic import TypeAdapter
 
 from cluster.machine import cores
-from flows.nightly.regression import CHANGED, FAILING, FIRST, Row, compared, result_of
 from flows.prepare.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
-from flows.runtime.recording import recorded, stage, table_artifact
+from flows.runtime.recording import recorded, stage
+from flows.scores.means import known_of, means
 from flows.sweeping.file import Sweep, read_sweep
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
+from flows.tables.tables import grouped
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import canonical_json, json_text, text_hash
+from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
 from koco_stream.io.fingerprint import versions
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import BORROWED, prepared_names
 from storage.catalogue.entries import CATALOGUE
 from storage.generated.generators import prepare_synthetic
-from storage.nights import accept, add_night, night_path, numbers_of, read_accepted, read_nights
+from storage.nights import (
+    IDENTITY,
+    accept,
+    add_night,
+    night_path,
+    numbers_of,
+    read_accepted,
+    read_nights,
+)
 from storage.store import check_store, existing_store, open_store
 
 LOCK = "nightly"  # of a store, for its nightly runs: they would disturb each other's times
 NOTE = "night.json"
-UNLIMITED = nullcontext()
-SHOWN = (
-    *("dataset", "learner", "runs", "mean_loss", "changed", "largest_change"),
-    *("numbers", "ratio", "speed"),
-)
+# what a night came to, by what is so of any of its rows, the first that holds
+RESULTS = {
+    "first": "first",
+    "changed": "changed numbers",
+    "slower": "slower",
+    "faster": "faster",
+    "same": "same numbers",
+}
+FAILING = ("changed numbers", "slower")  # results that give exit status 1 and a failed state
+BAND = 1.25  # a median of ratios within this factor is the same speed
+SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -68,17 +87,12 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 
 
 def run_night(
-    request: SweepRequest,
-    sweep: Sweep,
-    planned: datetime | None = None,
-    limit: AbstractContextManager[Any] = UNLIMITED,
-    **options: Any,
+    request: SweepRequest, sweep: Sweep, planned: datetime | None = None
 ) -> dict[str, Any]:
     """Recompute a sweep and compare it with the accepted night; returns the summary.
 
     The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
-    time, or by hand by when it begins. The summary is empty if that night is done. The sweep is
-    within `limit`. `options` are those of the night's own tasks.
+    time, or by hand by when it begins. The summary is empty if that night is done.
     """
     begun = time.monotonic()
     store = request.store
@@ -88,16 +102,11 @@ def run_night(
         if has_ended(store, sweep.name, name):
             return {}
         say(f"nightly {sweep.name}: {f'planned for {planned}' if planned else 'started by hand'}")
-        stage("prepare", prepare_missing, store, sweep, **options)
+        stage("prepare", prepare_missing, store, sweep)
         path = opened_night(store, sweep, name)
-        with limit:
-            computed = launch(replace(request, store=str(path)), prefect=False)
-        rows, lines = stage("compare", compare, store, sweep.name, path, name, **options)
-    result = result_of(rows)
+        computed = launch(replace(request, store=str(path)), prefect=False)
+        result, lines = stage("compare", compare, store, sweep.name, path, name)
     say("\n  ".join([f"nightly {sweep.name}: {result}", *lines]))
-    shown = [{column: row[column] for column in SHOWN} for row in rows]
-    about = (f"**{result}**", *lines)
-    table_artifact(f"nightly-{sweep.name}", lambda: shown, about, computed["report"], store)
     return {
         "sweep": sweep.name,
         "store": store,
@@ -113,10 +122,9 @@ def state_of(summary: dict[str, Any]) -> Any:
     """The last state in Prefect of a nightly run with this summary."""
     from prefect.states import Completed, Failed
 
-    result = summary["result"]
-    details = summary["details"]
-    ended = Failed if result in FAILING else Completed
-    return ended(name=result.capitalize(), message="; ".join([result, *details]), data=summary)
+    ended = Failed if summary["result"] in FAILING else Completed
+    message = "; ".join([summary["result"], *summary["details"]])
+    return ended(name=summary["result"].capitalize(), message=message, data=summary)
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
@@ -139,7 +147,7 @@ def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
     """
     path = night_path(store, sweep.name)
     note = note_in(path)
-    mine = Note(name, code(), text_hash(sweep.text))
+    mine = Note(name, canonical_json(versions()), text_hash(sweep.text))
     if (
         note is None
         or replace(note, night=name) != mine
@@ -165,23 +173,18 @@ def note_in(path: StorePath) -> Note | None:
         raise WrongInput(f"{path / NOTE} is damaged; remove it, and it is written anew") from None
 
 
-def code() -> str:
-    """The code and library versions that numbers may depend on, as canonical JSON."""
-    return canonical_json(versions())
-
-
 def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
     """Whether the history has this night."""
     return night in read_nights(store, sweep).column("night").to_pylist()
 
 
-def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[list[Row], list[str]]:
+def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, list[str]]:
     """Compare a night with the accepted one, and add its rows to the history.
 
-    Returns the rows, and sentences on what has changed and what to do about it.
+    Returns the result, and sentences on what has changed and what to do about it.
     """
+    code = canonical_json(versions())
     numbers = numbers_of(path)
-    history = read_nights(store, sweep).to_pylist()
     rows = compared(read_accepted(store, sweep), numbers)
     result = result_of(rows)
     common = {
@@ -190,24 +193,108 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[list[Ro
         "sweep": sweep,
         "result": result,
         "accepted": False,
-        "code": code(),
+        "code": code,
         "host": machine(),
     }
     add_night(store, sweep, [{**common, **row} for row in rows])
-    if result == FIRST:
+    if result == "first":
         accept(store, sweep, name, numbers)
     lines = [line for row in rows for line in row["what"]]
-    codes = [row["code"] for row in history if row["accepted"]]
-    if result == CHANGED and codes:
+    codes = [row["code"] for row in read_nights(store, sweep).to_pylist() if row["accepted"]]
+    if result == "changed numbers" and codes:
         lines.append(
             "code and versions are those of the accepted run: its numbers should be the same"
-            if codes[-1] == code()
-            else f"code or versions are not those of the accepted run: {codes[-1]} then, {code()}"
-            " now"
+            if codes[-1] == code
+            else f"code or versions are not those of the accepted run: {codes[-1]} then, {code} now"
         )
     if result in FAILING:
         lines.append(f"if this change is intended: koco nightly accept {sweep} --store {store}")
-    return rows, lines
+    return result, lines
+
+
+def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
+    """Compare two tables of numbers: a row of the history for each dataset and learner.
+
+    Both have the columns of `storage.nights.NUMBERS`. A row also has `what`, sentences on what has
+    changed. Without accepted numbers everything is first.
+    """
+    is_first = not accepted.num_rows
+    before, after = (
+        {tuple(row[name] for name in IDENTITY): row for row in table.to_pylist()}
+        for table in (tonight if is_first else accepted, tonight)
+    )
+    every = {**before, **after}
+    pairs = grouped(every, lambda key: (every[key]["dataset"], every[key]["learner"]))
+    return [
+        _row(*pair, [(before.get(key), after.get(key)) for key in keys], is_first)
+        for pair, keys in sorted(pairs.items())
+    ]
+
+
+def _row(
+    dataset: str, learner: str, runs: Sequence[tuple[Row | None, Row | None]], is_first: bool
+) -> Row:
+    """The row of a learner on a dataset; `runs` are each run in the accepted night and tonight."""
+    both = [(a, b) for a, b in runs if a and b]
+    mine = [b for _, b in runs if b]
+    gone = len(runs) - len(mine)
+    new = len(mine) - len(both)
+    data = sum(a["dataset_hash"] != b["dataset_hash"] for a, b in both)
+    other = [
+        (a["mean_loss"], b["mean_loss"])
+        for a, b in both
+        if a["dataset_hash"] == b["dataset_hash"] and a["digest"] != b["digest"]
+    ]
+    largest = max(
+        (abs(b - a) / (max(abs(a), abs(b)) or 1.0) for a, b in other if None not in (a, b)),
+        default=None,
+    )
+    by = "" if largest is None else f", mean loss by up to {largest:.1e} of itself"
+    ratio = None if is_first else _ratio(both)
+    verdict = ratio and ("slower" if ratio > BAND else "faster" if ratio * BAND < 1.0 else "same")
+    sentences = {
+        f"{len(other):,} of {len(both):,} runs have changed numbers{by}": other,
+        f"the dataset has other rows than in the accepted run ({data:,} runs)": data,
+        f"{gone:,} of {len(both) + gone:,} runs of the accepted run are gone": gone,
+        f"{new:,} runs that the accepted run did not have": new,
+        f"{verdict}, {(ratio or 1.0) - 1:+.0%} of the accepted seconds": verdict
+        in ("slower", "faster"),
+    }
+    changed = len(other) + data + gone
+    numbers = {"first": is_first, "changed": changed, "new": new, "same": True}
+    losses = [row["mean_loss"] for row in mine if row["mean_loss"] is not None]
+    return {
+        "dataset": dataset,
+        "learner": learner,
+        "runs": len(mine),
+        "digest": content_hash([row["digest"] for row in mine]),
+        "mean_loss": known_of(means([losses]))[0],
+        "changed": changed,
+        "largest_change": largest,
+        "numbers": next(name for name, holds in numbers.items() if holds),
+        "ratio": ratio,
+        "speed": verdict,
+        "scan_seconds": sum(row["seconds"] or 0.0 for row in mine),
+        "what": [f"{learner} on {dataset}: {text}" for text, holds in sentences.items() if holds],
+    }
+
+
+def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
+    """Median of the runs' seconds tonight over those accepted, of long runs on one machine."""
+    ratios = [
+        b["seconds"] / a["seconds"]
+        for a, b in runs
+        if a["status"] == b["status"] == "ok"
+        and a["host"] == b["host"]
+        and min(a["seconds"] or 0.0, b["seconds"] or 0.0) >= SHORTEST
+    ]
+    return median(ratios) if len(ratios) >= FEWEST else None
+
+
+def result_of(rows: Sequence[Row]) -> str:
+    """Overall result of a nightly run with these rows."""
+    verdicts = {"same"}.union(*((row["numbers"], row["speed"]) for row in rows))
+    return next(RESULTS[one] for one in RESULTS if one in verdicts)
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:

@@ -1,7 +1,7 @@
 """Implementation of `koco prepare`, `koco store verify` and `koco list datasets`."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import zip_longest
@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from flows.runtime.console import say
-from flows.runtime.recording import recorded, stage, table_artifact
+from flows.runtime.recording import recorded, stage
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
@@ -51,23 +51,8 @@ def launch_preparation(
     store: str, name: str, sources: Sequence[Path], prefect: bool | None = None, **more: Any
 ) -> Manifest:
     """Prepare a dataset, as a flow run where `recorded` makes one; see `prepare_named`."""
-    work = partial(prepare_stage, store, name, partial(prepare_named, store, name, sources, **more))
+    work = partial(stage, "prepare", partial(prepare_named, store, name, sources, **more))
     return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)
-
-
-def prepare_stage(
-    store: str, name: str, prepare: Callable[[], Manifest], **options: Any
-) -> Manifest:
-    """Prepare a dataset as a stage of a flow run, which gets a table of what it is."""
-    manifest = stage("prepare", prepare, **options)
-    facts = {
-        "rows": manifest.n_rows,
-        "features": manifest.n_features,
-        "layout": manifest.layout,
-        "identity": manifest.dataset_hash[:12],
-    }
-    table_artifact(f"prepared-{name}", lambda: [facts], (), store)
-    return manifest
 
 
 def prepare_named(
@@ -193,7 +178,7 @@ def _fetch(
     name = None if address.path_inside else address.name_of(file)
     say(f"downloading {address.url}")
     try:
-        with BytesProgress("downloading") as progress:
+        with BytesProgress() as progress:
             step = partial(progress.step, "downloading")
             return fetch.fetch(address.url, expected, folder, step, name=name)
     except fetch.Unreachable as error:
@@ -234,14 +219,14 @@ def _prepare(
 
             client = stack.enter_context(engine(cluster_named(LOCAL, workers, 0), [])).client
             options = {**options, "parallel_map": partial(map_on_dask, client)}
-        progress = stack.enter_context(BytesProgress("reading"))
+        progress = stack.enter_context(BytesProgress())
         return prepare_file(store, name, paths, progress=progress.step, **options)
 
 
 class BytesProgress(Progress):
     """Context manager that shows progress on stderr: bytes and rows, speed, and time left."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self) -> None:
         console = Console(stderr=True)
         super().__init__(
             TextColumn("{task.description}"),
@@ -253,19 +238,17 @@ class BytesProgress(Progress):
             console=console,
             disable=not console.is_terminal,
         )
-        self.what, self.task = what, self.add_task(what, total=None, rows="")
         self.last = time.monotonic()
 
     def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
-        """Update the progress of a step called `what`.
+        """Update the progress of a step called `what`, which has a line of its own.
 
         `done` of `total` bytes (None if unknown) and `rows` rows are processed.
         """
-        if what != self.what:
-            self.what = what
-            self.reset(self.task, description=what)
+        if what not in [task.description for task in self.tasks]:
+            self.add_task(what, total=None, rows="")
         row_text = f"{rows:,} rows" if rows else ""
-        self.update(self.task, completed=done, total=total, rows=row_text)
+        self.update(self.task_ids[-1], completed=done, total=total, rows=row_text)
         if self.disable and time.monotonic() - self.last > PLAIN_EVERY:
             say(
                 f"  {what}: {done:,} of {f'{total:,}' if total else 'unknown'}"
@@ -353,9 +336,8 @@ def verified(store: str, names: Sequence[str]) -> list[dict[str, Any]]:
     from storage.results import result_problems
 
     there = prepared_names(existing_store(store))
-    for name in names:
-        if name not in there:
-            load_manifest(store, name)  # raises `WrongInput` that names similar datasets
+    for name in {*names}.difference(there):
+        load_manifest(store, name)  # raises `WrongInput` that names similar datasets
     found = {f"dataset {name}": dataset_problems(store, name) for name in names or there}
     if not names:
         found["results"] = result_problems(store)

@@ -65,14 +65,12 @@ class Start:
     def ready(self, kinds: list[Needed]) -> Engine:
         """Wait for the workers and the compilers, and return the engine.
 
-        `kinds` not compiled yet are compiled now: value types were guessed for datasets that were
-        not prepared at the start.
+        Raises `RuntimeError` if a compiler fails.
         """
         client = self.client.result()
-        _wait(self.compilers)
-        self.compilers = compilers(kinds)
-        _wait(self.compilers)
-        return Engine(client, timings_of(kinds))
+        if any([compiler.wait() for compiler in self.compilers]):
+            raise RuntimeError("compiling the learners failed; the compiler's messages are above")
+        return Engine(client, compiled(kinds))
 
     def close(self) -> None:
         """Stop the compilers and the workers."""
@@ -81,6 +79,16 @@ class Start:
             compiler.wait()
         wait([self.client])
         self.stack.close()
+
+
+def compiled(kinds: list[Needed]) -> list[Timing]:
+    """The timings of learners; those that are not compiled yet, this process compiles.
+
+    There are such, for example, if the value type of a dataset was not known at the start.
+    """
+    if rest := [kind for kind in kinds if kept_timing(kind) is None]:
+        warm_up(rest)
+    return timings_of(kinds)
 
 
 def timings_of(kinds: list[Needed]) -> list[Timing]:
@@ -104,12 +112,6 @@ def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
         ]
 
 
-def _wait(started: list[subprocess.Popen[bytes]]) -> None:
-    """Wait for compilers. Raises `RuntimeError` if one fails."""
-    if any([compiler.wait() for compiler in started]):
-        raise RuntimeError("compiling the learners failed; the compiler's messages are above")
-
-
 @contextmanager
 def engine(
     cluster: Callable[[], AbstractContextManager[Client]] | None,
@@ -121,9 +123,7 @@ def engine(
     Without `cluster` it is only this process. `start` is the cluster, if it is already starting.
     """
     if cluster is None:
-        if any(kept_timing(kind) is None for kind in kinds):
-            warm_up(kinds)
-        yield Engine(None, timings_of(kinds))
+        yield Engine(None, compiled(kinds))
         return
     with closing(start or Start(cluster, kinds)) as started:
         yield started.ready(kinds)

@@ -1,13 +1,18 @@
-"""Prefect's settings, which must be made before prefect is imported, and its servers."""
+"""Prefect's settings, which must be made before prefect is imported, and its servers.
 
+Run as `python -m flows.runtime.prefect_server N` with the number of a listening socket, it is such
+a server, for requests to its own address, from its own pages or from no page. Pages of other sites
+reach a server on the loopback interface too, by its address or by a name that is theirs.
+"""
+
+import atexit
 import fcntl
 import os
 import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import wait
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,25 +20,24 @@ from typing import Any
 
 import psutil
 
-from flows.runtime.console import say
-from flows.runtime.processes import end_with_driver, in_background
+from flows.runtime.processes import end_with_driver
 from koco_stream.io.cache import private_folder
+from koco_stream.io.files import locked
 
+STOP_SECONDS = 30  # in which a server ends; a page that is open may hold it for one
 START_TRIES = 120  # requests of a second each until a server that starts has to answer
 ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the server that is used
-# The embedded server starts slowly on a busy machine. It has no pages, and does not act on the flow
-# runs of others that have the same database.
-EMBEDDED = {
-    "PREFECT_SERVER_EPHEMERAL_ENABLED": "true",
-    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
-    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",
-    "PREFECT_SERVER_UI_ENABLED": "false",
-} | {
-    f"PREFECT_SERVER_SERVICES_{service}_ENABLED": "false"
-    for service in (
-        *("CANCELLATION_CLEANUP", "CLEANUP_RECONCILER", "EVENT_PERSISTER", "FOREMAN"),
-        *("LATE_RUNS", "PAUSE_EXPIRATIONS", "REPOSSESSOR", "SCHEDULER", "TRIGGERS"),
-    )
+# Prefect's variable for the addresses of pages; what the user names there is added to its own.
+ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+REFUSED = f"refused: this is no address of this server; {ORIGINS} names further ones\n"
+# Of a server for one process: Prefect gives it no pages, and few services, of which these two would
+# act on the flow runs of others that have the same database.
+EPHEMERAL = "PREFECT__SERVER_EPHEMERAL"
+ALONE = {
+    EPHEMERAL: "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
+    "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
 }
 
 
@@ -66,7 +70,7 @@ def configure_prefect(serving: bool = False) -> None:
 
 
 class PrefectServer:
-    """The Prefect server of `koco serve`, on the loopback interface, which ends with this process.
+    """A Prefect server on the loopback interface, which ends with this process.
 
     It must be made after `configure_prefect` and before prefect is imported, which then uses it.
     The server has its own session, so that signals from a terminal end the flows first, which can
@@ -87,16 +91,23 @@ class PrefectServer:
         self.port = self.socket.getsockname()[1]
         os.environ[ADDRESS] = f"http://127.0.0.1:{self.port}/api"
         self.log = private_folder("prefect") / "server.log"
-        number = self.socket.fileno()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "flows.runtime.guarded", str(number)],
-                pass_fds=[number],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "flows.runtime.prefect_server",
+                    str(self.socket.fileno()),
+                ],
+                pass_fds=[self.socket.fileno()],
                 stdout=out,
                 stderr=out,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        atexit.register(self.socket.close)
+        atexit.register(self.process.wait, STOP_SECONDS)
         end_with_driver(self.process.pid)
 
     def wait(self) -> None:
@@ -112,9 +123,12 @@ class PrefectServer:
         raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
 
     def check(self) -> None:
-        """Raise `RuntimeError` if the server has ended."""
-        if self.process.poll() is not None:
-            raise RuntimeError(f"Prefect's server has ended; see its log, {self.log}")
+        """Raise `RuntimeError` if the server has ended, or stands still."""
+        stopped = psutil.STATUS_STOPPED
+        if self.process.poll() is not None or psutil.Process(self.process.pid).status() == stopped:
+            raise RuntimeError(
+                f"Prefect's server has ended or was stopped; see its log, {self.log}"
+            )
 
 
 @contextmanager
@@ -125,10 +139,8 @@ def announced(port: int) -> Iterator[Path]:
     """
     file = _folder_of_served() / str(port)
     file.touch(0o600)
-    with file.open("w") as note:
-        fcntl.flock(note, fcntl.LOCK_EX)
-        note.writelines(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD))
-        note.flush()
+    with locked(file):
+        file.write_text("".join(f"{name}={os.environ[name]}\n" for name in (ADDRESS, PASSWORD)))
         yield file
 
 
@@ -150,30 +162,48 @@ def served() -> dict[str, str]:
     return {}
 
 
-def start_embedded() -> str:
-    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
+class Guarded:
+    """An ASGI application that gets only requests which name one of its origins as their host.
 
-    Returns its address. Raises `RuntimeError` if it is killed or stopped meanwhile, for which
-    Prefect would wait.
+    Those of a page come with the page's origin, which must be one of them too.
     """
-    say("starting Prefect's server, which takes about ten seconds")
-    os.environ.update({**EMBEDDED, **os.environ})
-    # its import, which takes seconds, reads the settings
-    from prefect.server.api.server import SubprocessASGIServer
 
-    server = SubprocessASGIServer()
-    started = in_background(server.start)
-    while wait([started], timeout=0.2).not_done:
-        if (process := server.server_process) and not _goes_on(process):
-            process.kill()
-            raise RuntimeError("the embedded server was killed or stopped while it started")
-    started.result()
-    if server.server_process:
-        end_with_driver(server.server_process.pid)
-    return server.api_url
+    def __init__(self, application: Callable[..., Awaitable[None]], origins: Iterable[str]) -> None:
+        self.application = application
+        self.origins = {origin.lower().encode() for origin in origins if "://" in origin}
+        self.hosts = {origin.partition(b"://")[2] for origin in self.origins}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or refuse it, whether HTTP or a web socket."""
+        from starlette.responses import PlainTextResponse  # which Prefect needs
+
+        allowed = scope["type"] == "lifespan" or self.allows(scope["headers"])
+        answer = self.application if allowed else PlainTextResponse(REFUSED, 403)
+        await answer(scope, receive, send)
+
+    def allows(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Whether a request with these headers is for this server."""
+        given = [(name.lower(), value.lower()) for name, value in headers]
+        hosts = {value for name, value in given if name == b"host"}
+        pages = {value for name, value in given if name == b"origin"}
+        return bool(hosts) and hosts <= self.hosts and pages <= self.origins
 
 
-def _goes_on(process: subprocess.Popen[Any]) -> bool:
-    """Whether a process has not ended, and does not stand still."""
-    stopped = psutil.STATUS_STOPPED
-    return process.poll() is None and psutil.Process(process.pid).status() != stopped
+def main() -> None:
+    """Serve Prefect on the socket that this process was given."""
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    port = listening.getsockname()[1]
+    named = [origin.strip(" /") for origin in os.environ.get(ORIGINS, "").split(",")]
+    origins = [*(f"http://{name}:{port}" for name in NAMES), *filter(None, named)]
+    os.environ[ORIGINS] = ",".join(origins)
+    # imported here, because prefect reads its settings when it is imported
+    import uvicorn
+    from prefect.server.api.server import create_app
+
+    guarded = Guarded(create_app(final=True), origins)
+    settings = uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)
+    uvicorn.Server(settings).run([listening])
+
+
+if __name__ == "__main__":
+    main()

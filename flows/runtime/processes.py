@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import signal
 import subprocess
@@ -11,13 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from flows.runtime.console import say
+from koco_stream.io import files
 from koco_stream.io.cache import private_folder
-from koco_stream.io.files import text_hash
 
 if TYPE_CHECKING:
     from koco_stream.io.paths import AnyPath
@@ -132,14 +131,14 @@ def locked(store: AnyPath, name: str, busy: str | Exception) -> Iterator[None]:
     file = (
         root.path / f"{name}.lock"
         if root.is_local
-        else private_folder("locks") / f"{text_hash(str(root))}-{name}.lock"
+        else private_folder("locks") / f"{files.text_hash(str(root))}-{name}.lock"
     )
-    with file.open("a") as handle:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(files.locked(file, wait=False))
         except BlockingIOError:
             if isinstance(busy, Exception):
                 raise busy from None
             say(busy)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            stack.enter_context(files.locked(file))
         yield

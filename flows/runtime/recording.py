@@ -16,7 +16,14 @@ from urllib.parse import quote
 
 import flows
 from flows.runtime.console import say
-from flows.runtime.prefect_server import ADDRESS, configure_prefect, served, start_embedded
+from flows.runtime.prefect_server import (
+    ADDRESS,
+    ALONE,
+    EPHEMERAL,
+    PrefectServer,
+    configure_prefect,
+    served,
+)
 from flows.runtime.processes import come_to
 
 T = TypeVar("T")
@@ -37,7 +44,7 @@ def recorded(
     """What `work` comes to, as a flow run called `name` where Prefect has a server.
 
     The server is that of PREFECT_API_URL or of `koco serve`; if there is none, and with `prefect`
-    true, one that is embedded in this process. With `prefect` false, and within a flow run, it is
+    true, one that is started for this process. With `prefect` false, and within a flow run, it is
     no flow run. The `flow` of the package `flows` gives its name and the names of the `parameters`;
     `state_of` its last state, by default Completed. Whatever Prefect does, the outcome is that of
     the work, and a line says that the record is incomplete.
@@ -52,33 +59,36 @@ def recorded(
     INCOMPLETE.discard(name)
 
     def as_flow_run(once: Callable[[], T]) -> None:
-        given = os.environ.get(ADDRESS)
-        address = given or start_embedded()
+        if not os.environ.get(ADDRESS):
+            say("starting Prefect's server, which takes about ten seconds")
+            os.environ.update({**ALONE, **os.environ})
+            PrefectServer(0).wait()
+        has_pages = EPHEMERAL not in os.environ
         from prefect.events.clients import PrefectEventsClient
         from prefect.events.worker import EventsWorker
         from prefect.runtime import flow_run
         from prefect.utilities.urls import url_for
 
         def begin(*_: Any, **__: Any) -> object:  # its inputs were read before
-            if given:
+            if has_pages:
                 say(f"  {name} in Prefect: {url_for('flow-run', flow_run.id)}")
             return state_of(once())
 
         # by default a server that is gone is tried for ten seconds by each event that is left
         EventsWorker.set_client_override(
-            PrefectEventsClient, api_url=address, reconnection_attempts=2
+            PrefectEventsClient, api_url=os.environ[ADDRESS], reconnection_attempts=2
         )
         named = getattr(flows, flow).with_options(flow_run_name=name)
         named.fn = wraps(named.fn)(begin)
         named(**parameters, return_state=True)
-        if not given:
+        if not has_pages:
             say("koco serve shows this flow run in Prefect's web interface")
 
     return _outcome(name, work, as_flow_run)
 
 
-def stage(name: str, function: Callable[..., T], *args: Any, **options: Any) -> T:
-    """What a stage of the work comes to; in a flow run it is a task, with these options.
+def stage(name: str, function: Callable[..., T], *args: Any) -> T:
+    """What a stage of the work comes to; in a flow run it is a task.
 
     Prefect does not see its arguments.
     """
@@ -90,7 +100,7 @@ def stage(name: str, function: Callable[..., T], *args: Any, **options: Any) -> 
     from prefect.cache_policies import NO_CACHE
 
     def as_task(once: Callable[[], T]) -> object:
-        return task(once, name=name, task_run_name=name, cache_policy=NO_CACHE, **options)()
+        return task(once, name=name, task_run_name=name, cache_policy=NO_CACHE)()
 
     return _outcome(flow_run, work, as_task)
 
@@ -110,21 +120,21 @@ def _outcome(
 ) -> T:
     """What `work` comes to, called by `record`; or by us, if `record` does not come so far.
 
-    `record` may call it again. Raises what the work raises.
+    Raises what the work raises.
     """
-    tries: list[Future[T]] = []
+    done = Future[T]()
 
     def once() -> T:
-        tries.append(Future())
-        come_to(tries[-1], work)
-        return tries[-1].result()
+        if not done.done():
+            come_to(done, work)
+        return done.result()
 
     try:
         record(once)
     except Exception as error:  # Prefect may answer anything
-        if not tries or error is not tries[-1].exception():
+        if not done.done() or error is not done.exception():
             _lacks(flow_run, error)
-    return tries[-1].result() if tries else work()
+    return once()
 
 
 def _lacks(flow_run: str, error: Exception) -> None:

@@ -7,7 +7,6 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from zoneinfo import available_timezones
@@ -83,12 +82,13 @@ def serve_schedules(file: Path | None, store: str) -> None:
 
 
 def _end_with(server: PrefectServer) -> None:
-    """Interrupt this process when the server has ended."""
+    """Interrupt this process when the server has ended, unless this process ends."""
     server.process.wait()
-    os.kill(os.getpid(), signal.SIGINT)
+    if threading.main_thread().is_alive():
+        os.kill(os.getpid(), signal.SIGINT)
 
 
-def _serve_nights(schedules: Sequence[Schedule]) -> None:
+def _serve_nights(schedules: list[Schedule]) -> None:
     """Let Prefect run the nights of schedules at their times, until this process is stopped.
 
     An earlier process that was killed may hold the one place for a night, so Prefect's deployments
@@ -148,48 +148,46 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
     """The schedules of a schedules file, checked; `store` is for those that name none.
 
     Raises `WrongInput` that names the file, the line or key, and the remedy. Sweep files, clusters
-    and stores are checked too. Imports prefect, which checks the cron expressions.
+    and stores are checked too, and paths made absolute. Prefect checks the cron expressions.
     """
+    from prefect.server.schemas.schedules import CronSchedule  # whose import takes seconds
+
     file = TomlFile(path, "schedules", "flows/schedules.toml is an example", {"schedule": Schedule})
     schedules = file.as_model(SchedulesFile).schedule
+    folder = path.absolute().parent
     for number, schedule in enumerate(schedules):
         with file.blaming("schedule", number, "name"):
             if schedule.name in [other.name for other in schedules[:number]]:
                 raise WrongInput(f"two schedules are called {schedule.name!r}; rename one")
-        _check(file, number, schedule, store)
+        with file.blaming("schedule", number, "timezone"):
+            zones = sorted(available_timezones())
+            if schedule.timezone not in zones:
+                close = similar(schedule.timezone, zones, 1)
+                hint = (
+                    f"did you mean {close[0]!r}?" if close else "names are like UTC or Europe/Paris"
+                )
+                raise WrongInput(f"no time zone is called {schedule.timezone!r}; {hint}")
+        with file.blaming("schedule", number, "sweep"):
+            schedule.sweep = folder / schedule.sweep.expanduser()
+            read_sweep(schedule.sweep)
+        with file.blaming("schedule", number, "store"):
+            local = schedule.store and "://" not in schedule.store
+            given = folder / Path(schedule.store).expanduser() if local else schedule.store or store
+            check_store(given)
+            schedule.store = str(store_path(given))
+        with file.blaming("schedule", number, "cluster"):
+            cluster_named(schedule.cluster, schedule.workers, 0, schedule.certificates)
+        with file.blaming("schedule", number, "cron"):
+            fields = schedule.cron.split()
+            try:
+                if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
+                    raise ValueError
+                clock = CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
+                asyncio.run(clock.get_dates(1))
+            except ValueError:  # also of a time that never comes, such as the 30th of February
+                raise WrongInput(
+                    f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"
+                    ' day, month, day of the week), for example "0 2 * * *" for two o\'clock each'
+                    " night"
+                ) from None
     return schedules
-
-
-def _check(file: TomlFile, number: int, schedule: Schedule, store: str) -> None:
-    """Check what a schedule names, and make its paths absolute."""
-    from prefect.server.schemas.schedules import CronSchedule  # whose import takes seconds
-
-    folder = file.path.absolute().parent
-    with file.blaming("schedule", number, "timezone"):
-        zones = sorted(available_timezones())
-        if schedule.timezone not in zones:
-            close = similar(schedule.timezone, zones, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "names are like UTC or Europe/Paris"
-            raise WrongInput(f"no time zone is called {schedule.timezone!r}; {hint}")
-    with file.blaming("schedule", number, "sweep"):
-        schedule.sweep = folder / schedule.sweep.expanduser()
-        read_sweep(schedule.sweep)
-    with file.blaming("schedule", number, "store"):
-        local = schedule.store and "://" not in schedule.store
-        given = folder / Path(schedule.store).expanduser() if local else schedule.store or store
-        check_store(given)
-        schedule.store = str(store_path(given))
-    with file.blaming("schedule", number, "cluster"):
-        cluster_named(schedule.cluster, schedule.workers, 0, schedule.certificates)
-    with file.blaming("schedule", number, "cron"):
-        fields = schedule.cron.split()
-        try:
-            if len(fields) != 5 or any(field[0] in "rR" for field in fields):  # R: at random
-                raise ValueError
-            clock = CronSchedule(cron=schedule.cron, timezone=schedule.timezone)
-            asyncio.run(clock.get_dates(1))
-        except ValueError:  # raised too for a time that never comes, such as the 30th of February
-            raise WrongInput(
-                f"{schedule.cron!r} is not a cron expression; give five fields (minute, hour,"
-                ' day, month, day of the week), for example "0 2 * * *" for two o\'clock each night'
-            ) from None

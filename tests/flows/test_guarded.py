@@ -8,8 +8,15 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 from starlette.responses import PlainTextResponse
 
-from flows.runtime.guarded import NAMES, Guarded
-from flows.runtime.prefect_server import ADDRESS, PASSWORD, announced, configure_prefect, served
+from flows.runtime.prefect_server import (
+    ADDRESS,
+    NAMES,
+    PASSWORD,
+    Guarded,
+    announced,
+    configure_prefect,
+    served,
+)
 
 ORIGINS = [*(f"http://{name}:4200" for name in NAMES), "https://named.example"]
 HOSTS = [origin.partition("://")[2] for origin in ORIGINS]

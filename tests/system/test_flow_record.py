@@ -96,11 +96,10 @@ def test_server_of_its_own__records_the_same_and_ends(small_store, tmp_path):
 def test_prepare_and_nightly_run__are_flow_runs_of_their_names(server, small_store, tmp_path):
     words = ("prepare", "again", "--target", "y", "--from", tmp_path / "real.csv")
     koco(*words, "--store", small_store, cwd=tmp_path, status=0, **server)
-    run, tasks, artifacts = recorded(server, "again")
+    run, tasks, _ = recorded(server, "again")
     assert (run["state_type"], tasks) == ("COMPLETED", [("prepare", "COMPLETED")])
-    assert json.loads(artifacts["table"]["data"])[0]["rows"] == 500
     done("nightly", "night", small_store, server)
-    run, tasks, artifacts = recorded(server, "night")
+    run, tasks, _ = recorded(server, "night")
     assert run["state_name"] == "First"
     assert tasks == [(step, "COMPLETED") for step in ("prepare", *STEPS, "compare")]
 

@@ -81,9 +81,8 @@ def words(text):
 def test_published_study__comes_out_as_printed(store, koco):
     given = ("compare", "demsar", "--metric", "auc", "--store", store / "published")
     said = words(koco(*given, status=0).stdout)
-    assert "Friedman's chi-square 9.28, F 3.69, p = 0.02" in said
-    assert "critical difference of mean ranks 1.25 at level 0.05" in said
-    assert "Not told apart by the critical difference: C4.5+m+cf, C4.5+m, C4.5+cf, C4.5." in said
+    assert "(Friedman's test, p = 0.02)" in said
+    assert "difference is 1.25. Not told apart by it: C4.5+m+cf, C4.5+m, C4.5+cf, C4.5." in said
     found = json.loads(koco(*given, "--alpha", 0.1, "--json", status=0).stdout)
     ranks = {row["learner"]: round(row["mean_rank"], 3) for row in found["summary"]}
     assert ranks == dict(zip(demsar.LEARNERS, demsar.MEAN_RANKS, strict=True))
@@ -95,7 +94,6 @@ def test_published_study__comes_out_as_printed(store, koco):
     assert len(found["pairs"]) == 6
     shown = compare(store / "published", ["demsar"], metric="auc").diagram
     assert shown.alt.startswith("Mean ranks, the best first: C4.5+m+cf 1.96, C4.5+m 2.00")
-    assert "difference is 1.25. Not told apart by it: C4.5+m+cf, C4.5+m, C4.5" in shown.alt
     assert shown.rows[0]["to"] - shown.rows[0]["from"] == pytest.approx(1.2535, abs=1e-3)
 
 

@@ -10,14 +10,20 @@ import pyarrow as pa
 import pytest
 
 from flows.nightly import night
-from flows.nightly.night import NOTE, accept_last, opened_night, run_night
-from flows.nightly.regression import SHORTEST, compared, result_of
+from flows.nightly.night import (
+    NOTE,
+    SHORTEST,
+    accept_last,
+    compared,
+    opened_night,
+    result_of,
+    run_night,
+)
 from flows.sweeping.file import read_sweep
 from flows.sweeping.request import SweepRequest
-from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.errors import WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
-from storage.catalogue.fetch import Unreachable, WrongChecksum
 from storage.nights import NUMBERS, accept, add_night, curve_hashes, read_accepted, read_nights
 from storage.results import read_curves, read_runs
 from storage.store import open_store
@@ -241,26 +247,6 @@ def test_speeds__of_other_machines_or_runs_and_of_short_ones_are_not_compared(ot
     assert found(seconds(1.0, 1.0, 1.0), seconds(2.0, 2.0, 2.0, **other))["L"]["speed"] is None
     assert found(seconds(*[SHORTEST / 2] * 9), seconds(*[SHORTEST] * 9))["L"]["ratio"] is None
     assert found(seconds(1.0, 1.0), seconds(2.0, 2.0))["L"]["ratio"] is None
-
-
-def test_retries__only_where_waiting_may_help(capsys):
-    from prefect.states import Failed
-
-    from flows.prefect_flows import RETRIED, may_pass
-
-    refused = WrongInput("get the files")
-    refused.__context__ = Unreachable("no network")  # as it is raised while the other is handled
-    for error, again in (
-        (StoreUnavailable("no answer"), True),
-        (WrongInput("no such key"), False),
-        (MemoryError(), False),
-        (refused, True),
-        (WrongChecksum("another file"), False),
-        (ConnectionError("failed again and again"), True),
-    ):
-        assert may_pass(None, None, Failed(data=error)) == again, error
-        assert ("trying again" in capsys.readouterr().err) == again, error
-    assert len(RETRIED["retry_delay_seconds"]) == RETRIED["retries"]
 
 
 def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_store, tmp_path):
