@@ -1,8 +1,9 @@
 """Prefect's settings, which must be made before prefect is imported, and its servers.
 
-Run as `python -m flows.runtime.prefect_server N` with the number of a listening socket, it is such
-a server, for requests to its own address, from its own pages or from no page. Pages of other sites
-reach a server on the loopback interface too, by its address or by a name that is theirs.
+Run as `python -m flows.runtime.prefect_server N` with the number of a listening socket, it is the
+server of `koco serve`, for requests to its own address, from its own pages or from no page. Pages
+of other sites reach a server on the loopback interface too, by its address or by a name that is
+theirs.
 """
 
 import atexit
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from flows.runtime.processes import end_with_driver
+from flows.runtime.processes import end_with_driver, in_background
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import locked
 
@@ -31,11 +33,12 @@ ADDRESS, PASSWORD = "PREFECT_API_URL", "PREFECT_API_AUTH_STRING"  # of the serve
 ORIGINS = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 REFUSED = f"refused: this is no address of this server; {ORIGINS} names further ones\n"
-# Of a server for one process: Prefect gives it no pages, and few services, of which these two would
-# act on the flow runs of others that have the same database.
-EPHEMERAL = "PREFECT__SERVER_EPHEMERAL"
-ALONE = {
-    EPHEMERAL: "1",
+# Prefect's embedded server has no pages. It starts slowly on a busy machine. Of its few services
+# these two would act on the flow runs of others that have the same database.
+EMBEDDED = {
+    "PREFECT_SERVER_EPHEMERAL_ENABLED": "true",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
     "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
 }
@@ -70,7 +73,7 @@ def configure_prefect(serving: bool = False) -> None:
 
 
 class PrefectServer:
-    """A Prefect server on the loopback interface, which ends with this process.
+    """The Prefect server of `koco serve`, on the loopback interface, which ends with this process.
 
     It must be made after `configure_prefect` and before prefect is imported, which then uses it.
     The server has its own session, so that signals from a terminal end the flows first, which can
@@ -124,11 +127,37 @@ class PrefectServer:
 
     def check(self) -> None:
         """Raise `RuntimeError` if the server has ended, or stands still."""
-        stopped = psutil.STATUS_STOPPED
-        if self.process.poll() is not None or psutil.Process(self.process.pid).status() == stopped:
+        if not goes_on(self.process):
             raise RuntimeError(
                 f"Prefect's server has ended or was stopped; see its log, {self.log}"
             )
+
+
+def goes_on(process: subprocess.Popen[Any]) -> bool:
+    """Whether a process has not ended, and does not stand still."""
+    stopped = psutil.STATUS_STOPPED
+    return process.poll() is None and psutil.Process(process.pid).status() != stopped
+
+
+def start_embedded() -> str:
+    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
+
+    Returns its address. Raises `RuntimeError` if it is killed or stopped meanwhile, for which
+    Prefect would wait.
+    """
+    os.environ.update({**EMBEDDED, **os.environ})
+    # its import, which takes seconds, reads the settings
+    from prefect.server.api.server import SubprocessASGIServer
+
+    server = SubprocessASGIServer()
+    started = in_background(server.start)
+    while wait([started], timeout=0.2).not_done:
+        if server.server_process and not goes_on(server.server_process):
+            server.server_process.kill()
+            raise RuntimeError("Prefect's server was killed or stopped while it started")
+    started.result()
+    end_with_driver(server.server_process.pid)
+    return server.api_url
 
 
 @contextmanager

@@ -16,14 +16,7 @@ from urllib.parse import quote
 
 import flows
 from flows.runtime.console import say
-from flows.runtime.prefect_server import (
-    ADDRESS,
-    ALONE,
-    EPHEMERAL,
-    PrefectServer,
-    configure_prefect,
-    served,
-)
+from flows.runtime.prefect_server import ADDRESS, configure_prefect, served, start_embedded
 from flows.runtime.processes import come_to
 
 T = TypeVar("T")
@@ -44,7 +37,7 @@ def recorded(
     """What `work` comes to, as a flow run called `name` where Prefect has a server.
 
     The server is that of PREFECT_API_URL or of `koco serve`; if there is none, and with `prefect`
-    true, one that is started for this process. With `prefect` false, and within a flow run, it is
+    true, one that is embedded in this process. With `prefect` false, and within a flow run, it is
     no flow run. The `flow` of the package `flows` gives its name and the names of the `parameters`;
     `state_of` its last state, by default Completed. Whatever Prefect does, the outcome is that of
     the work, and a line says that the record is incomplete.
@@ -59,29 +52,28 @@ def recorded(
     INCOMPLETE.discard(name)
 
     def as_flow_run(once: Callable[[], T]) -> None:
-        if not os.environ.get(ADDRESS):
+        given = os.environ.get(ADDRESS)
+        if not given:
             say("starting Prefect's server, which takes about ten seconds")
-            os.environ.update({**ALONE, **os.environ})
-            PrefectServer(0).wait()
-        has_pages = EPHEMERAL not in os.environ
+        address = given or start_embedded()
         from prefect.events.clients import PrefectEventsClient
         from prefect.events.worker import EventsWorker
         from prefect.runtime import flow_run
         from prefect.utilities.urls import url_for
 
         def begin(*_: Any, **__: Any) -> object:  # its inputs were read before
-            if has_pages:
+            if given:
                 say(f"  {name} in Prefect: {url_for('flow-run', flow_run.id)}")
             return state_of(once())
 
         # by default a server that is gone is tried for ten seconds by each event that is left
         EventsWorker.set_client_override(
-            PrefectEventsClient, api_url=os.environ[ADDRESS], reconnection_attempts=2
+            PrefectEventsClient, api_url=address, reconnection_attempts=2
         )
         named = getattr(flows, flow).with_options(flow_run_name=name)
         named.fn = wraps(named.fn)(begin)
         named(**parameters, return_state=True)
-        if not has_pages:
+        if not given:
             say("koco serve shows this flow run in Prefect's web interface")
 
     return _outcome(name, work, as_flow_run)

@@ -5,6 +5,8 @@ page of another site.
 import json
 import os
 import re
+import subprocess
+import sys
 from contextlib import ExitStack
 from unittest import mock
 
@@ -14,29 +16,52 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from flows.runtime.prefect_server import ADDRESS, ALONE, PASSWORD, PrefectServer, configure_prefect
-from tests.helpers.project import free_port
+from flows.runtime.prefect_server import ADDRESS, PASSWORD, PrefectServer, configure_prefect
+from tests.helpers.project import environment, free_port
 
 DEPLOYMENTS = "/deployments/filter"
 
 
-@pytest.fixture(scope="module", params=[ALONE, {}], ids=["alone", "koco serve"])
+EMBEDDED = """
+from flows.runtime.prefect_server import configure_prefect, start_embedded
+configure_prefect()
+start_embedded()
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_AUTH_STRING
+with get_client(sync_client=True) as client:
+    print(str(client.api_url).rstrip("/"), PREFECT_API_AUTH_STRING.value(), flush=True)
+input()
+"""
+
+
+@pytest.fixture(scope="module", params=["embedded", "koco serve"])
 def server(request, tmp_path_factory):
     """Who asks a server, with its address and password in the environment."""
     home = {"PREFECT_HOME": str(tmp_path_factory.mktemp("home")), ADDRESS: ""}
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.dict(os.environ, home | request.param))
-        configure_prefect(serving=True)
-        started = PrefectServer(free_port())
-        stack.enter_context(started.socket)
-        stack.callback(started.process.wait)
-        stack.callback(started.process.kill)
-        started.wait()
+        stack.enter_context(mock.patch.dict(os.environ, home))
+        if request.param == "embedded":
+            words = [sys.executable, "-c", EMBEDDED]
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            process = stack.enter_context(
+                subprocess.Popen(words, text=True, env=environment(), **pipes)
+            )
+            stack.callback(process.kill)
+            os.environ.update(
+                zip((ADDRESS, PASSWORD), process.stdout.readline().split(), strict=True)
+            )
+        else:
+            configure_prefect(serving=True)
+            started = PrefectServer(free_port())
+            stack.enter_context(started.socket)
+            stack.callback(started.process.wait)
+            stack.callback(started.process.kill)
+            started.wait()
         own = {"base_url": os.environ[ADDRESS], "auth": tuple(os.environ[PASSWORD].split(":"))}
         asking = stack.enter_context(httpx.Client(**own, timeout=60.0, trust_env=False))
         token = asking.get("/csrf-token", params={"client": "me"}).json()["token"]
         asking.headers = {"Prefect-Csrf-Client": "me", "Prefect-Csrf-Token": token}
-        asking.has_pages = not request.param
+        asking.has_pages = request.param != "embedded"
         yield asking
 
 
@@ -79,6 +104,8 @@ def test_web_socket__is_closed_without_the_password(path, server):
 
 
 def test_page_of_another_site__gets_nothing_even_with_the_password(server):
+    if not server.has_pages:
+        pytest.skip("has no pages")
     own = f"localhost:{server.base_url.port}"
     cases = ((own, f"http://{own}", 200), (own, "null", 403), ("evil", f"http://{own}", 403))
     for host, origin, status in cases:
@@ -90,7 +117,7 @@ def test_page_of_another_site__gets_nothing_even_with_the_password(server):
             connect(f"ws://{own}/api/events/in", origin=page, proxy=None)
 
 
-def test_password__can_not_be_seen__and_that_of_one_process_has_no_pages(server):
+def test_password__can_not_be_seen__and_an_embedded_server_has_no_pages(server):
     pages = os.environ[ADDRESS].removesuffix("/api")
     page = server.get(pages, auth=None, follow_redirects=True)
     assert page.status_code == (200 if server.has_pages else 404)

@@ -207,10 +207,7 @@ def test_nanny_killed__its_worker_ends_and_the_sweep_has_the_same_tables(seed, s
 
 def servers_of(home):
     """The processes of Prefect's server with this home."""
-    words = {
-        "prefect",
-        "flows.runtime.prefect_server",
-    }  # one of them is in the server's command line
+    words = {"prefect", "uvicorn"}  # one of them is in the server's command line
     return [
         one
         for one in psutil.process_iter(["environ", "cmdline"])
