@@ -83,7 +83,7 @@ def report_flow(sweep: str, store: str = "store") -> str:
     Raises `WrongInput` if the sweep has not run.
     """
     written = str(stage("report", write_report, store, sweep))
-    table_artifact(f"results-{sweep}", partial(results_of, store, sweep), (), written, store)
+    table_artifact(f"results-{sweep}", partial(results_of, store, sweep), written, store)
     return written
 
 

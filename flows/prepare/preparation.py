@@ -213,11 +213,9 @@ def _prepare(
         say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
     with ExitStack() as stack:
         if workers >= 2 and text_bytes >= LARGE:
-            from cluster.clusters import cluster_named
-            from cluster.site import LOCAL
-            from flows.runtime.engine import engine
+            from cluster.clusters import local_cluster
 
-            client = stack.enter_context(engine(cluster_named(LOCAL, workers, 0), [])).client
+            client = stack.enter_context(local_cluster(workers, 0))
             options = {**options, "parallel_map": partial(map_on_dask, client)}
         progress = stack.enter_context(BytesProgress())
         return prepare_file(store, name, paths, progress=progress.step, **options)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import wait
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,20 +110,3 @@ def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
             )
             for share in shares
         ]
-
-
-@contextmanager
-def engine(
-    cluster: Callable[[], AbstractContextManager[Client]] | None,
-    kinds: list[Needed],
-    start: Start | None = None,
-) -> Iterator[Engine]:
-    """Start what runs cohorts, and close it at the end.
-
-    Without `cluster` it is only this process. `start` is the cluster, if it is already starting.
-    """
-    if cluster is None:
-        yield Engine(None, compiled(kinds))
-        return
-    with closing(start or Start(cluster, kinds)) as started:
-        yield started.ready(kinds)

@@ -137,10 +137,8 @@ def _lacks(flow_run: str, error: Exception) -> None:
     INCOMPLETE.add(flow_run)
 
 
-def table_artifact(
-    name: str, rows_of: Callable[[], Sequence[dict[str, Any]]], about: Sequence[str], *files: str
-) -> None:
-    """Add a table with the first rows to the flow run, with Markdown and links to files."""
+def table_artifact(name: str, rows_of: Callable[[], Sequence[dict[str, Any]]], *files: str) -> None:
+    """Add a table with the first rows to the flow run, with links to files."""
     if not (flow_run := flow_run_here()):
         return
     from prefect.artifacts import create_table_artifact
@@ -148,7 +146,7 @@ def table_artifact(
     rows = list(rows_of()[:SHOWN])
     links = [f"[{path}]({path if '://' in path else f'file://{quote(path)}'})" for path in files]
     try:
-        create_table_artifact(rows, key=key(name), description="\n\n".join([*about, *links]))
+        create_table_artifact(rows, key=key(name), description="\n\n".join(links))
     except Exception as error:  # as above
         _lacks(flow_run, error)
 

@@ -122,7 +122,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     shown_at = time.monotonic()
     runs: list[Run] = []
     decisions: list[dict[str, object]] = []
-    with tally, ExitStack() as stack:
+    with tally:
         for listed in checked.stages(decisions):
             passed = {run.run_id for run in runs}  # the last rung's have paused for the next
             runs = without_repeats([*runs, *listed])
@@ -132,7 +132,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
             if missing:
                 from flows.sweeping.planning import plan_runs, run_cohorts, started  # imports Dask
 
-                engine = engine or started(checked, tally, start, stack)
+                engine = engine or started(checked, tally, start)
                 cohorts = step("plan", plan_runs, checked, missing, engine)
                 step("run", run_cohorts, checked, cohorts, engine, tally)
                 computed += len(missing)
@@ -143,7 +143,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     write_decisions(store, name, decisions)
     report = step("report", write_report, store, name)
     if computed:
-        table_artifact(f"results-{name}", partial(results_of, store, name), (), report, str(store))
+        table_artifact(f"results-{name}", partial(results_of, store, name), report, str(store))
     return {
         "sweep": name,
         "runs": len(runs),

@@ -1,7 +1,6 @@
 """What a sweep does with Dask: cohorts are planned and run; and the plan that a dry run shows."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from cluster.executors import Executor
 from cluster.reporting import reports_to
 from cluster.workers import LostCluster, memory_table, preflight, wait_for
 from flows.runtime.console import say
-from flows.runtime.engine import Engine, Start, engine, timings_of
+from flows.runtime.engine import Engine, Start, compiled, timings_of
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest
@@ -38,15 +37,14 @@ RUN_WINDOWS_BYTES = 5000
 PREDICTION_BYTES = 10
 
 
-def started(checked: CheckedSweep, tally: Tally, start: Start | None, stack: ExitStack) -> Engine:
+def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Engine:
     """What runs the cohorts: workers that were checked, and compiled learners.
 
-    `start` is the cluster, if it is already starting; `stack` ends it.
+    `start` is the cluster, which is already starting; without one it is only this process.
     """
     request = checked.request
     kinds = needed(checked.runs, checked.value_types, checked.sizes)
-    cluster = request.start_of_cluster(checked.mapped_bytes)
-    ready = stack.enter_context(engine(cluster, kinds, start))
+    ready = start.ready(kinds) if start else Engine(None, compiled(kinds))
     if ready.client:
         site = site_named(request.cluster)
         if site and not wait_for(ready.client, site.workers.min, site.patience_seconds):
