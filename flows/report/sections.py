@@ -133,8 +133,7 @@ class Sections:
         self.statuses = {row["status"]: row["n"] for row in counts}
         self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
         self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
-        there = manifests_of(views)
-        self.manifests = {one.dataset_hash: one for one in there.values()}
+        self.manifests = {one.dataset_hash: one for one in manifests_of(views).values()}
         every = views.rows("SELECT DISTINCT learner, params, sketch_size FROM configurations")
         decoded = [(row["learner"], json.loads(row["params"]), row) for row in every]
         by_learner = grouped(decoded, itemgetter(0))
@@ -146,7 +145,7 @@ class Sections:
             (*row.values(), params_text(params, telling(learner, params, self.varied[learner])))
             for learner, params, row in decoded
         ]
-        changes = ((one.dataset_hash, t) for one in there.values() for t in one.changes)
+        changes = ((one.dataset_hash, t) for one in self.manifests.values() for t in one.changes)
         tables = {
             "told": table_of(told, learner=str, params=str, sketch_size=int, parameters=str),
             "metrics": table_of(METRIC_NAMES, metric=str, shown=str),
@@ -154,11 +153,11 @@ class Sections:
             "decisions": read_decisions(store, sweep),
         }
         for name, table in tables.items():
-            views.register(name, table)
+            views.connection.register(name, table)
         views.connection.execute(SQL)
         ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
         for name in ("curves", "windows"):  # of the runs that are drawn alone
-            views.register(f"stored_{name}", READERS[name][1](store, ids))
+            views.connection.register(f"stored_{name}", READERS[name][1](store, ids))
         streams = views.rows("SELECT DISTINCT stream FROM described")
         self.streams = sorted((row["stream"] for row in streams), key=sort_key)
         self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))

@@ -33,7 +33,7 @@ from flows.sweeping.status import (
 )
 from flows.tables.sweep_runs import read_decisions, sweep_note, write_decisions
 from flows.views.answer import results_of
-from flows.views.views import runs_of
+from flows.views.views import Views, runs_of
 from koco_stream.engine.checkpoint import remove_finished
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import Damaged
@@ -230,7 +230,9 @@ def write_report(store: StorePath, name: str) -> str:
 
 def outcome(store: StorePath, name: str) -> dict[str, Any]:
     """Number of a sweep's runs by status, and the first failed runs with their errors."""
-    runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
+    runs = runs_of(
+        Views(store, [name]), columns=("dataset", "learner", "params", "status", "error")
+    )
     statuses = dict(Counter(runs.column("status").to_pylist()))
     failed = runs.filter(pc.equal(runs.column("status"), "failed")).slice(0, SHOWN)
-    return {"statuses": statuses, "failed": failed.drop_columns(["run_id", "status"]).to_pylist()}
+    return {"statuses": statuses, "failed": failed.drop_columns(["status"]).to_pylist()}

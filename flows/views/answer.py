@@ -13,7 +13,7 @@ from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.tables.text import laid_out
-from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
+from flows.views.views import Views, quoted, runs_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
@@ -114,7 +114,7 @@ def answer(
     names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
     views.select([*names, *conditions])
     if single:
-        table = as_runs(views.table(f"SELECT {quoted(NAMES)} FROM selected ORDER BY {IN_ORDER}"))
+        table = runs_of(views, "selected")
     elif other is not None:
         table = _beside(views, sweeps, best)
     else:
@@ -159,7 +159,7 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     view, same = ("best", "") if best else ("configurations", ", params")
     for name, sweep in zip(("mine", "others"), sweeps, strict=True):
         views.choose([sweep])
-        views.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
+        views.connection.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
     views.choose(sweeps)
     pairs = [f"a.{name}, b.{name} AS {name}_other" for name in COMPARED if name not in same]
     shared = [f'coalesce(a."{name}", b."{name}") AS "{name}"' for name in STREAM]

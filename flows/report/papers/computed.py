@@ -89,8 +89,7 @@ def recovery(views: Views) -> tuple[str, pa.Table]:
         for run in views.rows(BEST_SKETCHES)
         for t, error in recovery_of(views.store, run)
     ]
-    columns = {"condition_number": float, "data_seed": int, "t": float, "error": float}
-    return "recovery", table_of(found, **columns)
+    return "recovery", table_of(found, condition_number=float, data_seed=int, t=float, error=float)
 
 
 def hindsight(views: Views) -> tuple[str, pa.Table]:
