@@ -167,11 +167,10 @@ class Views:
         self._there.discard("configurations")  # they are of other runs
 
 
-def runs_of(views: Views, view: str = "runs", columns: Sequence[str] = NAMES) -> pa.Table:
-    """Rows of a view of runs in columns of the table `runs`, with their meanings and units."""
-    every = schema(RUNS)
-    table = views.table(f"SELECT {quoted(columns)} FROM {view} ORDER BY {IN_ORDER}")
-    return table.cast(pa.schema([every.field(name) for name in columns]))
+def runs_of(views: Views, view: str = "runs") -> pa.Table:
+    """Rows of a view of runs in the columns of the table `runs`, with their meanings and units."""
+    table = views.table(f"SELECT {quoted(NAMES)} FROM {view} ORDER BY {IN_ORDER}")
+    return table.cast(schema(RUNS))
 
 
 def quoted(names: Iterable[str]) -> str:
