@@ -33,13 +33,13 @@ from koco_stream.types import Array
 
 # of these, a difference means another thing on every dataset
 WITH_UNITS = (LOSS, "log_loss", "mae", "rmse")
-# the columns of the summary that people see, and what they are called
+# what columns of the summary are called for people, where it is not their name
 HEADINGS = {
-    "learner": "learner",
     "mean_rank": "mean rank",
     "first": "best on",
-    **{"wins": "wins", "losses": "losses", "ties": "ties"},
-    **{"difference": "difference to the best", "low": "from", "high": "to", "p": "p"},
+    "difference": "difference to the best",
+    "low": "from",
+    "high": "to",
     "failed": "failed on",
     "beats_constant": "beats Constant on",
     "microseconds": "µs a round",
@@ -149,8 +149,7 @@ class Comparison:
             statistics.differences(exact[:, [one]], exact[:, other], self.relative)[:, 0]
             for one, other in pairs
         ]
-        enough = self.friedman is not None
-        alone = [statistics.wilcoxon(found) if enough else None for found in differences]
+        alone = [statistics.wilcoxon(found) if self.friedman else None for found in differences]
         corrected = statistics.holm([p for p in alone if p is not None]) or alone
         return table_of(
             (
@@ -254,7 +253,7 @@ class Comparison:
     @property
     def shown(self) -> list[Row]:
         """The same as people read it on a page."""
-        return [{HEADINGS[name]: value for name, value in row.items()} for row in self.said]
+        return [{HEADINGS.get(name, name): row[name] for name in row} for row in self.said]
 
     @property
     def diagram(self) -> Chart:

@@ -6,7 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from flows.charts import Chart, Row, is_wide
+from flows.charts import Chart, Row
 from flows.pages import Figure
 from flows.report.rows import manifests_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
@@ -19,7 +19,8 @@ from koco_stream.metrics import METRICS
 SQL = (Path(__file__).parent / "sections.sql").read_text()
 MOST_STREAMS = 24  # most streams in charts
 FRONT = "Pareto front"
-WIDE = {"x": 8.0, "y": 20.0}  # values of which the ends have a larger ratio have logarithmic axes
+# positive values of which the ends have a larger ratio have logarithmic axes
+WIDE = {"x": 8.0, "y": 20.0}
 MEANS = "Means over orders and seeds, with bands from the least to the largest value"
 METRIC_NAMES = [
     (one.name, f"{one.name.replace('_', ' ')} ({one.better} is better)") for one in METRICS.values()
@@ -161,9 +162,11 @@ class Sections:
         streams = views.rows("SELECT DISTINCT stream FROM described")
         self.streams = sorted((row["stream"] for row in streams), key=sort_key)
         self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))
-        kinds = views.rows("SELECT DISTINCT error_rate_mean IS NULL AS lost FROM best_of_each")
-        measures = sorted("mean loss" if row["lost"] else "error rate" for row in kinds)
-        self.measure = " or ".join(measures) or "mean loss"
+        measures = views.rows(
+            "SELECT DISTINCT if(error_rate_mean IS NULL, 'mean loss', 'error rate') AS name"
+            " FROM best_of_each ORDER BY name"
+        )
+        self.measure = " or ".join(row["name"] for row in measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
         """The rows of a view, by stream; of so many streams at most."""
@@ -196,7 +199,11 @@ class Sections:
         log = [
             axis
             for axis in one["log"]
-            if any(is_wide([row[one[axis]] for row in some], WIDE[axis]) for some in by_pick)
+            if any(
+                0 < WIDE[axis] * min(values) < max(values)
+                for some in by_pick
+                for values in [[row[one[axis]] for row in some]]
+            )
         ]
         told = f"{len(rows):,} points." if x != "round t" else _ends(rows, y)
         usual = {

@@ -195,7 +195,7 @@ def _members(store: AnyPath, _: Sequence[str]) -> pa.Table:
 
 
 # columns of tables that are read when a query names them, and what reads them
-READERS: dict[str, tuple[pa.Schema, Callable[[AnyPath, Sequence[str]], pa.Table]]] = {
+READERS: dict[str, tuple[pa.Schema, Callable[..., pa.Table]]] = {
     "members": (typed(sweep=str, run_id=str), _members),
     "curves": (schema(CURVES), read_curves),
     "windows": (schema(WINDOWS), read_windows),
