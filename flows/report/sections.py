@@ -16,7 +16,7 @@ from flows.views.views import READERS, Views, table_of
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
 
-SQL = (Path(__file__).parent / "sections.sql").read_text()
+SQL = Path(__file__).with_name("sections.sql").read_text()
 MOST_STREAMS = 24  # most streams in charts
 FRONT = "Pareto front"
 # positive values of which the ends have a larger ratio have logarithmic axes
@@ -135,12 +135,13 @@ class Sections:
         self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
         self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
         self.manifests = {one.dataset_hash: one for one in manifests_of(views).values()}
-        every = views.rows("SELECT DISTINCT learner, params, sketch_size FROM configurations")
+        every = views.rows(
+            "SELECT DISTINCT learner, params, sketch_size FROM configurations ORDER BY ALL"
+        )
         decoded = [(row["learner"], json.loads(row["params"]), row) for row in every]
-        by_learner = grouped(decoded, itemgetter(0))
         self.varied = {
-            learner: varied(learner, [params for _, params, _ in by_learner[learner]])
-            for learner in sorted(by_learner)
+            learner: varied(learner, [params for _, params, _ in rows])
+            for learner, rows in grouped(decoded, itemgetter(0)).items()
         }
         told = [
             (*row.values(), params_text(params, telling(learner, params, self.varied[learner])))

@@ -95,7 +95,7 @@ class Views:
         self.choose(sweeps)
         for name, (columns_of, _) in READERS.items():
             self.connection.register(f"stored_{name}", columns_of.empty_table())
-        self.connection.execute((Path(__file__).parent / "views.sql").read_text())
+        self.connection.execute(Path(__file__).with_name("views.sql").read_text())
 
     def choose(self, sweeps: Sequence[str]) -> None:
         """Leave only the runs of some of the sweeps."""
