@@ -18,15 +18,15 @@ from koco_stream.io.files import json_text
 # Okabe and Ito's palette, safe for colour-blind readers; style.css has the colours of dark pages.
 COLOURS = [
     f"var(--{name}, {value})"
-    for name, value in (
-        ("blue", "#0072b2"),
-        ("vermilion", "#c04f00"),
-        ("green", "#00805d"),
-        ("purple", "#b0558a"),
-        ("orange", "#a86f00"),
-        ("sky", "#2a84b8"),
-        ("grey", "#767676"),
-    )
+    for name, value in {
+        "blue": "#0072b2",
+        "vermilion": "#c04f00",
+        "green": "#00805d",
+        "purple": "#b0558a",
+        "orange": "#a86f00",
+        "sky": "#2a84b8",
+        "grey": "#767676",
+    }.items()
 ]
 Spec = dict[str, Any]
 Row = dict[str, Any]
@@ -297,11 +297,6 @@ def _param(name: str, column: str, values: Sequence[Any], value: Any, free: bool
     bind = {"input": "select", "options": values, "name": f"{column} "}
     several = free and len({*values} - {"all"}) > 1
     return {"name": name, "value": value, **({"bind": bind} if several else {})}
-
-
-def is_wide(values: Sequence[float], factor: float) -> bool:
-    """Whether values are positive, and the largest is more than so many times the least."""
-    return bool(values) and 0 < factor * min(values) < max(values)
 
 
 def drawn(spec: Spec, kind: str = "svg") -> Any:

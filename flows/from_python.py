@@ -18,7 +18,7 @@ from flows.runtime.console import say
 from flows.sweeping.file import read_sweep, sweep_of
 from flows.sweeping.request import SweepRequest, sweep_file
 from flows.views.answer import best_of
-from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
+from flows.views.views import Views, runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from storage.store import existing_store
@@ -144,7 +144,7 @@ class SweepResult:
     @cached_property
     def runs(self) -> pa.Table:
         """One row for each run that is done."""
-        return as_runs(self.views.table(f"SELECT {quoted(NAMES)} FROM runs ORDER BY {IN_ORDER}"))
+        return runs_of(self.views)
 
     @cached_property
     def curves(self) -> pa.Table:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -15,37 +15,26 @@ import koco_stream
 from flows.charts import Chart, Row, library
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
-CLAIM_COLUMNS = ("Claim", "Criterion", "Came out", "Holds")  # the fields of a `Claim`
 # Control characters, on which a terminal acts that shows the Markdown, and those that turn the
 # direction in which a text is read.
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LONG = 40  # longer cells get a minimum width, because tables scroll on narrow screens
 
 
-class Claim(NamedTuple):
-    """A claim of a paper, the criterion by which it is judged, our outcome, and whether it holds.
-
-    `holds` is None for a remark, which is not judged.
-    """
-
-    claim: str
-    criterion: str
-    came_out: str
-    holds: bool | None
-
-
 @dataclass(frozen=True)
 class Figure:
     """A section of a page: charts, claims that they test, a table, and notes for the reader.
 
-    Each line of `note` is a paragraph. The keys of `rows` are the table's columns; their values are
+    A row of `claims` has the `claim` of a paper, the `criterion` by which it is judged, what
+    `came_out`, and whether it `holds`, None for a remark, which is not judged. Each line of `note`
+    is a paragraph. The keys of `rows` are the table's columns; their values are
     integers, floats or text, and None is shown as –. `finding` says what came out, with the numbers
     of the first chart.
     """
 
     title: str
     charts: Sequence[Chart] = ()
-    claims: Sequence[Claim] = ()
+    claims: Sequence[Row] = ()
     rows: Sequence[Row] = ()
     note: str = ""
     finding: str = ""
@@ -53,14 +42,17 @@ class Figure:
     @property
     def verdict(self) -> str:
         """How many claims hold, and the finding."""
-        judged = [one.holds for one in self.claims if one.holds is not None]
+        judged = [one["holds"] for one in self.claims if one["holds"] is not None]
         held = f"{sum(judged)} of {len(judged)} claims hold" if judged else ""
         return "; ".join(filter(None, [held, self.finding]))
 
     @property
     def claim_rows(self) -> list[Row]:
-        """The claims as rows of a table."""
-        return [dict(zip(CLAIM_COLUMNS, claim, strict=True)) for claim in self.claims]
+        """The claims as people read them on a page."""
+        return [
+            {name.replace("_", " ").capitalize(): value for name, value in one.items()}
+            for one in self.claims
+        ]
 
 
 @dataclass(frozen=True)

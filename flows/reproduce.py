@@ -13,7 +13,7 @@ from typing import Any
 
 from flows.charts import Row
 from flows.comparing.blocks import FIRST_HALF, Blocks, blocks_of, views_to_compare
-from flows.pages import Claim, Figure, Page, write_page
+from flows.pages import Figure, Page, write_page
 from flows.prepare.preparation import prepare_named
 from flows.report.papers.benchmark import part_figures, table_of
 from flows.report.papers.experiment import EXPERIMENTS, Experiment
@@ -64,14 +64,14 @@ class Reproduction:
     page: str
 
     @property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[Row]:
         """The claims of all figures."""
         return [claim for _, figure in self.figures for claim in figure.claims]
 
     @property
     def summary(self) -> str:
         """How many claims are reproduced."""
-        judged = [claim.holds for claim in self.claims if claim.holds is not None]
+        judged = [one["holds"] for one in self.claims if one["holds"] is not None]
         found = f"{sum(judged)} of {len(judged)} claims reproduced"
         return found if judged else "no claim could be tested"
 
@@ -80,8 +80,8 @@ class Reproduction:
         """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         told = [
-            f"{words[one.holds]}: {one.claim} | criterion: {one.criterion}"
-            f" | came out: {one.came_out}"
+            f"{words[one['holds']]}: {one['claim']} | criterion: {one['criterion']}"
+            f" | came out: {one['came_out']}"
             for one in self.claims
         ]
         told += [

@@ -148,9 +148,8 @@ def reproduce(
 
     done = reproduce_target(target, store, data, workers, cluster)
     if as_json:
-        claims = [claim._asdict() for claim in done.claims]
-        told = {"target": target, "claims": claims, "datasets": done.sets, "report": done.page}
-        click.echo(json_text(told))
+        named = {"target": target, "claims": done.claims, "datasets": done.sets}
+        click.echo(json_text({**named, "report": done.page}))
     else:
         click.echo("\n".join(wrapped(line, sys.stdout) for line in done.lines))
     sys.exit(done.failed > 0)

@@ -22,10 +22,10 @@ from flows.comparing.blocks import (
     unfinished,
     views_to_compare,
 )
-from flows.comparing.words import MIN_BLOCKS, concluded, how_compared, meaning_of, weaknesses
+from flows.comparing.words import MIN_BLOCKS, concluded, how_compared, weaknesses
 from flows.pages import rendered
 from flows.scores import statistics
-from flows.scores.means import exact_means, rounded
+from flows.scores.means import exact_means, mean, rounded
 from flows.views.views import table_of
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
@@ -33,13 +33,13 @@ from koco_stream.types import Array
 
 # of these, a difference means another thing on every dataset
 WITH_UNITS = (LOSS, "log_loss", "mae", "rmse")
-# the columns of the summary that people see, and what they are called
+# what columns of the summary are called for people, where it is not their name
 HEADINGS = {
-    "learner": "learner",
     "mean_rank": "mean rank",
     "first": "best on",
-    **{"wins": "wins", "losses": "losses", "ties": "ties"},
-    **{"difference": "difference to the best", "low": "from", "high": "to", "p": "p"},
+    "difference": "difference to the best",
+    "low": "from",
+    "high": "to",
     "failed": "failed on",
     "beats_constant": "beats Constant on",
     "microseconds": "µs a round",
@@ -125,9 +125,10 @@ class Comparison:
         self.metrics = sorted({block[0]["metric"] for block in blocks})
         self.relative = len(self.metrics) > 1 or self.metrics[0] in WITH_UNITS
         enough = self.n_blocks >= MIN_BLOCKS
-        of = (len(order), self.n_blocks, alpha)
         self.friedman = statistics.friedman(rounded(exact)) if enough else None
-        self.critical_difference = statistics.critical_difference(*of) if enough else None
+        self.critical_difference = (
+            statistics.critical_difference(len(order), self.n_blocks, alpha) if enough else None
+        )
         groups = statistics.groups_of_equals(ranks.tolist(), self.critical_difference or 0.0)
         self.groups = [[self.learners[one] for one in group] for group in groups]
         self.pairs = self._pairs(exact)
@@ -148,8 +149,7 @@ class Comparison:
             statistics.differences(exact[:, [one]], exact[:, other], self.relative)[:, 0]
             for one, other in pairs
         ]
-        enough = self.friedman is not None
-        alone = [statistics.wilcoxon(found) if enough else None for found in differences]
+        alone = [statistics.wilcoxon(found) if self.friedman else None for found in differences]
         corrected = statistics.holm([p for p in alone if p is not None]) or alone
         return table_of(
             (
@@ -157,7 +157,7 @@ class Comparison:
                     self.learners[one],
                     self.learners[other],
                     *statistics.wins_losses_ties(scores[:, one], scores[:, other]),
-                    statistics.mean_difference(difference),
+                    mean(difference[np.isfinite(difference)]),
                     p_alone,
                     p,
                     int(np.isfinite(scores[:, one] + scores[:, other]).sum()),
@@ -231,7 +231,14 @@ class Comparison:
     @property
     def meaning(self) -> str:
         """What the columns of the summary mean, in words."""
-        return meaning_of(self.relative, self.alpha)
+        kind = "relative to the mean of the two" if self.relative else "in units of the metric"
+        return (
+            "Wins, losses, ties and differences are those against the learner with the least mean"
+            f" rank. Differences are means over the blocks on which neither failed, {kind},"
+            f" positive where a learner is worse, with {100 * (1 - self.alpha):g} % bootstrap"
+            " intervals over blocks and repeats. p is that of Wilcoxon's test against it, with"
+            " Holm's correction over all pairs."
+        )
 
     @property
     def said(self) -> list[Row]:
@@ -246,7 +253,7 @@ class Comparison:
     @property
     def shown(self) -> list[Row]:
         """The same as people read it on a page."""
-        return [{HEADINGS[name]: value for name, value in row.items()} for row in self.said]
+        return [{HEADINGS.get(name, name): row[name] for name in row} for row in self.said]
 
     @property
     def diagram(self) -> Chart:

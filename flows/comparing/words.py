@@ -106,18 +106,6 @@ def p_text(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
-def meaning_of(relative: bool, alpha: float) -> str:
-    """What the columns of the summary mean."""
-    kind = "relative to the mean of the two" if relative else "in units of the metric"
-    return (
-        "Wins, losses, ties and differences are those against the learner with the least mean"
-        f" rank. Differences are means over the blocks on which neither failed, {kind}, positive"
-        f" where a learner is worse, with {100 * (1 - alpha):g} % bootstrap intervals over blocks"
-        " and repeats. p is that of Wilcoxon's test against it, with Holm's correction over all"
-        " pairs."
-    )
-
-
 def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool) -> str:
     """Sentences on the blocks, and on how configurations were chosen, from at most so many."""
     least, most = found.repeats

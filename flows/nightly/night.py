@@ -22,7 +22,7 @@ from flows.prepare.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
 from flows.runtime.recording import recorded, stage
-from flows.scores.means import known_of, means
+from flows.scores.means import mean
 from flows.sweeping.file import Sweep, read_sweep
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
@@ -262,13 +262,12 @@ def _row(
     }
     changed = len(other) + data + gone
     numbers = {"first": is_first, "changed": changed, "new": new, "same": True}
-    losses = [row["mean_loss"] for row in mine if row["mean_loss"] is not None]
     return {
         "dataset": dataset,
         "learner": learner,
         "runs": len(mine),
         "digest": content_hash([row["digest"] for row in mine]),
-        "mean_loss": known_of(means([losses]))[0],
+        "mean_loss": mean(row["mean_loss"] for row in mine if row["mean_loss"] is not None),
         "changed": changed,
         "largest_change": largest,
         "numbers": next(name for name, holds in numbers.items() if holds),

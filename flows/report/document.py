@@ -22,7 +22,6 @@ from flows.report.regret import regret
 from flows.report.sections import CURVES, Sections
 from flows.tables.sweep_runs import sweep_names
 from koco_stream.io.paths import AnyPath, StorePath, store_path
-from koco_stream.streams.manifest import Manifest
 
 # sections without charts: titles, views and notes
 TABLES = (
@@ -140,21 +139,20 @@ def details(sections: Sections) -> Iterator[Figure]:
         if rows := sections.table(view):
             yield Figure(title, rows=rows, note=note)
     found = sections.views.rows("SELECT DISTINCT dataset, dataset_hash FROM runs ORDER BY ALL")
-    data = [data_row(sections.manifests.get(row["dataset_hash"]), **row) for row in found]
+    data = [
+        {
+            "dataset": row["dataset"],
+            "rows": m and m.n_rows,
+            "features": m and m.n_features,
+            "values per row": m and round(m.n_values / m.n_rows, 1),
+            "source": came_from(m.source) if m else "not in the store",
+            "transformations": ("; ".join(m.transformations) or None) if m else None,
+            "identity": (row["dataset_hash"] or "")[:12] or None,
+        }
+        for row in found
+        for m in [sections.manifests.get(row["dataset_hash"])]  # None if it is gone
+    ]
     yield Figure("What was run: data", rows=data)
-
-
-def data_row(m: Manifest | None, dataset: str, dataset_hash: str | None) -> Row:
-    """What a dataset is and where it is from; only its identity if it is gone."""
-    return {
-        "dataset": dataset,
-        "rows": m and m.n_rows,
-        "features": m and m.n_features,
-        "values per row": m and round(m.n_values / m.n_rows, 1),
-        "source": came_from(m.source) if m else "not in the store",
-        "transformations": ("; ".join(m.transformations) or None) if m else None,
-        "identity": (dataset_hash or "")[:12] or None,
-    }
 
 
 def came_from(source: dict[str, Any]) -> str:

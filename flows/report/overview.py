@@ -201,8 +201,11 @@ def what_to_run_next(sections: Sections) -> str:
     on = f" on {{}} of {n:,} streams" if n > 1 else ""
     named = "; ".join(words + on.format(counts[words]) for words in in_turn[:MOST_GRIDS])
     more = f"; and {len(counts) - MOST_GRIDS:,} more" if len(counts) > MOST_GRIDS else ""
-    words = f"the best value is the last one tried, so that the optimum may lie beyond: {named}"
-    return f"{words}{more}." if counts else ""
+    return (
+        f"the best value is the last one tried, so that the optimum may lie beyond: {named}{more}."
+        if counts
+        else ""
+    )
 
 
 def _at_edges(

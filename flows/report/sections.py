@@ -6,7 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from flows.charts import Chart, Row, is_wide
+from flows.charts import Chart, Row
 from flows.pages import Figure
 from flows.report.rows import manifests_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
@@ -16,10 +16,11 @@ from flows.views.views import READERS, Views, table_of
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS
 
-SQL = (Path(__file__).parent / "sections.sql").read_text()
+SQL = Path(__file__).with_name("sections.sql").read_text()
 MOST_STREAMS = 24  # most streams in charts
 FRONT = "Pareto front"
-WIDE = {"x": 8.0, "y": 20.0}  # values of which the ends have a larger ratio have logarithmic axes
+# positive values of which the ends have a larger ratio have logarithmic axes
+WIDE = {"x": 8.0, "y": 20.0}
 MEANS = "Means over orders and seeds, with bands from the least to the largest value"
 METRIC_NAMES = [
     (one.name, f"{one.name.replace('_', ' ')} ({one.better} is better)") for one in METRICS.values()
@@ -133,20 +134,20 @@ class Sections:
         self.statuses = {row["status"]: row["n"] for row in counts}
         self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
         self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
-        there = manifests_of(views)
-        self.manifests = {one.dataset_hash: one for one in there.values()}
-        every = views.rows("SELECT DISTINCT learner, params, sketch_size FROM configurations")
+        self.manifests = {one.dataset_hash: one for one in manifests_of(views).values()}
+        every = views.rows(
+            "SELECT DISTINCT learner, params, sketch_size FROM configurations ORDER BY ALL"
+        )
         decoded = [(row["learner"], json.loads(row["params"]), row) for row in every]
-        by_learner = grouped(decoded, itemgetter(0))
         self.varied = {
-            learner: varied(learner, [params for _, params, _ in by_learner[learner]])
-            for learner in sorted(by_learner)
+            learner: varied(learner, [params for _, params, _ in rows])
+            for learner, rows in grouped(decoded, itemgetter(0)).items()
         }
         told = [
             (*row.values(), params_text(params, telling(learner, params, self.varied[learner])))
             for learner, params, row in decoded
         ]
-        changes = ((one.dataset_hash, t) for one in there.values() for t in one.changes)
+        changes = ((one.dataset_hash, t) for one in self.manifests.values() for t in one.changes)
         tables = {
             "told": table_of(told, learner=str, params=str, sketch_size=int, parameters=str),
             "metrics": table_of(METRIC_NAMES, metric=str, shown=str),
@@ -154,17 +155,19 @@ class Sections:
             "decisions": read_decisions(store, sweep),
         }
         for name, table in tables.items():
-            views.register(name, table)
+            views.connection.register(name, table)
         views.connection.execute(SQL)
         ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
         for name in ("curves", "windows"):  # of the runs that are drawn alone
-            views.register(f"stored_{name}", READERS[name][1](store, ids))
+            views.connection.register(f"stored_{name}", READERS[name][1](store, ids))
         streams = views.rows("SELECT DISTINCT stream FROM described")
         self.streams = sorted((row["stream"] for row in streams), key=sort_key)
         self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))
-        kinds = views.rows("SELECT DISTINCT error_rate_mean IS NULL AS lost FROM best_of_each")
-        measures = sorted("mean loss" if row["lost"] else "error rate" for row in kinds)
-        self.measure = " or ".join(measures) or "mean loss"
+        measures = views.rows(
+            "SELECT DISTINCT if(error_rate_mean IS NULL, 'mean loss', 'error rate') AS name"
+            " FROM best_of_each ORDER BY name"
+        )
+        self.measure = " or ".join(row["name"] for row in measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
         """The rows of a view, by stream; of so many streams at most."""
@@ -197,7 +200,11 @@ class Sections:
         log = [
             axis
             for axis in one["log"]
-            if any(is_wide([row[one[axis]] for row in some], WIDE[axis]) for some in by_pick)
+            if any(
+                0 < WIDE[axis] * min(values) < max(values)
+                for some in by_pick
+                for values in [[row[one[axis]] for row in some]]
+            )
         ]
         told = f"{len(rows):,} points." if x != "round t" else _ends(rows, y)
         usual = {

@@ -63,9 +63,12 @@ def means(rows: Iterable[Sequence[float] | Array]) -> Array:
     return rounded(exact_means(rows))
 
 
-def mean(values: Iterable[float]) -> float:
-    """The number that is compared and shown for some numbers: their mean, rounded."""
-    return float(means([list(values)])[0])
+def mean(values: Iterable[float]) -> float | None:
+    """The number that is compared and shown for some numbers: their mean, rounded.
+
+    None where that is not finite, such as of no numbers.
+    """
+    return known_of(means([list(values)]))[0]
 
 
 def differences_of(ones: Array, others: Array) -> pa.Array:

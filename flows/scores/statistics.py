@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flows.scores.means import KNOWN, exact_means, known_of, means, rounded
+from flows.scores.means import KNOWN, exact_means, mean, rounded
 from koco_stream.types import Array
 
 RESAMPLES = 2000  # of the bootstrap
@@ -35,10 +35,6 @@ class Friedman(NamedTuple):
     p_chi_square: float
     f: float
     p: float
-
-
-# a mean difference over blocks, and the ends of an interval; None where there is none
-Difference = tuple[float | None, float | None, float | None]
 
 
 def ranks_of(values: Array) -> Array:
@@ -105,12 +101,8 @@ def least_p(n: int) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values corrected by Holm: a hypothesis is rejected at level α if its value is at most α."""
-    corrected = [1.0] * len(p_values)
-    largest = 0.0
-    for done, which in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
-        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[which]))
-        corrected[which] = largest
-    return corrected
+    steps = [(p, min(1.0, p * sum(other >= p for other in p_values))) for p in p_values]
+    return [max(step for other, step in steps if other <= p) for p in p_values]
 
 
 def critical_difference(k: int, n: int, alpha: float) -> float:
@@ -158,18 +150,14 @@ def differences(scores: Array, best: Array, relative: bool) -> Array:
     return np.where(rounded(scores) == rounded(other), 0.0, found)
 
 
-def mean_difference(values: Array) -> float | None:
-    """Mean of the finite ones of differences (n,), or None."""
-    return known_of(means([values[np.isfinite(values)]]))[0]
-
-
 def bootstrap(
     repeats: Sequence[Array], best: int, relative: bool, alpha: float
-) -> list[Difference]:
-    """Mean difference of each learner to the learner `best`, with a percentile interval.
+) -> list[tuple[float | None, ...]]:
+    """Mean difference of each learner to the learner `best`, and both ends of its interval.
 
-    Blocks are resampled, and within each block its repeats; those in which one of the two has
-    failed are left out. There is no interval if there is nothing to resample.
+    It is a percentile interval: blocks are resampled, and within each block its repeats; those in
+    which one of the two has failed are left out. There is no interval, None, if there is nothing to
+    resample.
 
     Parameters
     ----------
@@ -195,7 +183,8 @@ def bootstrap(
         resampled = block[picked].mean(axis=1)
         found[here] = differences(resampled, resampled[:, best], relative)
     return [
-        (mean_difference(exact[:, one]), *_interval(found[:, :, one], alpha)) for one in range(k)
+        (mean(mine[np.isfinite(mine)]), *_interval(found[:, :, one], alpha))
+        for one, mine in enumerate(exact.T)
     ]
 
 

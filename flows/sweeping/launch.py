@@ -13,8 +13,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-import pyarrow.compute as pc
-
 import koco_stream
 from flows.runtime.console import say
 from flows.runtime.engine import Start
@@ -33,7 +31,7 @@ from flows.sweeping.status import (
 )
 from flows.tables.sweep_runs import read_decisions, sweep_note, write_decisions
 from flows.views.answer import results_of
-from flows.views.views import runs_of
+from flows.views.views import IN_ORDER, Views
 from koco_stream.engine.checkpoint import remove_finished
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import Damaged
@@ -230,7 +228,10 @@ def write_report(store: StorePath, name: str) -> str:
 
 def outcome(store: StorePath, name: str) -> dict[str, Any]:
     """Number of a sweep's runs by status, and the first failed runs with their errors."""
-    runs = runs_of(store, name, ("run_id", "dataset", "learner", "params", "status", "error"))
-    statuses = dict(Counter(runs.column("status").to_pylist()))
-    failed = runs.filter(pc.equal(runs.column("status"), "failed")).slice(0, SHOWN)
-    return {"statuses": statuses, "failed": failed.drop_columns(["run_id", "status"]).to_pylist()}
+    views = Views(store, [name])
+    ended = views.rows(f"SELECT status FROM runs ORDER BY {IN_ORDER}")
+    failed = views.rows(
+        "SELECT dataset, learner, params, error FROM runs WHERE status = 'failed'"
+        f" ORDER BY {IN_ORDER} LIMIT {SHOWN}"
+    )
+    return {"statuses": dict(Counter(row["status"] for row in ended)), "failed": failed}

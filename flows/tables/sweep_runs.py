@@ -59,10 +59,10 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
 def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
     """Write the decisions of a sweep as a table; without any, remove the table of that name."""
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
-    if not decisions:
+    if decisions:
+        write_tables([pa.Table.from_pylist(list(decisions), DECISIONS)], file)
+    else:
         file.remove()
-        return
-    write_tables([pa.Table.from_pylist(list(decisions), DECISIONS)], file)
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:

@@ -1,6 +1,5 @@
 """Rows in groups."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -10,7 +9,7 @@ T = TypeVar("T")
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
     """Items by their key, in their order."""
-    groups: dict[Key, list[T]] = defaultdict(list)
+    groups: dict[Key, list[T]] = {}
     for item in items:
-        groups[key(item)].append(item)
+        groups.setdefault(key(item), []).append(item)
     return groups

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,7 +13,7 @@ from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.tables.text import laid_out
-from flows.views.views import IN_ORDER, NAMES, Views, as_runs, quoted
+from flows.views.views import Views, quoted, runs_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
@@ -114,7 +114,7 @@ def answer(
     names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
     views.select([*names, *conditions])
     if single:
-        table = as_runs(views.table(f"SELECT {quoted(NAMES)} FROM selected ORDER BY {IN_ORDER}"))
+        table = runs_of(views, "selected")
     elif other is not None:
         table = _beside(views, sweeps, best)
     else:
@@ -159,7 +159,7 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     view, same = ("best", "") if best else ("configurations", ", params")
     for name, sweep in zip(("mine", "others"), sweeps, strict=True):
         views.choose([sweep])
-        views.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
+        views.connection.register(name, views.table(f"FROM {view} WHERE n_runs > 0"))
     views.choose(sweeps)
     pairs = [f"a.{name}, b.{name} AS {name}_other" for name in COMPARED if name not in same]
     shared = [f'coalesce(a."{name}", b."{name}") AS "{name}"' for name in STREAM]
@@ -172,14 +172,7 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     return table.append_column("difference", differences_of(one, other))
 
 
-def _not_better(
-    learner: str,
-    stream: str,
-    mean_loss: float | None,
-    error_rate: float | None,
-    constant_mean_loss: float | None,
-    constant_error_rate: float | None,
-) -> str:
+def _not_better(row: Mapping[str, Any]) -> str:
     """A sentence on a learner's best result that does not beat `Constant`.
 
     It has those numbers of `Constant` that the learner does not beat.
@@ -187,14 +180,14 @@ def _not_better(
     unbeaten = [
         words.format(scale * constant)
         for words, scale, mine, constant in (
-            ("error {:.3g} %", 100.0, error_rate, constant_error_rate),
-            ("mean loss {:.4g}", 1.0, mean_loss, constant_mean_loss),
+            ("error {:.3g} %", 100.0, row["error_rate_mean"], row["constant_error_rate_mean"]),
+            ("mean loss {:.4g}", 1.0, row["mean_loss_mean"], row["constant_mean_loss_mean"]),
         )
         if mine is not None and constant is not None and mine >= constant
     ]
     return (
-        f"{learner}'s best on {stream} is not better than always predicting a constant"
-        f" ({', '.join(unbeaten)})"
+        f"{row['learner']}'s best on {row['stream']} is not better than always predicting a"
+        f" constant ({', '.join(unbeaten)})"
     )
 
 
@@ -222,13 +215,7 @@ def _remarks(views: Views, best: bool) -> list[str]:
             for row in views.rows(NOT_WHOLE)
             if row["diverged"] + row["failed"]
         ),
-        *(
-            _not_better(*row.values())
-            for row in views.rows(
-                "SELECT learner, stream, mean_loss_mean, error_rate_mean, constant_mean_loss_mean,"
-                " constant_error_rate_mean FROM best WHERE NOT beats_constant"
-            )
-        ),
+        *(_not_better(row) for row in views.rows("FROM best WHERE NOT beats_constant")),
     ]
 
 

@@ -86,14 +86,16 @@ class Views:
         for name, numbers in (("exact_mean", means), ("deviation", deviations)):
             of = partial(of_lists, numbers)
             self.connection.create_function(name, of, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
-        self.register("stored_runs", read_runs(store))
+        self.connection.register("stored_runs", read_runs(store))
         names = (note["datasets"].items() for note in reversed(self.notes.values()))
         self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
-        self.register("named", table_of(self.datasets.items(), dataset_hash=str, dataset=str))
+        self.connection.register(
+            "named", table_of(self.datasets.items(), dataset_hash=str, dataset=str)
+        )
         self.choose(sweeps)
         for name, (columns_of, _) in READERS.items():
-            self.register(f"stored_{name}", columns_of.empty_table())
-        self.connection.execute((Path(__file__).parent / "views.sql").read_text())
+            self.connection.register(f"stored_{name}", columns_of.empty_table())
+        self.connection.execute(Path(__file__).with_name("views.sql").read_text())
 
     def choose(self, sweeps: Sequence[str]) -> None:
         """Leave only the runs of some of the sweeps."""
@@ -101,12 +103,8 @@ class Views:
         self.halved = any(halved.values())
         rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
         chosen = table_of(rows, sweep=str, run_id=str, halved=bool)
-        self.register("chosen", chosen if sweeps else self.table(EVERY))
+        self.connection.register("chosen", chosen if sweeps else self.table(EVERY))
         self._there.discard("configurations")  # they are of other runs
-
-    def register(self, name: str, table: pa.Table) -> None:
-        """Add a table, or put it in the place of another one with the same columns."""
-        self.connection.register(name, table)
 
     def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
         """The answer to a query in SQL, whose question marks stand for `values`.
@@ -133,7 +131,7 @@ class Views:
                 )
             else:
                 ids = self.table("SELECT run_id FROM runs").column("run_id").to_pylist()
-                self.register(f"stored_{name}", READERS[name][1](self.store, ids))
+                self.connection.register(f"stored_{name}", READERS[name][1](self.store, ids))
             self._there.add(name)
 
     def select(self, where: Sequence[str]) -> None:
@@ -152,7 +150,7 @@ class Views:
             if not found and before.limit(1).fetchall():
                 raise WrongInput(f"{words}: no run matches{''.join(_values(condition, before))}")
         if where:
-            self.register("met", met.project("run_id").to_arrow_table())
+            self.connection.register("met", met.project("run_id").to_arrow_table())
             self.connection.execute(
                 "CREATE OR REPLACE VIEW selected AS FROM runs WHERE run_id IN (FROM met)"
             )
@@ -169,17 +167,10 @@ class Views:
         self._there.discard("configurations")  # they are of other runs
 
 
-def runs_of(store: AnyPath, sweep: str, columns: Sequence[str] = NAMES) -> pa.Table:
-    """Rows of the table `runs` that belong to a sweep, with all columns or only some."""
-    return as_runs(
-        Views(store, [sweep]).table(f"SELECT {quoted(columns)} FROM runs ORDER BY {IN_ORDER}")
-    )
-
-
-def as_runs(table: pa.Table) -> pa.Table:
-    """A table of columns of `runs` with their meanings and units."""
-    every = schema(RUNS)
-    return table.cast(pa.schema([every.field(name) for name in table.column_names]))
+def runs_of(views: Views, view: str = "runs") -> pa.Table:
+    """Rows of a view of runs in the columns of the table `runs`, with their meanings and units."""
+    table = views.table(f"SELECT {quoted(NAMES)} FROM {view} ORDER BY {IN_ORDER}")
+    return table.cast(schema(RUNS))
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -204,7 +195,7 @@ def _members(store: AnyPath, _: Sequence[str]) -> pa.Table:
 
 
 # columns of tables that are read when a query names them, and what reads them
-READERS: dict[str, tuple[pa.Schema, Callable[[AnyPath, Sequence[str]], pa.Table]]] = {
+READERS: dict[str, tuple[pa.Schema, Callable[..., pa.Table]]] = {
     "members": (typed(sweep=str, run_id=str), _members),
     "curves": (schema(CURVES), read_curves),
     "windows": (schema(WINDOWS), read_windows),

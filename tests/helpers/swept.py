@@ -6,7 +6,7 @@ import numpy as np
 
 from flows.sweeping.launch import prepare_datasets, remember
 from flows.sweeping.planning import limits_of
-from flows.views.views import runs_of
+from flows.views.views import Views, runs_of
 from koco_stream.runs.planner import Limits, plan
 from storage.collecting import collect
 from storage.preparing.prepare import prepare_file
@@ -68,7 +68,7 @@ def swept(tmp_path, text, name="tiny"):
     """The runs of a sweep with this text, made in this process; the store is `tmp_path`/store."""
     store = open_store(tmp_path / "store")
     sweep_on(store, written(tmp_path, f'name = "{name}"\n{text}', f"{name}.toml"))
-    return runs_of(store, name)
+    return runs_of(Views(store, [name]))
 
 
 def sweep_on(store, spec):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import koco_stream
 from flows.charts import Row
 from flows.report.rows import READ, kernel_matrix, rows_of_stream, stream_of
-from flows.views.views import Views, table_of
+from flows.views.views import Views, quoted, table_of
 from koco_stream import OjaSON
 from koco_stream.batch import Batch
 from koco_stream.io.cache import computed_once
@@ -24,7 +24,7 @@ FIRST_ROUND = 30  # earlier, the tenth eigenvalue of a sum of few outer products
 STARTS = 7  # number of random starts, between which an error varies by a factor of several
 # largest product of rows and dictionary points for which `batch` has a value
 MOST_BATCH_VALUES = 15_000_000
-OF_A_RUN = ", ".join(f'"{name}"' for name in (*READ, "learner", "learner_seed", "params", "rounds"))
+OF_A_RUN = quoted((*READ, "learner", "learner_seed", "params", "rounds"))
 BATCHES = f"""
 FROM (SELECT dataset AS name, alpha AS published, run_id FROM best_own
       WHERE learner = 'Batch' AND size * rounds <= {MOST_BATCH_VALUES}) b
@@ -89,8 +89,7 @@ def recovery(views: Views) -> tuple[str, pa.Table]:
         for run in views.rows(BEST_SKETCHES)
         for t, error in recovery_of(views.store, run)
     ]
-    columns = {"condition_number": float, "data_seed": int, "t": float, "error": float}
-    return "recovery", table_of(found, **columns)
+    return "recovery", table_of(found, condition_number=float, data_seed=int, t=float, error=float)
 
 
 def hindsight(views: Views) -> tuple[str, pa.Table]:

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyarrow.csv import read_csv
 
 from flows.charts import Chart
-from flows.pages import Claim, Figure
+from flows.pages import Figure
 from flows.report.papers.computed import COMPUTED
 from flows.report.rows import manifests_of
 from flows.views.views import Views, table_of
@@ -64,14 +63,19 @@ class Experiment:
     def drawn(self, views: Views) -> Figure:
         """The figure of the runs of some views."""
         of = {"before": "", "views": "", "finding": NONE, "notes": NONE, **self.figure}
-        views.register("sources", sources_of(views))
+        sources = [  # what generated datasets were made with
+            (name, one.source.get("condition_number"), one.source.get("data_seed"))
+            for name, one in manifests_of(views).items()
+        ]
+        made = table_of(sources, dataset=str, condition_number=float, data_seed=int)
+        views.connection.register("sources", made)
         if "stored_curves" in of["views"]:
             views.rows("FROM curves LIMIT 0")  # which reads them
         if (printed := HERE / f"{self.name}.csv").is_file():
-            views.register("published", read_csv(printed))
+            views.connection.register("published", read_csv(printed))
         views.connection.execute(of["before"])
         if self.name in COMPUTED:
-            views.register(*COMPUTED[self.name](views))
+            views.connection.register(*COMPUTED[self.name](views))
         views.connection.execute(of["views"])
         finding, notes = (
             [text for row in views.rows(query) for text in row.values()]
@@ -88,20 +92,11 @@ class Experiment:
         return Figure(
             of["title"],
             [one for one in charts if one.rows],
-            [Claim(*row.values()) for row in views.rows(of["claims"])],
+            views.rows(of["claims"]),
             views.rows(of["table"]),
             "\n".join([of["note"].strip(), *notes]),
             found,
         )
-
-
-def sources_of(views: Views) -> pa.Table:
-    """What generated datasets were made with: `dataset`, `condition_number`, `data_seed`."""
-    rows = [
-        (name, one.source.get("condition_number"), one.source.get("data_seed"))
-        for name, one in manifests_of(views).items()
-    ]
-    return table_of(rows, dataset=str, condition_number=float, data_seed=int)
 
 
 EXPERIMENTS = {

@@ -109,6 +109,6 @@ def test_kept_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():
     assert differing(parts[part], part, changed) == [f"{learner} on {title}"]
     ranks, scores = part_figures(part, parts_of(changed)[part])
     [claim] = ranks.claims
-    assert (claim.holds, claim.came_out) == (False, f"1 differ: {learner} on {title}")
-    assert part_figures(part, parts[part])[0].claims[0].holds
+    assert (claim["holds"], claim["came_out"]) == (False, f"1 differ: {learner} on {title}")
+    assert part_figures(part, parts[part])[0].claims[0]["holds"]
     assert len(scores.rows) == len(parts[part].blocks)

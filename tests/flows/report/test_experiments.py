@@ -87,13 +87,13 @@ def test_figure_3__takes_the_best_mean_of_each_reading_and_judges_it(figure):
         ["as printed", "heart", 0.25, 0.15, 0.2, 0.3, 0.4, 0.1],
         ["as Vowpal Wabbit has it", "heart", 0.25, 0.15, None, None, None, 0.05],
     ]
-    printed = [claim for claim in found.claims if claim.claim.endswith("(as printed)")]
-    assert [claim.holds for claim in printed] == [True, False, True, False, None, None, True]
-    assert [claim.came_out for claim in printed[:2]] == [
+    printed = [claim for claim in found.claims if claim["claim"].endswith("(as printed)")]
+    assert [claim["holds"] for claim in printed] == [True, False, True, False, None, None, True]
+    assert [claim["came_out"] for claim in printed[:2]] == [
         "heart +50% lower",
         "lower on 0 of 1, higher on 1 (heart)",
     ]
-    assert printed[-1].came_out == "median -200.0%; by 5% or more on none"
+    assert printed[-1]["came_out"] == "median -200.0%; by 5% or more on none"
 
 
 @pytest.mark.parametrize(("error", "holds"), [(0.1995, False), (0.198, True)])
@@ -102,9 +102,9 @@ def test_figure_3__a_difference_below_a_thousandth_is_no_win(error, holds, figur
     errors = {"a": error, "b": error, "c": 0.3}
     rows += [oja(0, "true", e, PRINTED, name) for name, e in errors.items()]
     claims = figure("son-figure-3", rows).claims
-    assert [c.holds for c in claims if c.claim.startswith("with diagonal adaptation Oja")] == [
-        holds
-    ]
+    assert [
+        c["holds"] for c in claims if c["claim"].startswith("with diagonal adaptation Oja")
+    ] == [holds]
 
 
 def test_sketch_start__counts_the_streams_on_which_each_start_errs_less(figure):
@@ -130,8 +130,8 @@ def test_sketch_start__counts_the_streams_on_which_each_start_errs_less(figure):
     }
     # of as many, the one that costs less
     [claim] = found.claims
-    assert claim.claim == "the better default start is gradients"
-    assert claim.came_out == "gradients 1, random 1, equal 1"
+    assert claim["claim"] == "the better default start is gradients"
+    assert claim["came_out"] == "gradients 1, random 1, equal 1"
 
 
 PARAMS = '{"alpha": 1.0, "clip": 1.0, "kernel": "linear"}'
@@ -162,7 +162,7 @@ def test_sampling_floor__claims_are_about_every_floor_between_none_and_all(runs,
     # labels that the best function has without loss
     data = np.ones((100, 1)), np.zeros(100)
     found = of_dataset(tmp_path, "x", *data, "sampling-floor", rows)
-    assert [claim.holds for claim in found.claims] == ([*holds, None] if holds else [])
+    assert [claim["holds"] for claim in found.claims] == ([*holds, None] if holds else [])
 
 
 def test_sampling_floor__has_the_regret_against_the_best_function(tmp_path):
@@ -220,7 +220,8 @@ def test_poster__rows_are_of_the_best_configuration_and_one_with_a_bad_run_is_le
 def test_poster__verdict_is_by_two_standard_deviations(mean, said, figure):
     found = figure("pros-n-kons-table", [poster("cpusmall", "CONKONS", mean, 20)])
     assert [
-        (row["verdict"], claim.holds) for row, claim in zip(found.rows, found.claims, strict=True)
+        (row["verdict"], claim["holds"])
+        for row, claim in zip(found.rows, found.claims, strict=True)
     ] == [(said, said == "agrees")]
 
 
@@ -263,8 +264,8 @@ def test_adversary__reads_the_curves_of_the_longest_runs_and_their_exponents(fig
         ["OGD step 0.125", 600.0, pytest.approx(1.0), None, None],
         ["PROS-N-KONS", pytest.approx(2 * 200**0.2), pytest.approx(0.2), 2.0, 0.0],
     ]
-    assert [(claim.claim[:8], claim.holds) for claim in found.claims] == [
+    assert [(claim["claim"][:8], claim["holds"]) for claim in found.claims] == [
         ("FD adapt", False),
         ("(not of ", None),
     ]
-    assert found.claims[1].came_out.endswith(": yes")
+    assert found.claims[1]["came_out"].endswith(": yes")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flows.commands.data import labels_of
 from flows.commands.sweep import in_words
-from flows.pages import Claim, Figure, cell, columns_of, text_of
+from flows.pages import Figure, cell, columns_of, text_of
 from flows.report.document import came_from
 from flows.tables.parameters import sort_key
 from storage.generated.generators import prepare_synthetic
@@ -58,7 +58,7 @@ def test_columns__that_say_nothing_are_left_out():
 
 
 def test_verdict__counts_the_claims_that_are_judged():
-    claims = [Claim("", "", "", holds) for holds in (True, False, None)]
+    claims = [{"holds": holds} for holds in (True, False, None)]
     assert Figure("", claims=claims, finding="It is so").verdict == "1 of 2 claims hold; It is so"
     assert Figure("", claims=claims[2:]).verdict == ""
 

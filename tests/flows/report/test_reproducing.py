@@ -8,7 +8,7 @@ import pytest
 import tomli_w
 
 from flows import reproduce as reproducing
-from flows.pages import Claim, Figure
+from flows.pages import Figure
 from flows.report.papers.experiment import EXPERIMENTS
 from flows.reproduce import SWEEPS, Reproduction, entry_of, prepared_datasets, sweep_for
 from flows.sweeping.file import read_sweep
@@ -83,7 +83,8 @@ def test_targets__name_every_dataset_of_their_paper(koco, tmp_path):
 
 
 def test_claims__are_told_one_a_line_with_their_criteria(koco):
-    claims = [Claim("one", "two", "three", holds) for holds in (True, False, None)]
+    claim = {"claim": "one", "criterion": "two", "came_out": "three"}
+    claims = [{**claim, "holds": holds} for holds in (True, False, None)]
     figures = [("s", Figure("A figure", claims=claims)), ("t", Figure("Another"))]
     done = Reproduction(EXPERIMENTS["son-figure-1"], [], figures, 0, "page.html")
     said = "one | criterion: two | came out: three"

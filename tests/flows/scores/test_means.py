@@ -58,10 +58,10 @@ def test_rounded__is_the_same_for_what_differs_in_the_last_bits_only(value, sign
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([], math.inf),
-        ([0.5, math.nan], math.inf),
-        ([math.inf, -math.inf], math.inf),
-        ([-math.inf], math.inf),
+        ([], None),
+        ([0.5, math.nan], None),
+        ([math.inf, -math.inf], None),
+        ([-math.inf], None),
         ([1.5e308] * 3, 1.5e308),
         ([1e308, -1e308, 3.0], 0.0),
         ([0.1, 0.2, -0.3], 0.0),
@@ -70,8 +70,7 @@ def test_rounded__is_the_same_for_what_differs_in_the_last_bits_only(value, sign
     ],
 )
 def test_mean__of_no_numbers_and_of_extreme_ones(values, expected):
-    assert mean(values) == expected
-    assert not math.copysign(1.0, mean(values)) < 0 or expected < 0
+    assert repr(mean(values)) == repr(expected)  # no zero has a sign
 
 
 def test_differences__have_no_digits_that_their_terms_lack():
