@@ -39,8 +39,10 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
     files = [sizes for _, sizes in result_bytes(store)]
     told = {status.sweep: vars(status) for status in statuses(store)}
     planned = {name: sweep_note(store, name)["run_ids"] for name in sweep_names(store)}
-    found = read_runs(store, ("run_id", "status", "finished_at"))
-    runs = {row["run_id"]: row for row in found.to_pylist()}
+    runs = {
+        row["run_id"]: row
+        for row in read_runs(store, ("run_id", "status", "finished_at")).to_pylist()
+    }
     for name in sorted({*told, *planned}):
         mine = [runs[run_id] for run_id in planned.get(name, ()) if run_id in runs]
         ends = Counter(one["status"] for one in mine)

@@ -204,8 +204,7 @@ def write_report(store: StorePath, name: str) -> str:
     page = store / "reports" / f"{name}.html"
     mark = store / "reports" / f"{name}.made.json"
     decisions = read_decisions(store, name).num_rows
-    shown = [koco_stream.__version__, source_hash(), note, files, decisions]
-    made = json_text(content_hash(shown)) + "\n"
+    made = json_text(content_hash([koco_stream.__version__, source_hash(), note, files, decisions]))
     if page.is_file() and mark.is_file() and mark.read_text() == made:
         return str(page)
     say("  the report is being written")
@@ -229,9 +228,11 @@ def write_report(store: StorePath, name: str) -> str:
 def outcome(store: StorePath, name: str) -> dict[str, Any]:
     """Number of a sweep's runs by status, and the first failed runs with their errors."""
     views = Views(store, [name])
-    ended = views.rows(f"SELECT status FROM runs ORDER BY {IN_ORDER}")
+    ends = Counter(
+        row["status"] for row in views.rows(f"SELECT status FROM runs ORDER BY {IN_ORDER}")
+    )
     failed = views.rows(
         "SELECT dataset, learner, params, error FROM runs WHERE status = 'failed'"
         f" ORDER BY {IN_ORDER} LIMIT {SHOWN}"
     )
-    return {"statuses": dict(Counter(row["status"] for row in ended)), "failed": failed}
+    return {"statuses": dict(ends), "failed": failed}
