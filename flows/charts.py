@@ -46,6 +46,7 @@ CONFIG: Spec = {
         "titleFontWeight": 400,
         "labelLimit": 190,
         "labelOverlap": "greedy",
+        "labelSeparation": 5,
         "labelFlush": False,
     },
     "legend": {
