@@ -228,8 +228,8 @@ class SweepResult:
 
     @property
     def _summary(self) -> str:
-        planned = len(self.views.notes[self.sweep]["run_ids"])
-        return f"{self.runs.num_rows:,} of {planned:,} runs in {self.store}"
+        planned = self.views.notes[self.sweep]["run_ids"]
+        return f"{self.runs.num_rows:,} of {len(planned):,} runs in {self.store}"
 
 
 results = SweepResult  # of a sweep that has run

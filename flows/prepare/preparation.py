@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -214,9 +214,10 @@ def _prepare(
     with ExitStack() as stack:
         if workers >= 2 and text_bytes >= LARGE:
             from cluster.clusters import local_cluster
+            from flows.runtime.engine import Start
 
-            client = stack.enter_context(local_cluster(workers, 0))
-            options = {**options, "parallel_map": partial(map_on_dask, client)}
+            start = stack.enter_context(closing(Start(partial(local_cluster, workers), [])))
+            options = {**options, "parallel_map": partial(map_on_dask, start.ready([]).client)}
         progress = stack.enter_context(BytesProgress())
         return prepare_file(store, name, paths, progress=progress.step, **options)
 

@@ -80,9 +80,10 @@ def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequ
         say(f"  warning: {warning}")
     limits = limits_of(request.store, request.cluster, request.workers, ready.client)
     rungs = rungs_of(checked.runs, runs, sizes, checked.halving, paused_runs(request.store))
-    factors = factors_of(ready.timings)
     try:
-        return plan(runs, sizes, limits, unfinished(request.store), factors, rungs).cohorts
+        return plan(
+            runs, sizes, limits, unfinished(request.store), factors_of(ready.timings), rungs
+        ).cohorts
     except MemoryError as error:
         raise WrongInput(
             f"{error}\n{memory_table(ready.client)}" if ready.client else str(error)
