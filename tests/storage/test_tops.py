@@ -139,13 +139,21 @@ def test_text_with_digits__is_no_number_in_another_notation(text):
         ("a.svm", b"1 1:1\n1" + b" 2:1" * 5000, "line 2: a line of more than 1,000 bytes"),
         ("a.vw", b"1 | 1\n1 |" + b" 2:1" * 5000, "line 2: a line of more than 1,000 bytes"),
         ("a.csv", b"#" * 5000, "line 1: a line of more than 1,000 bytes"),
+        ("a.csv", b"a,b\n1,2\n" + b"1" * 200 + b",2\n", "line 3: a field of more than 100 bytes"),
+        ("a.csv", b"a" * 200 + b",b\n1,2\n", "line 1: a field of more than 100 bytes"),
+        ("a.svm", b"1 1:1\n1 1:" + b"1" * 200 + b"\n", "line 2: a field of more than 100 bytes"),
         ("a.csv", b"1,2\n" + b"1," * 300 + b"1\n", "line 2: more than 200 columns"),
         ("a.csv", b"1," * 300 + b"1\n", "line 1: more than 200 columns"),
         ("a.txt", b"\n" * 9000, "line 2001: no row in the first 2,000 bytes"),
     ],
 )
-def test_line_and_row__have_a_limit(name, text, message, suffix, tmp_path, monkeypatch):
-    limits = {"source.MOST_LINE": 1000, "columns.MOST_COLUMNS": 200, "source.MOST_BYTES": 2000}
+def test_line_field_and_row__have_a_limit(name, text, message, suffix, tmp_path, monkeypatch):
+    limits = {
+        "source.MOST_LINE": 1000,
+        **dict.fromkeys(("source.MOST_FIELD", "columns.MOST_FIELD"), 100),
+        "columns.MOST_COLUMNS": 200,
+        "source.MOST_BYTES": 2000,
+    }
     for limit, most in limits.items():
         monkeypatch.setattr(f"storage.sources.text.{limit}", most)
     path = put(tmp_path / f"{name}{suffix}", PACKED[suffix](text))

@@ -37,11 +37,13 @@ from storage.sources.numbers import (
 from storage.sources.source import Problems, Reading, refuse_first
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
+    MOST_FIELD,
     TextFile,
     TextSource,
     Unusual,
     lines_of,
     read_csv,
+    refuse_long,
     separator_of,
     top_of,
     with_unix_ends,
@@ -163,7 +165,12 @@ def column_source(
     choice, first = inspect(paths[0], form, reading, None)
     files = [first, *(inspect(path, form, reading, choice)[1] for path in paths[1:])]
     fields = column_fields(paths, form, choice, reading)
-    return ColumnText(**fields, files=tuple(files), block_bytes=block_bytes)
+    return ColumnText(
+        **fields,
+        files=tuple(files),
+        block_bytes=block_bytes,
+        between=separators_of(form, choice.separator),
+    )
 
 
 def without_quotes(text: bytes, separator: str) -> bytes:
@@ -191,13 +198,19 @@ def single_spaced(text: bytes) -> bytes:
     return text.replace(b" \n", b"\n").replace(b"\n ", b"\n").removeprefix(b" ")
 
 
+def separators_of(form: str, separator: str) -> tuple[bytes, ...]:
+    """What may stand between two fields of CSV, or of space-separated text."""
+    return (separator.encode(),) if form == "csv" else (b" ", b"\t")
+
+
 def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -> list[str]:
     """Split a line of CSV or space-separated text into stripped fields; none if it is blank.
 
     `form` is "csv" or "space", and `separator` stands between the fields of CSV. Raises
-    `WrongInput` for too many fields, for other bytes than UTF-8, and for wrong quotes.
+    `WrongInput` for too many or too long fields, for other bytes than UTF-8, and for wrong quotes.
     """
-    separators = (separator.encode(),) if form == "csv" else (b" ", b"\t")
+    separators = separators_of(form, separator)
+    refuse_long(path, number, line, "field", MOST_FIELD, separators)
     if sum(map(line.count, separators)) >= MOST_COLUMNS:
         raise WrongInput(
             f"{at(path, number)}: more than {MOST_COLUMNS:,} columns; write rows of so many"

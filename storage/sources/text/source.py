@@ -23,6 +23,7 @@ from storage.sources.source import ENDED, Malformed, Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE = 100_000_000  # bytes
+MOST_FIELD = 10_000_000
 NAMED = {".csv": "csv", ".tsv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
 SEPARATORS = (",", ";", "\t")
 MARKS = (b"#", b"%")
@@ -74,12 +75,13 @@ class TextSource(Source, Generic[Rows]):
     """Base class of the text sources; `Rows` is the type of a block's parsed rows.
 
     `slow` defines the result and reports errors. `fast` may decline any block; where it returns
-    rows, they equal those of `slow`.
+    rows, they equal those of `slow`. Fields stand `between` such bytes.
     """
 
     files: tuple[TextFile, ...]
     rule: LabelRule
     block_bytes: int
+    between: tuple[bytes, ...] = (b" ", b"\t")
 
     def __post_init__(self) -> None:
         self.n_bytes = sum(file.path.stat().st_size for file in self.files)
@@ -104,6 +106,7 @@ class TextSource(Source, Generic[Rows]):
     def rows(self, piece: Block) -> Rows:
         """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(piece)
+        refuse_long(piece.path, piece.line, text, "field", MOST_FIELD, self.between)
         with suppress(*DECLINED):
             return self.fast(text)
         try:
@@ -141,7 +144,7 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
         while more:
             try:
                 lines = text.read(block_bytes) + text.readline(MOST_LINE + 1)
-                refuse_long(file.path, line, lines)
+                refuse_long(file.path, line, lines, "line", MOST_LINE)
                 more = bool(text.peek(1))
             except DAMAGE as error:
                 refuse_damage(file.path, f"line {line - 1}", error)
@@ -159,15 +162,20 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
             start = start + len(lines)
 
 
-def refuse_long(path: Path, line: int, text: bytes) -> None:
-    """Raise `WrongInput` for a line that is too long. `text` begins with the line `line`."""
+def refuse_long(
+    path: Path, line: int, text: bytes, what: str, most: int, between: tuple[bytes, ...] = ()
+) -> None:
+    """Raise `WrongInput` for `what`, a line or a field, of more than `most` bytes.
+
+    `text` begins with the line `line` of the file, and `between` separates its fields.
+    """
     begin = 0
-    while begin + MOST_LINE < len(text):
-        end = text.rfind(b"\n", begin, begin + MOST_LINE + 1)
+    while begin + most < len(text):
+        end = max(text.rfind(one, begin, begin + most + 1) for one in (b"\n", *between))
         if end < begin:
             number = line + text.count(b"\n", 0, begin)
             raise WrongInput(
-                f"{at(path, number)}: a line of more than {MOST_LINE:,} bytes; this is no table as"
+                f"{at(path, number)}: a {what} of more than {most:,} bytes; this is no table as"
                 " text, or it has no line ends: write one row a line"
             )
         begin = end + 1
@@ -246,7 +254,7 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
     within a line, which some programs take for a line end.
     """
     for number, line in enumerate(lines, first):
-        refuse_long(path, number, line)
+        refuse_long(path, number, line, "line", MOST_LINE)
         text = line.rstrip(b"\r\n")
         if b"\0" in text or b"\r" in text:
             nul = text.find(b"\0") + 1
