@@ -11,12 +11,13 @@ import sys
 import tempfile
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
 
 os.environ["NUMBA_DISABLE_JIT"] = "1"  # a compiled step has no frame
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-LISTED = re.compile(r"(^\d+\. .*\n)+\n.*calls back.*\n", re.M)
+LISTED = re.compile(r"^1\. `flows/commands/.*?\n\nA room calls back.*?\n(?=\n)", re.M | re.S)
 SWEEP = """
 name = "walk"
 [[dataset]]
@@ -26,7 +27,7 @@ n_features = 3
 [[learner]]
 name = "OGD"
 """
-STEP = "koco_stream/learners/linear/ogd.py", "step"
+WIDTH = 88
 WRITES = "koco_stream/io/table_file.py", "write_tables"
 # a function that is called while another one runs, by their files
 MOMENTS = [
@@ -112,10 +113,9 @@ def listed(stacks):
         about = ast.get_docstring(ast.parse((ROOT / file).read_text())).partition("\n\n")[0]
         about = re.split(r"(?<=\.)\s", " ".join(about.split()))[0]
         names = ", ".join(f"`{name}`" for name in names if name.isidentifier())
-        lines.append(f"{number}. `{file}` ({names}): {about}")
-    return "\n".join(
-        [*lines, "", f"A room calls back one that imports it: {', '.join(back.values())}.", ""]
-    )
+        lines.append(fill(f"{number}. `{file}` ({names}): {about}", WIDTH, subsequent_indent="   "))
+    calls = fill(f"A room calls back one that imports it: {', '.join(back.values())}.", WIDTH)
+    return "\n".join([*lines, "", calls, ""])
 
 
 if __name__ == "__main__":
