@@ -13,6 +13,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.machine import cores
+from flows.runtime.console import say
 from flows.runtime.processes import in_background, shielded
 from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
 from koco_stream.io.files import json_text
@@ -87,6 +88,7 @@ def compiled(kinds: list[Needed]) -> list[Timing]:
     There are such, for example, if the value type of a dataset was not known at the start.
     """
     if rest := [kind for kind in kinds if kept_timing(kind) is None]:
+        say("compiling the learners, once for this version; this can take a minute")
         warm_up(rest)
     return timings_of(kinds)
 

@@ -135,8 +135,7 @@ class PrefectServer:
 
 def goes_on(process: subprocess.Popen[Any]) -> bool:
     """Whether a process has not ended, and does not stand still."""
-    stopped = psutil.STATUS_STOPPED
-    return process.poll() is None and psutil.Process(process.pid).status() != stopped
+    return process.poll() is None and psutil.Process(process.pid).status() != psutil.STATUS_STOPPED
 
 
 def start_embedded() -> str:
@@ -230,8 +229,9 @@ def main() -> None:
     from prefect.server.api.server import create_app
 
     guarded = Guarded(create_app(final=True), origins)
-    settings = uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)
-    uvicorn.Server(settings).run([listening])
+    uvicorn.Server(uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)).run(
+        [listening]
+    )
 
 
 if __name__ == "__main__":
