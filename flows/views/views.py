@@ -228,7 +228,7 @@ def _asked(asked: str) -> Iterator[None]:
             close = similar(unknown[1], NAMES, 1)
             raise WrongInput(
                 f"{asked}: there is no column {unknown[1]!r}"
-                + (f"; did you mean {close[0]!r}?" if close else "")
-                + "; a text stands in single quotes: status = 'ok'"
+                + (f"; did you mean {close[0]!r}? A" if close else "; a")
+                + " text stands in single quotes: status = 'ok'"
             ) from None
         raise WrongInput(f"{asked}: {text.splitlines()[0]}") from None
