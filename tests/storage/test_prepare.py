@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import StorePath
