@@ -1,7 +1,7 @@
 """Commands on datasets, learners and stores: prepare, list, learners, store."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,24 +181,24 @@ def prepare(
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
+    labels = labels_of(manifest.classes, manifest.class_names)
     click.echo(
         f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
         f" {manifest.n_values / manifest.n_rows:.2f} values a row"
-        f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest)};"
+        f" ({manifest.layout}, {manifest.value_type})\n  {labels};"
         f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
     for said in (*manifest.source.get("columns", ()), *manifest.transformations):
         click.echo(f"  {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' …'}")
 
 
-def labels_of(manifest: Any) -> str:
-    """Describe a dataset's labels in words."""
-    classes = manifest.classes
+def labels_of(classes: list[float], names: Sequence[str] = ()) -> str:
+    """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
-    if manifest.class_names:
-        pairs = manifest.names_of_classes.items()
-        return "classes " + ", ".join(f"{name} ({label:g})" for label, name in pairs)
+    if names:
+        pairs = zip(names, classes, strict=True)
+        return "classes " + ", ".join(f"{name} ({label:g})" for name, label in pairs)
     return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"
 
 

@@ -105,9 +105,10 @@ class Views:
         """Names of classes, by dataset and number, as the sweeps have noted them."""
         if not self.rows("FROM stored_runs WHERE positive_class IS NOT NULL LIMIT 1"):
             return []
-        every = (sweep_note(self.store, sweep) for sweep in self.notes or sweep_names(self.store))
-        noted = (item for note in every for item in note.get("classes", {}).items())
-        names = {(of, label): name for of, pairs in noted for label, name in pairs}
+        noted = (sweep_note(self.store, sweep) for sweep in sweep_names(self.store))
+        every = self.notes.values() or noted
+        items = (item for note in every for item in note.get("classes", {}).items())
+        names = {(of, label): name for of, pairs in items for label, name in pairs}
         return [(of, label, name) for (of, label), name in names.items()]
 
     def choose(self, sweeps: Sequence[str]) -> None:

@@ -125,8 +125,7 @@ UNKNOWN = "the number of features is unknown; give it with --n-features"
         ),
         ("1 2000000000:1\n1 1:1\n", {"layout": "dense"}, "GiB; keep this source sparse"),
         ("1 1:-1\n1 2:1\n", {"scale": "minmax"}, "add --layout dense"),
-        ("1,red\n2,blue\n", {"target": "1"}, "line 1: numbers and the text 'red': .*--one-hot"),
-        ("1,red\n2,blue\n", {}, "line 1: numbers and the text 'red': .*--labels"),
+        ("1,red\n2,3\n", {}, "line 1: numbers and the text 'red', over numbers: .*--no-header"),
         (
             "?,1\n3,1\n",
             {"one_hot": True},

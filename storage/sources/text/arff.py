@@ -19,7 +19,7 @@ QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 VALUE = rf"({QUOTED}|[^,'\"{{}}]*?)\s*,"
 VALUES = re.compile(rf"\s*{VALUE}")
 NUMBERED = re.compile(rf"\s*(\d{{1,9}})\s+{VALUE}")
-ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|[^\s{{'\"]+)\s*(\S.*)", re.IGNORECASE)
+ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|[^\s{{'\"]+)(?:\s+|(?={{))(\S.*)", re.IGNORECASE)
 NOMINAL = re.compile(rf"\{{\s*({QUOTED}|[^,'\"{{}}]*?)\s*[,}}]")
 NUMERIC = re.compile("numeric|real|integer", re.IGNORECASE)
 NO_PLAIN_ROW = re.compile(rb"[{'%\\]")
@@ -130,11 +130,12 @@ def arff_source(paths: Sequence[Path], form: str, reading: Reading, block_bytes:
         )
         for path, other in zip(paths, headers, strict=True)
     )
-    lines = ((k, line) for k, line in lines_of(paths[0]) if k >= first)
-    rows = (row for k, line in lines if (row := values_of(line, k, paths[0], default)))
     most = max(3, min(MOST_ROWS, MOST_VALUES // max(len(names), 1)))
-    seen = list(islice(Problems().until_fault(rows), most))
-    refuse_first([(not seen, f"{paths[0]}: the file holds no rows")])
+    lines = ((k, line.strip()) for k, line in lines_of(paths[0]) if k >= first)
+    top = list(islice(((k, line) for k, line in lines if line and line[:1] != b"%"), most))
+    refuse_first([(not top, f"{paths[0]}: the file holds no rows")])
+    values = (values_of(line, k, paths[0], default) for k, line in top)
+    seen = list(Problems().until_fault(values))
 
     def texts(k: int) -> list[str]:
         return [] if NUMERIC.match(kinds[names[k]]) else column_of(seen, k)
@@ -146,4 +147,9 @@ def arff_source(paths: Sequence[Path], form: str, reading: Reading, block_bytes:
     choice = with_kinds(choice, texts, reading.labels is not None)
     fields = column_fields(paths, form, choice, reading)
     files = [TextFile(path, line) for path, (_, line) in zip(paths, headers, strict=True)]
+    if top[0][1].startswith(b"{"):
+        fields["layout"] = "sparse"
+        # the rows of a block are dense for a while
+        mean = sum(len(line) for _, line in top) / len(top)
+        block_bytes = min(block_bytes, 1 + int(mean * MOST_VALUES / len(names)))
     return ArffText(**fields, files=tuple(files), block_bytes=block_bytes, absent=default)
