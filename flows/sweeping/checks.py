@@ -111,9 +111,10 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
         manifest = manifests[use.name]
         try:
             streams = list(use.streams(manifest))
-            labels = (manifest.classes, manifest.task, manifest.class_names)
             for stream, one in itertools.product(streams, of_loss):
-                Run(stream, *one).check_labels(*labels)
+                Run(stream, *one).check_labels(
+                    manifest.classes, manifest.task, manifest.class_names
+                )
             if streams[0].order == SHUFFLED:
                 check_room(manifest)
         except WrongInput as error:

@@ -171,8 +171,6 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
                 f"{path}: the file {file.path!r} is not in the dataset's folder; prepare the"
                 " dataset again"
             )
-    if len(manifest.class_names) not in (0, len(manifest.classes)):
-        raise WrongInput(f"{path} is damaged (names of classes); prepare the dataset again")
     if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
         raise WrongInput(
             f"{path} is damaged (its shards do not have {manifest.n_rows} rows in all); prepare"

@@ -116,9 +116,10 @@ def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
     """Columns of finite float64 as a matrix (n, k), in little time if k is large; None for other
     columns.
     """
-    plain = columns and all(one.type == pa.float64() and not one.null_count for one in columns)
-    matrix = np.column_stack([one.to_numpy() for one in columns]) if plain else None
-    return matrix if matrix is not None and np.isfinite(matrix).all() else None
+    if not columns or any(one.type != pa.float64() or one.null_count for one in columns):
+        return None
+    matrix = np.column_stack([one.to_numpy() for one in columns])
+    return matrix if np.isfinite(matrix).all() else None
 
 
 def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:

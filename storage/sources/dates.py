@@ -19,10 +19,11 @@ def moment(text: str) -> dict[str, float]:
         at = datetime.fromisoformat(f"2000-01-01T{text}" if is_time else text)
     except ValueError:
         return {}
-    since = at - at.replace(hour=0, minute=0, second=0, microsecond=0)
-    numbers = (at.year, at.timetuple().tm_yday, at.isoweekday(), since / timedelta(hours=1))
-    parts = dict(zip(PARTS, map(float, numbers), strict=True))
-    return {PARTS[-1]: parts[PARTS[-1]]} if is_time else parts
+    hours = (at - at.replace(hour=0, minute=0, second=0, microsecond=0)) / timedelta(hours=1)
+    date = (at.year, at.timetuple().tm_yday, at.isoweekday())
+    return (
+        {PARTS[-1]: hours} if is_time else dict(zip(PARTS, (*map(float, date), hours), strict=True))
+    )
 
 
 def parts_of(texts: Sequence[str]) -> tuple[str, ...]:

@@ -165,10 +165,8 @@ class LabelRule:
     @property
     def names(self) -> dict[float, str]:
         """Names of the numbers; several that have one number are joined."""
-        texts: dict[float, list[str]] = {}
-        for text, number in self.values.items():
-            texts.setdefault(number, []).append(text)
-        return {number: "/".join(of) for number, of in texts.items()}
+        pairs = self.values.items()
+        return {of: "/".join(text for text, number in pairs if number == of) for _, of in pairs}
 
     @property
     def done(self) -> tuple[str, ...]:

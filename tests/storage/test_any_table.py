@@ -82,15 +82,15 @@ def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
         with pytest.raises(WrongInput, match=f"try.toml: .*{message}"):
             checked(spec, tmp_path / "store")
     spec = written(tmp_path, 'name = "tiny"\n' + table.replace("positive_class = {}\n", ""))
-    with pytest.raises(WrongInput, match='labels "setosa", .*positive_class = "virginica"'):
+    with pytest.raises(WrongInput, match=r'labels "setosa", .*positive_class = "virginica"'):
         checked(spec, tmp_path / "store")
     runs = swept(tmp_path, table.format('["setosa", 2.0]')).column("positive_class").to_pylist()
     assert sorted(runs) == [1, 2]
     for sweeps in (["tiny"], []):
         views = Views(tmp_path / "store", sweeps)
-        shown = views.rows("SELECT DISTINCT stream FROM best ORDER BY ALL")
+        shown = views.rows("SELECT DISTINCT stream FROM runs ORDER BY ALL")
         assert [row["stream"] for row in shown] == ["x:setosa", "x:versicolor"]
-    X, y = stream(tmp_path / "store", "x", positive_class="setosa").whole()
+    _, y = stream(tmp_path / "store", "x", positive_class="setosa").whole()
     assert y.tolist() == [1, -1, 1, -1]
 
 
