@@ -65,7 +65,7 @@ class Choice:
         """Names of the features, if the categories are `known`; none if there are no names."""
         if not (self.names or self.dates or known):
             return []
-        found = []
+        found: list[str] = []
         for k in self.features:
             name = self.names[k] if self.names else self.called(k)
             found += [f"{name}={text}" for text in known.get(k, ())]
@@ -158,8 +158,8 @@ def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: b
     a value in the first rows, which `column` gives, is taken as numbers. The target has classes if
     it holds texts and there are no `labels` that turn them into numbers.
     """
-    texts = []
-    dates = {}
+    texts: list[int] = []
+    dates: dict[int, tuple[str, ...]] = {}
     of_numbers = {*choice.numeric, *([choice.target] if labels else [])}
     categorical = {*choice.categorical} - of_numbers
     for k in (*choice.features, choice.target):
