@@ -177,12 +177,10 @@ def _as_table(data: Any) -> pa.Table:
     """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
     try:
         if isinstance(data, np.ndarray):
-            data = {f"{k}": column for k, column in enumerate(data.T, 1)}
-        elif hasattr(data, "to_arrow"):  # of Polars
-            data = data.to_arrow()
-        elif hasattr(data, "sparse"):  # of pandas, whose sparse columns Arrow does not take
-            data = data.sparse.to_dense()
-        return pa.table(data)
+            return pa.table({f"{k}": column for k, column in enumerate(data.T, 1)})
+        if hasattr(data, "sparse"):  # of pandas, whose sparse columns Arrow does not take
+            return pa.table(data.sparse.to_dense())
+        return pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
     except (pa.ArrowException, TypeError) as error:
         raise WrongInput(
             f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions that"

@@ -154,23 +154,27 @@ def chosen_columns(
 def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: bool) -> Choice:
     """The choice, with those of its columns that hold texts, and dates or times.
 
-    The first value of a column that is not missing decides, unless it was said. A column without
-    a value in the first rows, which `column` gives, is taken as numbers. The target has classes if
-    it holds texts and there are no `labels` that turn them into numbers.
+    The first value of a column that is not missing decides, unless it was said, or all others of
+    the first rows, which `column` gives, are numbers. A column without a value is taken as numbers.
+    The target has classes if it holds texts and there are no `labels` that turn them into numbers.
     """
     texts: list[int] = []
     dates: dict[int, tuple[str, ...]] = {}
     of_numbers = {*choice.numeric, *([choice.target] if labels else [])}
     categorical = {*choice.categorical} - of_numbers
     for k in (*choice.features, choice.target):
-        first = next(filterfalse(is_missing, column(k)), "0")
-        is_text = not (is_numeric(first) or is_infinite(first)) and k not in of_numbers
-        if k in categorical or is_text:
+        known = list(filterfalse(is_missing, column(k))) or ["0"]
+        is_text = not (is_numeric(known[0]) or is_infinite(known[0]) or _is_alone(known))
+        if k in categorical or (is_text and k not in of_numbers):
             texts.append(k)
-            known = list(filterfalse(is_missing, column(k)))
             parts = () if k in {choice.target, *categorical} else parts_of(known)
             dates |= {k: parts} if parts else {}
     return replace(choice, texts=tuple(texts), dates=dates)
+
+
+def _is_alone(column: Sequence[str]) -> bool:
+    """Whether a value comes before several numbers, and only those."""
+    return len(column) > 2 and all(map(is_numeric, column[1:]))
 
 
 def labels_rows(column: Sequence[str]) -> bool:

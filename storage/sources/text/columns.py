@@ -351,8 +351,11 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     if len(texts) < len(fields):
         texts = [text for text in texts if not is_missing(text)]
     exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    named = [k for k, field in enumerate(fields) if not (is_numeric(field) or is_missing(field))]
-    mixed = len(named) < len(fields) and any(_all_numbers(seen, k) for k in named)
+    mixed = any(map(is_numeric, fields)) and any(
+        _all_numbers(seen, k)
+        for k, field in enumerate(fields)
+        if not (is_numeric(field) or is_missing(field) or is_infinite(field))
+    )
     refuse_first(
         [
             (
