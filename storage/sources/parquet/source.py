@@ -309,8 +309,13 @@ class FlatTable(ParquetRows, ColumnSource):
         A label or value takes 8 bytes, a feature index 4, and texts their stored size.
         """
         meta = file.metadata.row_group(group)
-        numbers_only = meta.num_rows * len(self.columns) * (8 if self.layout == "dense" else 12)
-        return int(numbers_only + (meta.total_byte_size if self.texts else 0))
+        n_columns = len(self.columns)
+        n_texts = len({*self.texts}.intersection(self.columns))
+        # without the columns' own sizes, of which those of a damaged file end the process
+        stored = meta.total_byte_size
+        beyond = stored - 8 * meta.num_rows * (meta.num_columns - n_texts)
+        texts = max(beyond, stored * n_texts // meta.num_columns) if n_texts else 0
+        return int(meta.num_rows * n_columns * (8 if self.layout == "dense" else 12) + texts)
 
     def rows(self, piece: Slice) -> Parsed:
         """Read the rows of a slice. Raises `Malformed` with every kind of fault."""
