@@ -184,7 +184,8 @@ def _as_table(data: Any) -> pa.Table:
     except (pa.ArrowException, TypeError) as error:
         raise WrongInput(
             f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions that"
-            f" can be prepared: {error}"
+            f" can be prepared: {error}; a column holds numbers, texts or times, not several of"
+            " them, and is not sparse unless all are"
         ) from None
 
 

@@ -25,7 +25,7 @@ from tests.helpers.swept import swept
 ABC = "x,y\n1.5,setosa\n2,virginica\n3,setosa\n4,versicolor\n"
 
 
-def prepared(folder, text, name="a.csv", **options):
+def prepared(folder, text, name="a.txt", **options):
     """A file of this text prepared as dataset "x": its manifest, its rows, its labels."""
     (folder / name).write_text(text)
     manifest = prepare_file(folder / "store", "x", folder / name, **options)
@@ -55,6 +55,7 @@ def refused(folder, text, name="a.csv", **options):
         ("x,y\n1,3\n2,10\n3,3\n", {"categorical": ("y",)}, [1, -1, 1], {-1: "10", 1: "3"}),
         ("x,y\n1,none\n2,NA\n", {"categorical": ("y",)}, [1, -1], {-1: "NA", 1: "none"}),
         ("x,y\n1,b\n2,g\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
+        ("b 1:1\ng 1:2\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
         ("x,y\n1,3\n2,10\n3,3\n", {}, [3, 10, 3], {}),
     ],
 )

@@ -85,6 +85,7 @@ def prepared_rows(
         texts=("label",) if is_text(schemas[0].field("label").type) else (),
         layout="dense" if dense else "sparse",
         n_features=sizes[0],
+        class_names=rule.names,
         done=rule.done,
         origin={**reading.given(), "format": "parquet"},
     )
