@@ -20,19 +20,16 @@ def moment(text: str) -> dict[str, float]:
     except ValueError:
         return {}
     hours = (at - at.replace(hour=0, minute=0, second=0, microsecond=0)) / timedelta(hours=1)
-    date = (at.year, at.timetuple().tm_yday, at.isoweekday())
-    return (
-        {PARTS[-1]: hours} if is_time else dict(zip(PARTS, (*map(float, date), hours), strict=True))
-    )
+    numbers = (float(at.year), float(at.timetuple().tm_yday), float(at.isoweekday()), hours)
+    return {PARTS[-1]: hours} if is_time else dict(zip(PARTS, numbers, strict=True))
 
 
 def parts_of(texts: Sequence[str]) -> tuple[str, ...]:
     """Which parts a column has that begins with these texts; none if the first is no date or
     time.
     """
-    first = tuple(moment(texts[0])) if texts else ()
-    only_dates = first == PARTS and not any(":" in text for text in texts)
-    return PARTS[:-1] if only_dates else first
+    parts = tuple(moment(texts[0])) if texts else ()
+    return parts if any(":" in text for text in texts) else parts[:-1]
 
 
 def in_parts(text: str, parts: Sequence[str]) -> list[float] | None:

@@ -171,12 +171,13 @@ class ColumnSource(Source):
         feature_names = choice.feature_names(known)
         n_categories = sum(len(known[k]) for k in met)
         said = ", ".join(f"{choice.called(k)} ({len(known[k]):,})" for k in met)
-        layout = "dense" if 2 * n_categories <= len(feature_names) else "sparse"
         return replace(
             source,
             feature_names=feature_names,
             n_features=len(feature_names),
-            layout=layout if source.layout == UNDECIDED else source.layout,
+            layout="dense"
+            if 2 * n_categories <= len(feature_names) and source.layout == UNDECIDED
+            else "sparse",
             done=(*done, f"one-hot, values in sorted order: {said}"),
         )
 

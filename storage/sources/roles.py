@@ -126,8 +126,6 @@ def chosen_columns(
     categorical = tuple(named_one("--categorical", name) for name in reading.categorical)
     numeric = tuple(named_one("--numeric", name) for name in reading.numeric)
     told = [k for k, n in Counter((*dropped, *categorical, *numeric)).items() if n > 1]
-    given = "".join(names[k] if names else f"{k + 1}" for k in told[:1])
-    more = f"{path}: column {given} is named twice by --drop, --categorical and --numeric; once is"
     named = [k for k, name in enumerate(names) if INDEX.fullmatch(name) and (name or k == 0)]
     index = {k for k, name in enumerate(names) if name in stored or STORED.fullmatch(name)}
     index |= {k for k in named if labels_rows(column(k))}
@@ -141,7 +139,10 @@ def chosen_columns(
     own = f"{path}: --drop names the target column, {choice.called(target)}; name another --target"
     rename = f", or rename {choice.few(sorted(index))} if it is no index" if index else ""
     none = f"{path}: no column is left as a feature; keep at least one besides the target{rename}"
-    refuse_first([(bool(told), f"{more} enough"), (target in dropped, own), (not features, none)])
+    twice = f"{path}: {choice.few(told[:1])} is named by two of --drop, --categorical, --numeric"
+    refuse_first(
+        [(bool(told), f"{twice}; name it with one"), (target in dropped, own), (not features, none)]
+    )
     notes = [
         f"{choice.called(k)} may only number the rows; if so, leave it out with --drop"
         f" {choice.given(k)}"
@@ -166,16 +167,12 @@ def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: b
         first = next(filterfalse(is_missing, column(k)), "0")
         is_one = k in of_numbers or is_numeric(first) or is_infinite(first)
         known = [] if is_one else list(filterfalse(is_missing, column(k)))
-        if k in categorical or (known and not _is_alone(known)):
+        alone = len(known) > 2 and all(map(is_numeric, known[1:]))
+        if k in categorical or (known and not alone):
             texts.append(k)
             parts = () if k in {choice.target, *categorical} else parts_of(known)
             dates |= {k: parts} if parts else {}
     return replace(choice, texts=tuple(texts), dates=dates)
-
-
-def _is_alone(column: Sequence[str]) -> bool:
-    """Whether a value comes before several numbers, and only those."""
-    return len(column) > 2 and all(map(is_numeric, column[1:]))
 
 
 def labels_rows(column: Sequence[str]) -> bool:

@@ -112,7 +112,7 @@ def test_identity__does_not_depend_on_the_names(tmp_path):
             {},
             "column 'y' holds more than 200 different texts; name a --target",
         ),
-        ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column x is named twice"),
+        ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column 'x' is named by two of"),
     ],
 )
 def test_classes_that_are_none__are_refused(text, options, message, tmp_path):

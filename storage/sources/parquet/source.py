@@ -311,13 +311,12 @@ class FlatTable(ParquetRows, ColumnSource):
         A label or value takes 8 bytes, a feature index 4, and texts their stored size.
         """
         meta = file.metadata.row_group(group)
-        n_columns = len(self.columns)
+        numbers_only = meta.num_rows * len(self.columns) * (8 if self.layout == "dense" else 12)
         n_texts = len({*self.texts}.intersection(self.columns))
         # without the columns' own sizes, of which those of a damaged file end the process
-        stored = meta.total_byte_size
-        beyond = stored - (8 * meta.num_rows + COLUMN_BYTES) * (meta.num_columns - n_texts)
-        texts = max(beyond, stored * n_texts // meta.num_columns) if n_texts else 0
-        return int(meta.num_rows * n_columns * (8 if self.layout == "dense" else 12) + texts)
+        others = (8 * meta.num_rows + COLUMN_BYTES) * (meta.num_columns - n_texts)
+        share = meta.total_byte_size * n_texts // meta.num_columns
+        return int(numbers_only + (max(meta.total_byte_size - others, share) if n_texts else 0))
 
     def rows(self, piece: Slice) -> Parsed:
         """Read the rows of a slice. Raises `Malformed` with every kind of fault."""

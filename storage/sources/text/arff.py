@@ -142,14 +142,13 @@ def arff_source(paths: Sequence[Path], form: str, reading: Reading, block_bytes:
 
     choice = chosen_columns(paths[0], names, len(names), reading, partial(column_of, seen))
     categorical = {k for k, first in enumerate(nominal) if first}.union(choice.categorical)
-    categorical = categorical.difference(choice.numeric)
-    choice = replace(choice, categorical=tuple(sorted(categorical)))
+    choice = replace(choice, categorical=tuple(categorical.difference(choice.numeric)))
     choice = with_kinds(choice, texts, reading.labels is not None)
     fields = column_fields(paths, form, choice, reading)
     files = [TextFile(path, line) for path, (_, line) in zip(paths, headers, strict=True)]
     if top[0][1].startswith(b"{"):
         fields["layout"] = "sparse"
         # the rows of a block are dense for a while
-        mean = sum(len(line) for _, line in top) / len(top)
-        block_bytes = min(block_bytes, 1 + int(mean * MOST_VALUES / len(names)))
+        n_bytes = sum(len(line) for _, line in top)
+        block_bytes = min(block_bytes, 1 + n_bytes * MOST_VALUES // (len(top) * len(names)))
     return ArffText(**fields, files=tuple(files), block_bytes=block_bytes, absent=default)
