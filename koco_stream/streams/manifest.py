@@ -5,10 +5,10 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from koco_stream.errors import WrongInput, nearest, other_format
+from koco_stream.errors import WrongInput, nearest, other_format, similar
 from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
@@ -38,7 +38,8 @@ class Manifest:
 
     `dataset_hash` identifies its rows in canonical form and its schema, independently of the
     sharding. `layout` is "sparse" or "dense", `task` is "classification" or "regression"; `classes`
-    are the distinct labels of a classification dataset. `statistics` summarises labels and rows;
+    are the distinct labels of a classification dataset, and `class_names` their names, if they were
+    texts, in the same order. `statistics` summarises labels and rows;
     `transformations` lists in order what was done to the source's values. `changes` are the rounds
     of a generated stream after which another concept labels the rows, if they are read as stored;
     it is empty for other datasets.
@@ -59,6 +60,27 @@ class Manifest:
     statistics: dict[str, float]
     feature_names: list[str]
     changes: tuple[int, ...]
+    class_names: list[str] = field(default_factory=list)
+
+    @property
+    def names_of_classes(self) -> dict[float, str]:
+        """The names of the classes, which are their numbers if they have no others."""
+        names = self.class_names or [f"{label:g}" for label in self.classes]
+        return dict(zip(self.classes, names, strict=False))
+
+    def class_of(self, given: float | str) -> float:
+        """The number of a class that is given by its name or its number.
+
+        Raises `WrongInput` if there is none, with those that there are.
+        """
+        names = self.names_of_classes
+        found = [label for label, name in names.items() if given in (label, name)]
+        if found:
+            return found[0]
+        close = similar(str(given), [*names.values()], 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        known = ", ".join([*names.values()][:30]) or "real numbers"
+        raise WrongInput(f"dataset {self.name!r} has no label {given!r}{hint}; it has {known}")
 
     def to_json(self) -> str:
         """The text of the manifest file.
@@ -183,7 +205,7 @@ POSSIBLE: dict[str, Callable[[Any], bool]] = {
         ("dataset_hash", "sha256"),
         lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{32,64}", value) is not None,
     ),
-    **dict.fromkeys(("transformations", "feature_names"), _all(list, _is_text)),
+    **dict.fromkeys(("transformations", "feature_names", "class_names"), _all(list, _is_text)),
     "layout": lambda value: value in ("sparse", "dense"),
     "value_type": lambda value: value in ("float32", "float64"),
     "task": lambda value: value in ("classification", "regression"),

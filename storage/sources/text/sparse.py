@@ -254,6 +254,7 @@ def sparse_source(
         layout="sparse",
         paths=tuple(paths),
         n_features=reading.n_features,
+        class_names=rule.names,
         done=rule.done,
         origin={**reading.given(), "format": form},
         files=tuple(map(_file, paths)),
