@@ -61,10 +61,7 @@ def usual_sweep(manifest: Manifest) -> str:
     elif not {*manifest.classes} <= {-1.0, 1.0}:
         classes = f"positive_class = {manifest.classes[-1]}\n"
     head = FILE.format(
-        name=manifest.name,
-        sweep=re.sub("[,=]", "-", manifest.name),
-        classes=classes,
-        orders=ORDERS,
+        name=manifest.name, sweep=re.sub("[,=]", "-", manifest.name), classes=classes, orders=ORDERS
     )
     tables = (
         f'\n[[learner]]  # {WHY[name]}\nname = "{name}"\n'
