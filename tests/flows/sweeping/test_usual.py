@@ -71,9 +71,10 @@ def manifest_of(store, n, d, classes=(-1.0, 1.0), s=None, **facts):
         (50_000, 50, {"classes": (), "label_max": 3e4}, "ONS", True),
         (5_000_000, 50, {"classes": ()}, "ONS", False),
         (50_000, 1_000, {"classes": range(10)}, "OjaSON", False),
-        (20_000, 60_000, {"classes": range(20), "s": 100}, "OjaSON", False),
+        (20_000, 60_000, {"classes": range(20), "s": 100}, "OjaSON", True),
         (20_000, 10**6, {"s": 10}, "OjaSON", True),
-        (500, 10**5, {"mean_square_norm": 0.0}, "KAWV", False),
+        (500, 10**5, {"mean_square_norm": 0.0}, "OjaSON", True),
+        (20_000, 10**6, {}, "OjaSON", False),
     ],
 )
 def test_sweep__fits_its_dataset_and_takes_two_minutes(small_store, n, d, more, fourth, is_whole):
