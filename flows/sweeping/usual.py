@@ -101,8 +101,8 @@ def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
 
 
 def in_units(unit: float, *values: float) -> list[float]:
-    """The values of a grid in the dataset's unit, with two digits."""
-    return [float(f"{unit * value:.2g}") for value in values]
+    """The values of a grid in the dataset's unit, with three digits."""
+    return [float(f"{unit * value:.3g}") for value in values]
 
 
 def costs(name: str, grid: dict[str, Any], manifest: Manifest, rounds: int) -> tuple[float, float]:
