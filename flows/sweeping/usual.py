@@ -17,14 +17,12 @@ from koco_stream.streams.manifest import Manifest
 # flows/report/papers/benchmark.parquet has the scores.
 WHY = {
     "AdaGrad": "the best first-order learner on whole streams: mean rank 6.7 of 17",
-    "NAG": "the best on features as files have them, whose scale does not matter to it: 3.6 of 12",
+    "NAG": "the best on features of any scale, as files have them: 3.6 of 12",
     "SAdaGrad": "the best sketch, and the best of all, on whole streams: 3.7 of 17",
-    "KAWV": "the best of all on 1,000 rows: 5.6 of 24; a kernel learner",
-    "ONS": "the matrix that sketches approximate, on whole streams: 8.0 of 17; on so many rows the"
-    " best kernel learner would be slow",
-    "OjaSON": "the best on sparse texts: 2.3 of 11; on so many rows and features the best kernel"
-    " learner and ONS would be slow",
-    "Constant": "the constant that fits best, and which what learns from the rows should beat",
+    "KAWV": "the best of all on 1,000 rows, with a kernel: 5.6 of 24",
+    "ONS": "what sketches approximate, with rows too many for KAWV: 8.0 of 17, on whole streams",
+    "OjaSON": "the best on texts, with rows too many for KAWV, and features for ONS: 2.3 of 11",
+    "Constant": "the constant that fits best; what learns from the rows should do better",
 }
 ORDERS = 6  # the fewest with which Wilcoxon's test can find a difference: 2/2⁶ is below 0.05
 SECONDS = 120.0  # for all runs on one core, by what learners say that they cost
@@ -64,7 +62,7 @@ def usual_sweep(manifest: Manifest) -> str:
         name=manifest.name, sweep=re.sub("[,=]", "-", manifest.name), classes=classes, orders=ORDERS
     )
     tables = (
-        f'\n[[learner]]  # {WHY[name]}\nname = "{name}"\n'
+        f'\n# {WHY[name]}\n[[learner]]\nname = "{name}"\n'
         + "".join(f"{key} = {json_text(value)}\n" for key, value in grids[name].items())
         for name in chosen
     )
