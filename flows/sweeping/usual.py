@@ -88,10 +88,10 @@ def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
         "curvature": in_units(1.0 / clip / clip, 0.125, 0.5),
     }
     return {
-        "AdaGrad": {**linear, "step_size": in_units(clip / norm, 0.03, 0.1, 0.3, 1.0)},
-        "NAG": {**linear, "step_size": in_units(clip, 0.03, 0.1, 0.3, 1.0)},
+        "AdaGrad": {**linear, "step_size": in_units(clip / norm, 0.03, 0.1, 0.3, 1.0, 3.0)},
+        "NAG": {**linear, "step_size": in_units(clip, 0.03, 0.1, 0.3, 1.0, 3.0)},
         "SAdaGrad": {**linear, "step_size": in_units(clip / norm, 0.1, 0.3, 1.0, 3.0)},
-        "KAWV": {**every, "alpha": [0.01, 0.1, 1.0], "bandwidth": in_units(norm, 0.5, 1.0, 4.0)},
+        "KAWV": {**every, "alpha": [0.01, 0.1, 1.0], "bandwidth": in_units(norm, 0.5, 2.0, 8.0)},
         "ONS": newton,
         "OjaSON": newton,
         "Constant": every,
