@@ -223,7 +223,7 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     raise WrongInput(
         f"no sweep file, packaged sweep or dataset of {store} is called"
         f" {name}{nearest(name, [*files, *known, *there])}; `koco sweep --list` shows the packaged"
-        " sweeps, `koco list datasets` the datasets"
+        " sweeps, `koco list datasets` the datasets, and `koco prepare` makes one"
     )
 
 

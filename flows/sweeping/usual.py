@@ -48,11 +48,11 @@ def usual_sweep(manifest: Manifest) -> str:
     out because rows or features are many: runs end early then, as the file says.
     """
     grids = grids_for(manifest)
-    quick = [name for name in ("KAWV", "ONS") if is_quick(name, grids[name], manifest)]
-    chosen = ("AdaGrad", "NAG", "SAdaGrad", [*quick, "OjaSON"][0], "Constant")
+    quick = (name for name in ("KAWV", "ONS") if is_quick(name, grids[name], manifest))
+    chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Constant")
     n = manifest.n_rows
     ratio = sum(costs(name, grids[name], manifest, n)[0] for name in chosen) / SECONDS
-    limit = f"max_rows = {int(n / ratio) // 100 * 100 or 100}  # all {n:,} would take long\n"
+    limit = f"max_rows = {max(int(n / ratio), 100)}  # all {n:,} would take long\n"
     classes = ""
     if len(manifest.classes) > 2:
         classes = 'multiclass = "one-vs-rest"\n'
@@ -77,21 +77,25 @@ def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
     """
     facts = manifest.statistics
     square = facts["mean_square_norm"] or 1.0
-    norm = math.sqrt(square)
     is_real = manifest.task == "regression"
     clip = (max(abs(facts["label_min"]), abs(facts["label_max"])) or 1.0) if is_real else 1.0
     every = {"loss": "squared" if is_real else "squared_hinge", "clip": clip}
     linear = {**every, "fit_intercept": True}
+    steps = {**linear, "step_size": in_units(clip / square**0.5, 0.03, 0.1, 0.3, 1.0, 3.0)}
     newton = {
         **linear,
         "alpha": in_units(square, 0.1, 1.0, 10.0),
         "curvature": in_units(1.0 / clip / clip, 0.125, 0.5),
     }
     return {
-        "AdaGrad": {**linear, "step_size": in_units(clip / norm, 0.03, 0.1, 0.3, 1.0, 3.0)},
+        "AdaGrad": steps,
         "NAG": {**linear, "step_size": in_units(clip, 0.03, 0.1, 0.3, 1.0, 3.0)},
-        "SAdaGrad": {**linear, "step_size": in_units(clip / norm, 0.1, 0.3, 1.0, 3.0)},
-        "KAWV": {**every, "alpha": [0.01, 0.1, 1.0], "bandwidth": in_units(norm, 0.5, 2.0, 8.0)},
+        "SAdaGrad": steps,
+        "KAWV": {
+            **every,
+            "alpha": [0.01, 0.1, 1.0],
+            "bandwidth": in_units(square**0.5, 0.5, 2.0, 8.0),
+        },
         "ONS": newton,
         "OjaSON": newton,
         "Constant": every,
