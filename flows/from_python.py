@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from cluster.machine import cores
 from flows.runtime.console import say
-from flows.sweeping.file import read_sweep, sweep_of
-from flows.sweeping.request import SweepRequest, sweep_file
+from flows.sweeping.file import sweep_called, sweep_of
+from flows.sweeping.request import SweepRequest
 from flows.views.answer import best_of
 from flows.views.views import Views, runs_of
 from koco_stream.errors import WrongInput
@@ -54,8 +54,9 @@ def sweep(
     Parameters
     ----------
     spec : path, str or dict
-        A sweep file, the name of a packaged sweep, or the content of a sweep file as a dictionary,
-        whose grids may be lists, ranges or NumPy arrays.
+        A sweep file, the name of a packaged sweep or of a prepared dataset (for the usual sweep on
+        it), or the content of a sweep file as a dictionary, whose grids may be lists, ranges or
+        NumPy arrays.
     store : path or str
         The store: a folder, or `s3://BUCKET/PREFIX` or `gs://BUCKET/PREFIX`.
     workers : int, optional
@@ -96,7 +97,7 @@ def sweep(
     workers = cores() if workers is None else workers
     if workers and cluster == "local":
         _check_main()
-    given = sweep_of(spec) if isinstance(spec, Mapping) else read_sweep(sweep_file(spec))
+    given = sweep_of(spec) if isinstance(spec, Mapping) else sweep_called(spec, store)
     summary = launch(
         SweepRequest(
             str(given.path), str(store), workers, cluster, retry_failed, certificates, insecure

@@ -21,7 +21,7 @@ from flows.preparing.preparation import prepare_named
 from flows.report.document import write_report
 from flows.runtime.processes import end_with_server
 from flows.runtime.recording import stage, table_artifact
-from flows.sweeping.file import read_sweep
+from flows.sweeping.file import sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from flows.views.answer import results_of
@@ -31,7 +31,8 @@ from storage.store import open_store
 
 def name_of_sweep() -> str:
     """The name of the sweep that this flow run is of."""
-    return read_sweep(flow_run.parameters["sweep_file"]).name
+    given = flow_run.parameters
+    return sweep_called(given["sweep_file"], given.get("store", "store")).name
 
 
 @flow(name="prepare", flow_run_name="{datasets}", validate_parameters=False)
@@ -57,13 +58,13 @@ def sweep_flow(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> dict[str, Any]:
-    """Run the sweep in `sweep_file` on `store`. The parameters are those of `SweepRequest`.
+    """Run the sweep `sweep_file` on `store`. The parameters are those of `SweepRequest`.
 
     Returns
     -------
     dict
         Summary: number of runs and of computed ones, their statuses, seconds by phase, and the
-        report's path.
+        report's path and first sentence.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def nightly_flow(
     insecure: bool = False,
     seconds: float | None = None,
 ) -> State[Any]:
-    """Recompute the sweep in `sweep_file` and compare it with the accepted nightly run in `store`.
+    """Recompute the sweep `sweep_file` and compare it with the accepted nightly run in `store`.
 
     The night is named by the time for which Prefect scheduled the flow run. If the store has that
     night, or if a later planned time of its deployment has passed too, nothing is done.
@@ -128,7 +129,7 @@ def nightly_flow(
         return Cancelled(name="Left out", message=f"the night of {last} is due")
     try:
         with timeout(seconds):
-            summary = run_night(request, read_sweep(sweep_file), planned)
+            summary = run_night(request, sweep_called(sweep_file, store), planned)
     except TimeoutError as error:
         return Failed(name="Time limit", message=f"after {seconds} s: {error}")
     if not summary:

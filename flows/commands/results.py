@@ -1,6 +1,7 @@
 """Commands that show what sweeps came to: results, compare, report."""
 
 import sys
+import webbrowser
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -209,5 +210,6 @@ def report(name: str | None, store: str, figures: Path | None, opens: bool) -> N
     root = existing_store(store)
     written = write_index(root) if name is None else write_report(root, name, figures)
     click.echo(str(written))
-    if opens:
-        click.launch(str(written))
+    address = written.path.as_uri() if written.is_local else str(written)
+    if opens and not webbrowser.open(address):
+        say("no browser was found; open the page by hand")

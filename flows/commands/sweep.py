@@ -18,7 +18,7 @@ from flows.commands.options import (
 )
 from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
-from flows.sweeping.request import SweepRequest, description, packaged, sweep_file
+from flows.sweeping.request import SweepRequest, description, packaged
 from koco_stream.io.files import json_text
 
 
@@ -49,11 +49,18 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     is_flag=True,
     help="Repeat the runs that have failed, or whose windows or predictions are gone.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the plan and do nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Do nothing, and print the plan; of a dataset, the sweep file, ready to be kept.",
+)
 @PREFECT
 @JSON
 def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where: Any) -> None:
-    """Run the sweep in SPEC: a TOML file, or the name of a packaged sweep.
+    """Run the sweep SPEC: a TOML file, a packaged sweep, or the usual sweep on a prepared dataset.
+
+    The usual sweep needs no file: it runs five learners with small grids on the dataset, in about
+    two minutes at most. --dry-run prints it as a file.
 
     Runs that are in the store are not repeated, so the same command continues a sweep that was
     stopped or killed. If runs fail, the others are still completed, and the exit status is 1. A
@@ -63,18 +70,22 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
     Example:
       koco sweep ill-conditioned --store store
     """
-    request = SweepRequest(str(sweep_file(spec)), **where)
+    from flows.sweeping.file import sweep_called
+
+    request = SweepRequest(spec, **where)
+    given = sweep_called(spec, request.store)  # a mistake in it is told before more is imported
     if dry_run:
         from flows.sweeping.planning import dry_run_of
 
+        # the usual sweep is in no file, so that it is printed, to be kept in one
+        keeps = not (as_json or given.path.is_file())
+        click.echo(given.text * keeps, nl=False)
         planned = dry_run_of(request)
         lines = (f"{name}: {in_words(value)}" for name, value in planned.items())
-        words = "\n".join(wrapped(line, sys.stdout) for line in lines)
-        click.echo(json_text(planned) if as_json else words)
+        stream = sys.stderr if keeps else sys.stdout
+        words = "\n".join(wrapped(line, stream) for line in lines)
+        click.echo(json_text(planned) if as_json else words, stream)
         return
-    from flows.sweeping.file import read_sweep
-
-    given = read_sweep(request.sweep_file)  # a mistake in it is told before more is imported
     from flows.sweeping.launch import launch
 
     summary = launch(request, prefect, given)
@@ -93,7 +104,8 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
             say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
         again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
-    click.echo(json_text(summary) if as_json else f"report: {summary['report']}")
+    finding = wrapped(summary["finding"], sys.stdout)
+    click.echo(json_text(summary) if as_json else f"{finding}\nreport: {summary['report']}")
     sys.exit(failed > 0)
 
 
@@ -165,7 +177,7 @@ def reproduce(
 @PREFECT
 @JSON
 def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> None:
-    """Compute all runs of the sweep in SPEC again and compare them with the accepted nightly run.
+    """Compute all runs of the sweep SPEC again and compare them with the accepted nightly run.
 
     Numbers must be equal bit for bit. A learner is slower if the median of its runs takes a quarter
     more time. After an interruption, the same command continues. Exit status 1 if numbers have
@@ -179,7 +191,7 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
     Example:
       koco nightly ill-conditioned --store store
     """
-    request = SweepRequest(str(sweep_file(spec)), **where)
+    request = SweepRequest(spec, **where)
     from flows.nightly.night import FAILING, launch_nightly
 
     summary = launch_nightly(request, prefect)

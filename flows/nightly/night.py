@@ -23,7 +23,7 @@ from flows.runtime.console import say
 from flows.runtime.processes import locked
 from flows.runtime.recording import recorded, stage
 from flows.scores.means import mean
-from flows.sweeping.file import Sweep, read_sweep
+from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
 from flows.tables.tables import grouped
@@ -77,7 +77,7 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 
     Wrong input is found before anything starts.
     """
-    sweep = read_sweep(request.sweep_file)
+    sweep = sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     request.start_of_cluster(0)
     request = replace(request, store=str(store_path(request.store)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from flows.sweeping import halving
-from flows.sweeping.file import Sweep, read_sweep
+from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.search import batches
 from koco_stream.errors import WrongInput
@@ -74,11 +74,11 @@ class CheckedSweep:
 
 
 def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
-    """Read a sweep's file, unless it was read before, and check it against the store.
+    """Read a sweep, unless it was read before, and check it against the store.
 
-    Raises `WrongInput` if the file, a dataset or the store cannot be used.
+    Raises `WrongInput` if its file, a dataset or the store cannot be used.
     """
-    sweep = sweep or read_sweep(request.sweep_file)
+    sweep = sweep or sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     store = store_path(request.store)
     try:

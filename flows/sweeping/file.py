@@ -1,4 +1,7 @@
-"""The sweep file (TOML): checked key by key, and expanded into datasets and configurations."""
+"""The sweep file (TOML): checked key by key, and expanded into datasets and configurations.
+
+It is found by its path, or by the name of a packaged sweep or a dataset, whose usual sweep it is.
+"""
 
 import itertools
 import math
@@ -13,6 +16,7 @@ import tomli_w
 from pydantic import BaseModel, BeforeValidator, Discriminator, Field, FiniteFloat, PositiveInt, Tag
 
 from flows.sweeping.halving import Halving
+from flows.sweeping.request import packaged
 from flows.sweeping.search import (
     KINDS,
     Configuration,
@@ -24,12 +28,14 @@ from flows.sweeping.search import (
     values_of,
 )
 from flows.sweeping.toml_file import Name, TomlFile
+from flows.sweeping.usual import usual_sweep
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.extras import remedy
+from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_called, learner_named
 from koco_stream.metrics import SEGMENT, check_name
 from koco_stream.runs.run import NOTHING_MORE, Measured
-from koco_stream.streams.manifest import Manifest
+from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
 from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
 from koco_stream.streams.stream import Stream, sharding_of
 from storage.generated.generators import (
@@ -40,6 +46,7 @@ from storage.generated.generators import (
     parameters_of,
     synthetic_name,
 )
+from storage.store import check_store
 
 MOST_RUNS = 10_000_000
 EXAMPLES = "`koco sweep --list` shows examples"
@@ -200,6 +207,31 @@ def read_sweep(path: str | Path) -> Sweep:
     Raises `WrongInput` that names the file, the line or key, and the remedy.
     """
     return _expanded(TomlFile(Path(path), "sweep", EXAMPLES, TABLES))
+
+
+def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
+    """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset.
+
+    It is the first of these that there is. Raises `WrongInput` as `read_sweep` does, and with the
+    nearest name of all of them if there is none.
+    """
+    path = Path(spec)
+    name = str(spec)
+    known = packaged()
+    found = path if path.is_file() else known.get(name)
+    if found:
+        return read_sweep(found)
+    check_store(store)
+    there = prepared_names(store)
+    if name in there:
+        text = usual_sweep(load_manifest(store, name))
+        return _expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text))
+    files = map(str, path.parent.glob("*.toml"))
+    raise WrongInput(
+        f"no sweep file, packaged sweep or dataset of {store} is called"
+        f" {name}{nearest(name, [*files, *known, *there])}; `koco sweep --list` shows the packaged"
+        " sweeps, `koco list datasets` the datasets, and `koco prepare` makes one"
+    )
 
 
 def sweep_of(content: Mapping[str, Any]) -> Sweep:

@@ -148,6 +148,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
         "computed": computed,
         "rounds": tally.rounds,
         **outcome(store, name),
+        "finding": finding_of(store, name),
         "report": report,
         "seconds": {
             **{phase: round(took, 2) for phase, took in seconds.items()},
@@ -204,28 +205,34 @@ def write_report(store: StorePath, name: str) -> str:
     """
     note = sweep_note(store, name)
     files = [file.name for file in table_files(store, "runs")]
-    page = store / "reports" / f"{name}.html"
-    mark = store / "reports" / f"{name}.made.json"
+    written = [store / "reports" / f"{name}.{end}" for end in ("html", "md", "made.json")]
+    page, _, mark = written
     decisions = read_decisions(store, name).num_rows
     made = json_text(content_hash([koco_stream.__version__, source_hash(), note, files, decisions]))
-    if page.is_file() and mark.is_file() and mark.read_text() == made:
+    if all(file.is_file() for file in written) and mark.read_text() == made:
         return str(page)
     say("  the report is being written")
     if len(note["run_ids"]) > MANY_RUNS:
-        written = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "flows", "report", name, "--store", str(store)],
             capture_output=True,
             text=True,
             check=False,
         )
-        if written.returncode:
-            raise RuntimeError(f"the report could not be written: {written.stderr.strip()}")
+        if done.returncode:
+            raise RuntimeError(f"the report could not be written: {done.stderr.strip()}")
     else:
         from flows.report import document
 
         document.write_report(store, name)
     mark.write_text(made)
     return str(page)
+
+
+def finding_of(store: StorePath, name: str) -> str:
+    """The sentence with which a sweep's report begins, from its Markdown."""
+    lines = (store / "reports" / f"{name}.md").read_text().splitlines()
+    return next(line for line in lines if line.startswith("**")).strip("*")
 
 
 def outcome(store: StorePath, name: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """The request to run a sweep, which commands and schedules pass to its steps, and the sweep files
-that come with koco-stream, found by name.
+that come with koco-stream.
 """
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,17 +10,15 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from koco_stream.errors import WrongInput, nearest
-
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """Request to run a sweep: its file, its store, and where runs are computed.
+    """Request to run a sweep: its file or name, its store, and where runs are computed.
 
     Parameters
     ----------
     sweep_file : str
-        Path of the sweep file.
+        Path of the sweep file, or the name of a packaged sweep or of a prepared dataset.
     store : str
         Path or URL of the store.
     workers : int
@@ -66,25 +63,6 @@ def packaged() -> dict[str, Path]:
     """The packaged sweep files, by the name of their sweep."""
     files = (Path(__file__).parent.parent / "sweeps").glob("*.toml")
     return {file.stem: file for file in sorted(files)}
-
-
-def sweep_file(spec: str | Path) -> Path:
-    """The sweep file that a user means: a file, or the name of a packaged sweep.
-
-    A file in the present folder comes first. A path that does not exist is returned as it is, and
-    is refused by what reads it. Raises `WrongInput`, with the nearest name, for what looks like a
-    name and is none.
-    """
-    path = Path(spec)
-    known = packaged()
-    if path.is_file() or not re.fullmatch(r"[\w-]+", str(spec)):
-        return path
-    if str(spec) not in known:
-        raise WrongInput(
-            f"there is no sweep file {spec}, and no packaged sweep has this"
-            f" name{nearest(str(spec), list(known))}; `koco sweep --list` shows them"
-        )
-    return known[str(spec)]
 
 
 def description(file: Path) -> str:

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -12,6 +13,7 @@ from flows.cli import COMMANDS
 from flows.cli import koco as command
 from storage.store import open_store
 from tests.helpers.in_process import commands
+from tests.helpers.swept import koco as koco_process
 
 OGD = '[[learner]]\nname = "OGD"'
 
@@ -62,6 +64,15 @@ def test_name__that_no_file_can_have__is_refused_in_a_sentence(letter, koco, tmp
         ("results", "--arrow", tmp_path / name, *store),
     ):
         assert koco(*words, status=2).stderr.startswith("koco: "), words
+
+
+def test_report__is_opened_in_the_browser(swept_store, tmp_path):
+    browser = tmp_path / "browser"
+    browser.write_text('#!/bin/sh\nprintf %s "$1" > opened\n')
+    browser.chmod(0o755)
+    words = ("report", "first", "--store", swept_store, "--open")
+    done = koco_process(*words, cwd=tmp_path, status=0, BROWSER=f"{browser} %s")
+    assert (tmp_path / "opened").read_text() == Path(done.stdout.strip()).as_uri()
 
 
 SLOW = """

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import flows
+from flows.sweeping.file import read_sweep, sweep_called
+from flows.sweeping.request import packaged
 from koco_stream import WrongInput
+from storage.preparing.prepare import prepare_file
 from tests.helpers.project import environment
 
 SPEC = {
@@ -62,19 +65,27 @@ def test_wrong_dictionary__names_the_key(small_store):
             flows.sweep({**SPEC, **change}, small_store, workers=0)
 
 
-def test_name__is_that_of_a_packaged_sweep_unless_a_file_has_it(tmp_path, monkeypatch, koco):
-    from flows.sweeping.file import read_sweep
-    from flows.sweeping.request import packaged, sweep_file
-
+def test_name__is_that_of_a_file_or_a_packaged_sweep_or_a_dataset_in_this_order(
+    small_store, tmp_path, monkeypatch, koco
+):
     monkeypatch.chdir(tmp_path)
+    prepare_file(small_store, "halving", tmp_path / "real.csv", target="y")
     for name, file in packaged().items():
-        assert sweep_file(name) == file
+        assert sweep_called(name, small_store) == read_sweep(file)
         assert read_sweep(file).name == name
         assert name in koco("sweep", "--list", status=0).stdout
-    (tmp_path / "halving").write_text(TOML)
-    assert read_sweep(sweep_file("halving")).name == "small"
-    with pytest.raises(WrongInput, match="did you mean 'ill-conditioned'"):
-        flows.sweep("ill-conditoned", tmp_path / "store", workers=0)
+    assert sweep_called("real", small_store).name == "real"
+    (tmp_path / "small.toml").write_text(TOML)
+    for name in ("real", "halving"):
+        (tmp_path / name).write_text(TOML)
+        assert sweep_called(name, small_store).name == "small"
+    for wrong, near in (
+        ("smal.toml", "small.toml"),
+        ("ill-conditoned", "ill-conditioned"),
+        ("spars", "sparse"),
+    ):
+        with pytest.raises(WrongInput, match=f"did you mean '{near}'"):
+            flows.sweep(wrong, small_store, workers=0)
 
 
 @pytest.mark.long

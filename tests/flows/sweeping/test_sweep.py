@@ -161,7 +161,7 @@ def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path
         (("sweep", "a.toml"), "did you mean 'AdaGrad'"),
         (("sweep", "b.toml"), "koco prepare sparse --from"),
         (("sweep", "c.toml", "--cluster", "tcp://10.0.0.1:8786"), "not on the loopback interface"),
-        (("sweep", "none.toml"), "no such sweep file"),
+        (("sweep", "none.toml"), "no sweep file, packaged sweep or dataset"),
         (("prepare", "x", "--from", "bad.csv"), "bad.csv, line 2"),
         (("prepare", "x", "--from", "none.csv"), "no such file"),
         (("prepare", "../x", "--from", "bad.csv"), "cannot be a dataset's name"),

@@ -1,0 +1,126 @@
+"""The usual sweep on a prepared dataset, for which no sweep file has to be written.
+
+It has five learners that the benchmark says to try, each with a small grid around what was chosen
+there. Steps, ridges and bandwidths are in units of the labels and of the rows' norm, which the
+manifest has. It is the text of a sweep file, so that it can be kept and changed.
+"""
+
+import math
+import re
+from typing import Any
+
+from koco_stream.io.files import json_text
+from koco_stream.learners import LEARNERS, StreamSize
+from koco_stream.streams.manifest import Manifest
+
+# Why each is there: its mean rank among so many learners in a part of the benchmark, of which
+# flows/report/papers/benchmark.parquet has the scores.
+WHY = {
+    "AdaGrad": "the best first-order learner on whole streams: mean rank 6.7 of 17",
+    "NAG": "the best on features of any scale, as files have them: 3.6 of 12",
+    "SAdaGrad": "the best sketch, and the best of all, on whole streams: 3.7 of 17",
+    "KAWV": "the best of all on 1,000 rows, with a kernel: 5.6 of 24",
+    "ONS": "what sketches approximate, with rows too many for KAWV: 8.0 of 17, on whole streams",
+    "OjaSON": "the best on texts, with rows too many for KAWV, and features for ONS: 2.3 of 11",
+    "Constant": "the constant that fits best; what learns from the rows should do better",
+}
+ORDERS = 6  # the fewest with which Wilcoxon's test can find a difference: 2/2⁶ is below 0.05
+SECONDS = 120.0  # for all runs on one core, by what learners say that they cost
+# A learner is slow if its runs need more than half of that for so many rows, or one more bytes.
+ROWS = 50_000
+BYTES = 5e8
+FILE = """\
+# The usual sweep on {name}, as `koco sweep {name}` runs it: learners that did well in the
+# benchmark, with small grids in units of the labels and of the rows' norm.
+name = "{sweep}"
+
+[[dataset]]
+name = "{name}"
+{classes}order = "shuffled"  # where the order matters: "as-stored", without order_seeds
+order_seeds = {orders}  # the fewest with which a difference can be significant
+"""
+
+
+def usual_sweep(manifest: Manifest) -> str:
+    """The usual sweep file on a dataset.
+
+    The fourth learner is KAWV, or where that would be slow ONS, and else OjaSON. No learner is left
+    out because rows or features are many: runs end early then, as the file says.
+    """
+    grids = grids_for(manifest)
+    quick = (name for name in ("KAWV", "ONS") if is_quick(name, grids[name], manifest))
+    chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Constant")
+    n = manifest.n_rows
+    ratio = sum(costs(name, grids[name], manifest, n)[0] for name in chosen) / SECONDS
+    limit = f"max_rows = {max(int(n / ratio), 100)}  # all {n:,} would take long\n"
+    classes = ""
+    if len(manifest.classes) > 2:
+        classes = 'multiclass = "one-vs-rest"\n'
+    elif not {*manifest.classes} <= {-1.0, 1.0}:
+        classes = f"positive_class = {manifest.classes[-1]}\n"
+    head = FILE.format(
+        name=manifest.name, sweep=re.sub("[,=]", "-", manifest.name), classes=classes, orders=ORDERS
+    )
+    tables = (
+        f'\n# {WHY[name]}\n[[learner]]\nname = "{name}"\n'
+        + "".join(f"{key} = {json_text(value)}\n" for key, value in grids[name].items())
+        for name in chosen
+    )
+    return "".join((head, limit * (ratio > 1.0), *tables))
+
+
+def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
+    """The parameters of each learner that a usual sweep may have.
+
+    With labels −1 and +1 and predictions between them, the squared hinge is the squared loss, which
+    the benchmark has and by which KAWV learns.
+    """
+    facts = manifest.statistics
+    square = facts["mean_square_norm"] or 1.0
+    is_real = manifest.task == "regression"
+    clip = (max(abs(facts["label_min"]), abs(facts["label_max"])) or 1.0) if is_real else 1.0
+    every = {"loss": "squared" if is_real else "squared_hinge", "clip": clip}
+    linear = {**every, "fit_intercept": True}
+    steps = {**linear, "step_size": in_units(clip / square**0.5, 0.03, 0.1, 0.3, 1.0, 3.0)}
+    newton = {
+        **linear,
+        "alpha": in_units(square, 0.1, 1.0, 10.0),
+        "curvature": in_units(1.0 / clip / clip, 0.125, 0.5),
+    }
+    return {
+        "AdaGrad": steps,
+        "NAG": {**linear, "step_size": in_units(clip, 0.03, 0.1, 0.3, 1.0, 3.0)},
+        "SAdaGrad": steps,
+        "KAWV": {
+            **every,
+            "alpha": [0.01, 0.1, 1.0],
+            "bandwidth": in_units(square**0.5, 0.5, 2.0, 8.0),
+        },
+        "ONS": newton,
+        "OjaSON": newton,
+        "Constant": every,
+    }
+
+
+def in_units(unit: float, *values: float) -> list[float]:
+    """The values of a grid in the dataset's unit, with three digits."""
+    return [float(f"{unit * value:.3g}") for value in values]
+
+
+def costs(name: str, grid: dict[str, Any], manifest: Manifest, rounds: int) -> tuple[float, float]:
+    """The seconds of all runs of a learner, and the bytes of one, by what it says they cost."""
+    learner = LEARNERS[name]
+    values = {key: of if isinstance(of, list) else [of] for key, of in grid.items()}
+    public = learner.complete({key: of[0] for key, of in values.items()})
+    d = manifest.n_features + 1
+    s = d if name == "ONS" else manifest.n_values / manifest.n_rows  # its matrix is not sparse
+    cost = learner.cost(public, StreamSize(rounds, d, s))
+    states = len(manifest.classes) if len(manifest.classes) > 2 else 1
+    runs = ORDERS * math.prod(map(len, values.values()))
+    return states * runs * cost.seconds(rounds), 8.0 * states * cost.floats
+
+
+def is_quick(name: str, grid: dict[str, Any], manifest: Manifest) -> bool:
+    """Whether a learner can have all rows, or the first `ROWS` of them, without being slow."""
+    seconds, size = costs(name, grid, manifest, min(manifest.n_rows, ROWS))
+    return seconds <= SECONDS / 2 and size <= BYTES

@@ -1,0 +1,142 @@
+"""The usual sweep on a dataset: learners that the benchmark says to try, as a file to be kept."""
+
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+import flows
+from flows.report.document import page_of
+from flows.report.papers.benchmark import kept_table
+from flows.sweeping.file import sweep_of
+from flows.sweeping.usual import SECONDS, WHY, costs, grids_for, usual_sweep
+from koco_stream.learners import LEARNERS
+from koco_stream.runs.run import Run
+from koco_stream.streams.manifest import load_manifest
+from tests.helpers.sweeps import checked, written
+
+KERNEL = {one.__name__ for one in LEARNERS.values() if ".kernel." in one.__module__}
+FACTS = {"label_min": -1.0, "label_max": 1.0, "mean_square_norm": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("learner", "part", "among"),
+    [
+        ("AdaGrad", "benchmark-whole", {"AdaGrad", "FTRLProximal", "NAG", "OGD"}),
+        ("NAG", "benchmark-raw", {*LEARNERS}),
+        ("SAdaGrad", "benchmark-whole", {*LEARNERS}),
+        ("KAWV", "benchmark", {*LEARNERS}),
+        ("ONS", "benchmark-whole", {"ONS", *KERNEL}),
+        ("OjaSON", "benchmark-text", {*LEARNERS}),
+    ],
+)
+def test_learner__is_the_best_of_those_that_it_is_said_to_be_the_best_of(learner, part, among):
+    """The benchmark's numbers may change, and another learner be the one to try."""
+    blocks = {}
+    for row in kept_table().to_pylist():
+        if row["part"] == part:
+            score = float(f"{np.mean(row['scores']):.11e}")
+            blocks.setdefault(row["title"], {})[row["learner"]] = score
+    names = [*next(iter(blocks.values()))]
+    ranks = np.mean([rankdata([one[name] for name in names]) for one in blocks.values()], axis=0)
+    found = dict(zip(names, ranks, strict=True))
+    assert min(among & found.keys(), key=found.__getitem__) == learner
+    assert f"{found[learner]:.1f} of {len(names)}" in WHY[learner]
+
+
+def manifest_of(store, n, d, classes=(-1.0, 1.0), s=None, **facts):
+    """The manifest of a dataset of such a size; without classes its labels are real."""
+    return replace(
+        load_manifest(store, "real"),
+        name="mine,scale=none",
+        n_rows=n,
+        n_features=d,
+        n_values=int(n * (s or d)),
+        task="classification" if classes else "regression",
+        classes=[*classes],
+        statistics={**FACTS, **facts},
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "more", "fourth", "is_whole"),
+    [
+        (100, 3, {}, "KAWV", True),
+        (150, 4, {"classes": (1.0, 2.0, 3.0)}, "KAWV", True),
+        (3_000, 1_000, {"classes": (0.0, 2.0)}, "KAWV", True),
+        (3_000, 20, {"classes": range(50)}, "ONS", True),
+        (50_000, 50, {}, "ONS", True),
+        (50_000, 50, {"classes": (), "label_max": 3e4}, "ONS", True),
+        (5_000_000, 50, {"classes": ()}, "ONS", False),
+        (50_000, 1_000, {"classes": range(10)}, "OjaSON", False),
+        (20_000, 60_000, {"classes": range(20), "s": 100}, "OjaSON", True),
+        (20_000, 10**6, {"s": 10}, "OjaSON", True),
+        (500, 10**5, {"mean_square_norm": 0.0}, "OjaSON", True),
+        (20_000, 10**6, {}, "OjaSON", False),
+    ],
+)
+def test_sweep__fits_its_dataset_and_takes_two_minutes(small_store, n, d, more, fourth, is_whole):
+    manifest = manifest_of(small_store, n, d, **more)
+    content = tomllib.loads(usual_sweep(manifest))
+    [dataset] = content["dataset"]
+    names = [table["name"] for table in content["learner"]]
+    assert names == ["AdaGrad", "NAG", "SAdaGrad", fourth, "Constant"]
+    assert dataset["name"] == manifest.name
+    assert content["name"] == "mine-scale-none"
+    sweep = sweep_of(content)  # which checks each value
+    [use] = sweep.datasets
+    for stream in use.streams(manifest):
+        for one in sweep.configurations:
+            Run(stream, *one).check_labels(manifest.classes, manifest.task)
+    clips = {table["clip"] for table in content["learner"]}
+    assert clips == {1.0 if manifest.classes else more.get("label_max", 1.0)}
+    assert ("max_rows" not in dataset) == is_whole
+    rounds = dataset.get("max_rows", n)
+    grids = grids_for(manifest)
+    seconds = sum(costs(name, grids[name], manifest, rounds)[0] for name in names)
+    assert seconds <= 1.01 * SECONDS or rounds == 100
+    assert is_whole or rounds == 100 or seconds >= 0.5 * SECONDS
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e4])
+def test_grid__follows_the_units_of_labels_and_features(small_store, unit):
+    """So that the same rows in other units have runs that say the same."""
+    labels = {"label_min": -unit, "label_max": unit, "mean_square_norm": 4.0 * unit**2}
+    one, other = (
+        grids_for(manifest_of(small_store, 100, 3, (), **facts)) for facts in (FACTS, labels)
+    )
+    powers = {"step_size": 0, "bandwidth": 1, "alpha": 2, "curvature": -2, "clip": 1}
+    for name, grid in one.items():
+        for key, value in grid.items():
+            if key in powers and (name, key) != ("KAWV", "alpha"):
+                power = 1 if (name, key) == ("NAG", "step_size") else powers[key]
+                found = np.multiply(value, unit**power)
+                assert other[name][key] == pytest.approx(found, rel=1e-9), (name, key)
+
+
+def test_dry_run__prints_a_file_with_the_same_runs(small_store, tmp_path, koco):
+    for name in ("real", "sparse"):
+        done = koco("sweep", name, "--dry-run", "--store", small_store, status=0)
+        assert "to compute: " in done.stderr
+        kept = written(tmp_path, done.stdout, "kept.toml")
+        ids, others = ({run.run_id for run in checked(s, small_store).runs} for s in (kept, name))
+        assert ids == others
+        assert done.stdout == checked(name, small_store).sweep.text
+
+
+def test_sweep__without_a_file_says_what_it_found(small_store, koco):
+    result = flows.sweep("real", small_store, workers=0)
+    assert len({*result.runs["learner"].to_pylist()}) == 5
+    assert {*result.runs["status"].to_pylist()} == {"ok"}
+    done = koco("sweep", "real", "--store", small_store, status=0)
+    assert "nothing to compute" in done.stderr
+    finding, report = done.stdout.splitlines()
+    assert finding == page_of(small_store, "real", whole=False).finding
+    assert report == f"report: {result.report}"
+    best = result.best().to_pylist()[0]
+    assert finding.startswith(best["learner"]) or best["learner"] in finding
+    result.report.path.with_suffix(".md").unlink()
+    again = koco("sweep", "real", "--store", small_store, status=0)
+    assert again.stdout == done.stdout
