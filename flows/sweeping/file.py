@@ -63,7 +63,9 @@ def _listed(value: Any) -> list[Any]:
 
 Seconds = Annotated[
     Annotated[FiniteFloat, Field(gt=0), Tag("number")]
-    | Annotated[Clock, BeforeValidator(str), AfterValidator(clock_seconds), Tag("text")],
+    | Annotated[
+        Clock, BeforeValidator(str), AfterValidator(clock_seconds), Field(gt=0), Tag("text")
+    ],
     Discriminator(lambda value: "number" if isinstance(value, int | float) else "text"),
 ]
 Classes = Annotated[list[FiniteFloat | None], Field(min_length=1), BeforeValidator(_listed)]

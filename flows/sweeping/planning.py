@@ -88,8 +88,8 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     )
     mine = planned.taken[longest]
     return [
-        f"{shown_name(longest)} is expected to take {mine:,.0f} s, all other learners together"
-        f" {sum(planned.taken.values()) - mine:,.0f} s; it runs last; to bound it, give {bound}"
+        f"{shown_name(longest)} is expected to take {mine:,.1f} s, all other learners together"
+        f" {sum(planned.taken.values()) - mine:,.1f} s; it runs last; to bound it, give {bound}"
         "time_limit at the top of the sweep file, or max_rows in the table of its dataset"
     ]
 

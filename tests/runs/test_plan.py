@@ -39,6 +39,7 @@ from tests.helpers.examples import EXAMPLES
 
 GENEROUS = 64 << 30
 STREAM, USUAL = Stream("a", "h"), {"h": DataSize(200_000, 100, 4_000_000)}
+LARGE = {"h": DataSize(20_000, 50, 1_000_000)}
 LEARNERS = (
     "OGD",
     "AdaGrad",
@@ -229,7 +230,7 @@ def test_factors__are_those_that_timings_were_made_with(learner, factor, rounds)
 
 
 def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
-    stream, size = Stream("a", "h"), {"h": DataSize(20_000, 50, 1_000_000)}
+    stream, size = STREAM, LARGE
     runs = [
         *runs_of(stream, "NORMA", 2, budget=1, bandwidth=3.0),
         *runs_of(stream, "SketchedKONS", 2, bandwidth=3.0),
@@ -285,7 +286,7 @@ def test_cohorts_that_pause__have_room(sweep, room):
 def test_learner__that_takes_more_than_all_others_comes_last_and_alone():
     """Also where its few runs would fill up a cohort of others, which would wait for them."""
     runs = [*runs_of(STREAM, "OGD", 20), *runs_of(STREAM, "KONS", 2), *runs_of(STREAM, "NORMA", 3)]
-    todo = plan(runs, USUAL, Limits(2, GENEROUS))
+    todo = plan(runs, LARGE, Limits(2, 1 << 50))
     assert longest_of(todo.taken) == "KONS"
     learners = [{run.learner for run in cohort.runs} for cohort in todo.cohorts]
     assert learners[-1] == {"KONS"}
@@ -299,7 +300,7 @@ def test_learner__that_takes_more_than_all_others_comes_last_and_alone():
 def test_time_limit__bounds_what_is_expected_of_a_cohort():
     runs = runs_of(STREAM, "KONS", 2)
     whole, bounded = (
-        plan(runs, USUAL, Limits(1, GENEROUS, time_limit=limit)) for limit in (None, 3.0)
+        plan(runs, LARGE, Limits(1, 1 << 50, time_limit=limit)) for limit in (None, 3.0)
     )
     assert whole.seconds > bounded.seconds == 6.0
     assert {cohort.time_limit for cohort in bounded.cohorts} == {3.0}

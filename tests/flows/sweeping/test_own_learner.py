@@ -103,6 +103,12 @@ def test_rows__stand_beside_ours_until_a_file_changes_and_failures_are_theirs_al
     assert "nothing here" in ended["failed"][1]
     assert "took longer than time_limit = 1.5 s (round 101)" in ended["stopped"][1]
     assert not checked(spec, spec.parent / "store").next_to_compute()
+    longer = SWEEP.replace("time_limit = 1.5", 'time_limit = "00:00:09"')
+    longer = written(spec.parent, longer, "longer.toml")
+    (again,) = checked(longer, spec.parent / "store").next_to_compute()
+    assert [row["status"] for row in before.values() if row["run_id"] == again.run_id] == [
+        "stopped"
+    ]
     file = spec.parent / "sub" / "nlms.py"
     file.write_text(file.read_text().replace("if n2 == 0.0:", "if n2 <= 0.0:"))
     new = {key[:2]: row for key, row in swept(spec).items() if key not in before}
