@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
-from koco_stream.engine.limits import fail_outgrown, stop_late
+from koco_stream.engine.limits import fail_outgrown, rows_in_time, stop_late
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -134,24 +134,26 @@ def run_cohort(
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
-    pauses_at = reader.n_rows if cohort.later else None
+    longest = rows_in_time(cohort, reader.n_rows)
     going = done < reader.n_rows
     kept = set[str]()
     while going:
         until = min((done // every + 1) * every, reader.n_rows)
-        rows = block_rows or fitting_rows(reader, run_states)
+        rows = block_rows or min(longest, fitting_rows(reader, run_states))
         done = advance_runs(
             run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
         )
-        if done < reader.n_rows:
+        ended = done == reader.n_rows
+        if not ended:
             kept |= stop_late(store, cohort, done, run_states)
-        going = done < reader.n_rows and any(one.status == "ok" for one in run_states)
-        if cohort.resumable and (going or done == pauses_at):
-            save_cohort(checkpoint, done, run_states, cohort.later, done == pauses_at)
-        if going and requested.is_set():
+        going = not ended and any(one.status == "ok" for one in run_states)
+        told = going and requested.is_set()
+        if cohort.resumable and (told or (done == until and (cohort.later if ended else going))):
+            save_cohort(checkpoint, done, run_states, cohort.later, ended)
+        if told:
             raise Preempted
     commit(store, sweep, cohort, reader, run_states)
-    if cohort.cohort_id not in kept and (cohort.checkpoint_rounds or found) and done != pauses_at:
+    if (cohort.checkpoint_rounds or found) and not (cohort.later or cohort.cohort_id in kept):
         checkpoint.remove()
     return Receipt.of(
         cohort,

@@ -7,6 +7,16 @@ from koco_stream.errors import TimeLimit
 from koco_stream.learners.saved import state_arrays
 from koco_stream.runs.run import Cohort, RunState
 
+# a run takes this share of its time limit, as planned, between two looks at it
+LOOK_SHARE = 0.05
+LEAST_ROWS = 64  # in a block, which costs some rows of a fast learner
+
+
+def rows_in_time(cohort: Cohort, n_rows: int) -> int:
+    """The most rows of a block, so that runs are stopped soon after they reach their time limit."""
+    rows = n_rows * LOOK_SHARE * cohort.seconds_allowed / cohort.seconds
+    return int(min(max(LEAST_ROWS, rows), n_rows))
+
 
 def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState]) -> set[str]:
     """Stop the runs that have reached their time limit after `done` rounds.

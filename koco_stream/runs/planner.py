@@ -94,8 +94,8 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The expected computing time of all cohorts in total, on one core."""
-        return sum(cohort.seconds for cohort in self.cohorts)
+        """The expected computing time of all cohorts in total, on one core, within time limits."""
+        return sum(min(cohort.seconds, cohort.seconds_allowed) for cohort in self.cohorts)
 
 
 @dataclass
@@ -154,9 +154,7 @@ class UnfinishedCohort:
         cohort = Cohort(
             self.stream,
             tuple(self.runs),
-            min(
-                seconds, sum(limits.time_limit or run.learner_class.time_limit for run in self.runs)
-            ),
+            seconds,
             every,
             left,
             self.costs.rungs.later.get(self.stream, ()) if pauses else (),

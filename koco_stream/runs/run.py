@@ -329,6 +329,11 @@ class Cohort:
     time_limit: float | None = None
 
     @property
+    def seconds_allowed(self) -> float:
+        """The most seconds of all its runs."""
+        return sum(self.time_limit or run.learner_class.time_limit for run in self.runs)
+
+    @property
     def singles(self) -> "list[Cohort]":
         """Each of its runs as a cohort."""
         seconds = self.seconds / len(self.runs)
