@@ -19,7 +19,7 @@ from koco_stream.streams.manifest import dataset_path, load_manifest
 from koco_stream.streams.shard_cache import copies_of, remove_copies
 from storage.collecting import remove_dataset, remove_runs, result_bytes
 from storage.nights import night_names, night_path
-from storage.results import finished_runs, read_runs
+from storage.results import ids_of, read_runs
 from storage.store import existing_store
 
 
@@ -51,6 +51,7 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
             "done": len(mine),
             "diverged": ends["diverged"],
             "failed": ends["failed"],
+            "stopped": ends["stopped"],
         }
         yield {
             **dict.fromkeys(COLUMNS),
@@ -145,7 +146,7 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
     others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
     kept = mine.intersection(run_id for run_ids in others for run_id in run_ids)
     going = mine - kept
-    done = finished_runs(root)
+    done = ids_of(read_runs(root, ()))
     own = files_of(root, name)
 
     @_alone_on(root)

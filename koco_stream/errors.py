@@ -22,6 +22,10 @@ class Damaged(WrongInput):
     """A table file is not what was written: a hash in it does not match."""
 
 
+class TimeLimit(Exception):
+    """A run has reached its time limit: it is stopped, and may go on with a larger one."""
+
+
 class LearnerChanged(WrongInput):
     """The code of a learner is not that of the sweep's beginning. The message names the learner."""
 

@@ -13,25 +13,27 @@ from koco_stream.errors import Damaged, WrongInput
 from koco_stream.io.files import remove_unfinished, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import check, groups_of, opened, read_table, write_tables
+from koco_stream.runs.row_checks import OPEN
 from koco_stream.runs.schemas import RUNS, schema
 from koco_stream.streams.manifest import dataset_path, datasets_path
 from storage.results import (
     KEYS,
     OF_COHORTS,
     WithCurves,
+    among,
     curves_of,
     curves_once,
     file_name,
     first_of_each,
     ids_of,
-    only_failed,
+    ranks_of,
     repeated,
     result_files,
     rows_in,
     table_files,
     with_curves,
+    with_status,
     without,
-    without_failed,
 )
 from storage.store import LOCK, staging_folder
 
@@ -46,9 +48,9 @@ def collect(store: AnyPath) -> int:
 
     Returns the number of runs that were added or replaced.
 
-    A failed run is replaced if the same run was repeated; other existing runs are kept. Files are
-    written in the order curves, then runs, and only then are the old files deleted. An interruption
-    at any point therefore loses no run, and the next call completes the work without duplicates. A
+    A run that failed or was stopped is replaced by a later one; other existing runs are kept. Files
+    are written in the order curves, then runs, and only then are the old files deleted. So
+    an interruption loses no run, and the next call completes the work without duplicates. A
     curves file without a runs file of the same name is the result of an interruption; it is deleted
     once another file has its runs.
 
@@ -103,9 +105,9 @@ def _collect(store: AnyPath) -> int:
     there = [rows_in(file, KEYS) for file in files]
     ids = {file: ids_of(table) for file, table in zip(files, there, strict=True)}
     known = set().union(*ids.values())
-    failed = set().union(*(ids_of(only_failed(table)) for table in there))
-    keys = (runs.select(["run_id", "status"]) for _, runs in new)
-    again = failed & set().union(*(ids_of(without_failed(table)) for table in keys))
+    before = dict(ranks_of(with_status(table, OPEN) for table in there))
+    later = ranks_of(runs.filter(among(runs, before.keys())) for _, runs in new)
+    again = {run_id for run_id, rank in later if rank > before[run_id]}
     fresh = [(file, without(runs, known - again)) for file, runs in new]
     done = set().union(*(ids_of(runs) for _, runs in fresh))
     absorbed = _files_to_merge(ids, again)

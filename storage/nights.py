@@ -17,7 +17,7 @@ from koco_stream.io.files import content_hash
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import write_tables
 from koco_stream.runs.schemas import RUNS, Column, Columns, schema
-from storage.results import conformed, read_curves, read_runs, rows_in
+from storage.results import FINISHED, conformed, read_curves, read_runs, rows_in, with_status
 
 IDENTITY = (
     "dataset",
@@ -141,8 +141,11 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
 
 
 def numbers_of(store: AnyPath) -> pa.Table:
-    """Outcomes of all runs in a store, with a digest of each run, sorted by the runs' identity."""
-    runs = read_runs(store)
+    """Outcomes of all runs in a store, with a digest of each run, sorted by the runs' identity.
+
+    Those of a run that was stopped depend on how fast the machine was; it is left out.
+    """
+    runs = with_status(read_runs(store), FINISHED)
     curves = curve_hashes(read_curves(store))
     outcomes = zip(*(runs.column(name).to_pylist() for name in ("run_id", *OUTCOME)), strict=True)
     digests = [  # a float's text has all of its bits

@@ -6,6 +6,7 @@ collected or not. Windows and predictions have a file for each cohort, which is 
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import partial
@@ -18,12 +19,13 @@ from koco_stream.engine.result_file import read_result, result_files_folder
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import check, groups_of, named, read_table
-from koco_stream.runs.row_checks import check_rows
+from koco_stream.runs.row_checks import OPEN, SETTLED, check_rows
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, Columns, schema
 
 ATTEMPTS = 20
-FAILED = "failed"
-KEYS = tuple(column for column in RUNS if column.name in ("run_id", "status"))
+NAMES = ("run_id", "status", "finished_at")  # what says which of a run's rows counts
+FINISHED = (*SETTLED, "failed")  # the others may go on by themselves
+KEYS = tuple(column for column in RUNS if column.name in NAMES)
 OF_COHORTS = {"windows": WINDOWS, "predictions": PREDICTIONS}  # they have a file for each cohort
 # the column of `runs` that says whether a run has rows in such a table
 ASKED = {"windows": "window", "predictions": "kept_predictions"}
@@ -34,7 +36,7 @@ TABLES: dict[str, Columns] = {
     **dict.fromkeys(("windows", "predictions", "halving"), ()),
 }
 T = TypeVar("T")
-# runs, with the columns run_id and status at least, and a function that reads their curves
+# runs, with the columns `KEYS` at least, and a function that reads their curves
 WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
 
 
@@ -49,23 +51,29 @@ def result_files(store: AnyPath) -> list[StorePath]:
 
 
 def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
-    """Run ids of all runs in the store.
+    """Run ids of all runs in the store but those that were stopped.
 
     With `but_failed`, those that failed, or whose windows or predictions are gone, are left out, so
     that they are repeated.
     """
     if not but_failed:
-        return ids_of(read_runs(store, ["run_id", "status"]))
-    runs = without_failed(read_runs(store, LACKING))
+        return ids_of(with_status(read_runs(store, ()), FINISHED))
+    runs = with_status(read_runs(store, LACKING), SETTLED)
     return ids_of(runs).difference(*(lacking(store, table, runs) for table in OF_COHORTS))
+
+
+def seconds_of_stopped(store: AnyPath) -> dict[str, float]:
+    """The seconds that runs had taken when they were stopped by their time limit."""
+    runs = with_status(read_runs(store, ["seconds"]), ["stopped"]).select(["run_id", "seconds"])
+    return dict(zip(*runs.to_pydict().values(), strict=True))
 
 
 def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
     """Read the table `runs`, with one row per run.
 
-    `names` are the columns to read, `run_id` and `status` among them; None reads all.
+    `names` are the columns to read, beside `NAMES`; None reads all.
     """
-    columns = tuple(column for column in RUNS if names is None or column.name in names)
+    columns = tuple(c for c in RUNS if names is None or c.name in {*NAMES, *names})
     tables = _read_each(
         store, lambda _, table: conformed(columns, table), [column.name for column in columns]
     )
@@ -91,7 +99,7 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
             return due, (table, partial(curves_of, table))
         return due, with_curves(store, file, table, only)
 
-    each = _read_each(store, curves, ["run_id", "status", "rounds"])
+    each = _read_each(store, curves, [*NAMES, "rounds"])
     found = pa.concat_tables(curves_once([of_file for _, of_file in each]))
     _check_all_there(store, "curves", set().union(*(due for due, _ in each)) - ids_of(found))
     return found
@@ -129,13 +137,13 @@ def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.T
     return pa.concat_tables(found)
 
 
-LACKING = ("run_id", "status", "rounds", *ASKED.values())  # columns that `lacking` needs
+LACKING = ("rounds", *ASKED.values())  # columns that `lacking` needs
 
 
 def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
     """Ids of those of `runs` that should have rows in a table of cohorts, and have none."""
     asked = pc.and_(pc.greater(runs.column(ASKED[table]), 0), pc.greater(runs.column("rounds"), 0))
-    due = ids_of(without_failed(runs.filter(asked)))
+    due = ids_of(with_status(runs.filter(asked), SETTLED))
     for file in table_files(store, table) if due else ():
         due -= {group.first for group in groups_of(file)}
     return due
@@ -151,8 +159,8 @@ def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
 
 
 def file_name(runs: pa.Table) -> str:
-    """File name for a set of runs: a hash of their run_ids and of which of them failed."""
-    ids = pa.concat_tables([runs, only_failed(runs)]).column("run_id").to_pylist()
+    """File name for a set of runs: a hash of their run_ids and of which may be computed again."""
+    ids = pa.concat_tables([runs, with_status(runs, OPEN)]).column("run_id").to_pylist()
     return f"{hashlib.sha256(''.join(ids).encode()).hexdigest()[:32]}.parquet"
 
 
@@ -262,14 +270,9 @@ def ids_of(table: pa.Table) -> set[str]:
     return set(pc.unique(table.column("run_id")).to_pylist())
 
 
-def only_failed(runs: pa.Table) -> pa.Table:
-    """Rows of the runs that failed."""
-    return runs.filter(pc.equal(runs.column("status"), FAILED))
-
-
-def without_failed(runs: pa.Table) -> pa.Table:
-    """Rows of the runs that did not fail."""
-    return runs.filter(pc.not_equal(runs.column("status"), FAILED))
+def with_status(runs: pa.Table, statuses: Sequence[str]) -> pa.Table:
+    """Rows of the runs with one of these statuses."""
+    return runs.filter(pc.is_in(runs.column("status"), pa.array(statuses, pa.string())))
 
 
 def among(table: pa.Table, run_ids: Set[str]) -> pa.ChunkedArray:
@@ -284,14 +287,26 @@ def without(table: pa.Table, run_ids: Set[str]) -> pa.Table:
 
 
 def first_of_each(table: pa.Table) -> pa.Table:
-    """One row per run: its first row that did not fail, or else its first row."""
+    """One row per run: its first row that is settled, or else the latest."""
     if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
-    ids = table.column("run_id").to_pylist()
-    statuses = table.column("status").to_pylist()
-    rows = sorted(range(len(ids)), key=lambda row: (statuses[row] != FAILED, -row))
-    chosen = {ids[row]: row for row in rows}  # the last one is the one that stays
+    ranks = ranks_of([table])
+    rows = sorted(range(len(ranks)), key=lambda row: (ranks[row][1], -row))
+    chosen = {ranks[row][0]: row for row in rows}  # the last one is the one that stays
     return table.take(sorted(chosen.values()))
+
+
+def ranks_of(tables: Iterable[pa.Table]) -> list[tuple[str, float]]:
+    """The run_ids of the rows of tables, with what says which row of a run counts: infinity if it
+    is settled, or else when it ended, in microseconds.
+    """
+    found = list[tuple[str, float]]()
+    for table in tables:
+        times = table.column("finished_at").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        settled = pc.is_in(table.column("status"), pa.array(SETTLED))
+        ranks = pc.if_else(settled, math.inf, times.fill_null(0))
+        found += zip(table.column("run_id").to_pylist(), ranks.to_pylist(), strict=True)
+    return found
 
 
 def with_curves(
@@ -322,16 +337,17 @@ def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
     Each run's curve belongs to the row that `first_of_each` selects.
     """
     yield schema(CURVES).empty_table()
-    each = [(runs.select(["run_id", "status"]), curves) for runs, curves in tables]
-    ended = [(ids_of(without_failed(runs)), curves) for runs, curves in each]
-    failed = [(ids_of(only_failed(runs)), curves) for runs, curves in each]
-    seen: set[str] = set()
-    for ids, curves in (*ended, *failed):
-        if ids - seen:
+    keys = [
+        conformed(KEYS, runs).append_column("table", pa.repeat(number, runs.num_rows))
+        for number, (runs, _) in enumerate(tables)
+    ]
+    chosen = first_of_each(pa.concat_tables(keys)) if keys else pa.table({})
+    for number, (_, curves) in enumerate(tables):
+        ids = ids_of(chosen.filter(pc.equal(chosen.column("table"), number)))
+        if ids:
             table = curves()
-            mask = among(table, ids - seen)
+            mask = among(table, ids)
             yield table if pc.all(mask).as_py() else table.filter(mask)
-            seen |= ids
 
 
 def curves_of(results: pa.Table) -> pa.Table:

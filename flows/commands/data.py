@@ -18,8 +18,8 @@ LISTED = {
     "learners": ("learner", "from", "parameters"),
     "datasets": ("name", "task", "n_rows", "n_features", "prepared", "papers"),
     "sweeps": (
-        *("sweep", "kind", "state", "runs", "done", "diverged", "failed", "rounds_per_second"),
-        *("seconds_left", "bytes", "ended", "dashboard"),
+        *("sweep", "kind", "state", "runs", "done", "diverged", "failed", "stopped"),
+        *("rounds_per_second", "seconds_left", "bytes", "ended", "dashboard"),
     ),
 }
 

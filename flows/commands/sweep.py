@@ -104,6 +104,11 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
             say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
         again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
         say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
+    if stopped := summary["statuses"].get("stopped", 0):
+        say(
+            f"{stopped:,} of {summary['runs']:,} runs were stopped by time_limit; with a larger one"
+            " in the sweep file, the same command goes on with them"
+        )
     finding = wrapped(summary["finding"], sys.stdout)
     click.echo(json_text(summary) if as_json else f"{finding}\nreport: {summary['report']}")
     sys.exit(failed > 0)

@@ -30,7 +30,7 @@ TRIED = """
 WITH tried AS (
     SELECT stream, dataset_hash, sharding, learner, count(*) FILTER (WHERE whole) AS choices,
            sum(repeats)::INT AS runs, sum(diverged)::INT AS diverged, sum(failed)::INT AS failed,
-           sum(infinite)::INT AS "came to no number"
+           sum(stopped)::INT AS stopped, sum(infinite)::INT AS "came to no number"
     FROM configurations WHERE NOT rung GROUP BY ALL
 ), chosen AS (
     SELECT b.* EXCLUDE (run_id),
@@ -217,7 +217,7 @@ def _why(row: Row) -> str:
     """Why a learner has no result: `1 of 3 runs diverged`."""
     return ", ".join(
         f"{row[end]:,} of {row['runs']:,} runs {end}"
-        for end in ("diverged", "failed", "came to no number")
+        for end in ("diverged", "failed", "stopped", "came to no number")
         if row[end]
     )
 

@@ -19,7 +19,7 @@ from koco_stream.streams.manifest import Manifest, load_manifest
 from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
 from storage.generated.generators import GENERATORS, existing_synthetic
-from storage.results import finished_runs
+from storage.results import finished_runs, seconds_of_stopped
 from storage.store import check_store
 
 
@@ -51,9 +51,18 @@ class CheckedSweep:
         self.halving = sweep.halving or halving.Halving(first=2**63)
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
-        """Those of `runs` that the store lacks, with failed ones if they are to be repeated."""
+        """Those of `runs` that the store lacks, with failed ones if they are to be repeated, and
+        stopped ones that now have more time.
+        """
         finished = finished_runs(self.request.store, self.request.retry_failed)
-        return [run for run in runs if run.run_id not in finished]
+        taken = seconds_of_stopped(self.request.store)
+        return [
+            run
+            for run in runs
+            if run.run_id not in finished
+            and taken.get(run.run_id, -1.0)
+            < (self.sweep.time_limit or run.learner_class.time_limit)
+        ]
 
     def next_to_compute(self) -> list[Run]:
         """The runs of the first stage that has any which the store lacks."""

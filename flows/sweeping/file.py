@@ -13,8 +13,18 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, Discriminator, Field, FiniteFloat, PositiveInt, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    FiniteFloat,
+    PositiveInt,
+    Tag,
+)
 
+from cluster.site import Clock, clock_seconds
 from flows.sweeping.halving import Halving
 from flows.sweeping.request import packaged
 from flows.sweeping.search import (
@@ -59,6 +69,13 @@ def _listed(value: Any) -> list[Any]:
 
 
 Classes = Annotated[list[FiniteFloat | str | None], Field(min_length=1), BeforeValidator(_listed)]
+Seconds = Annotated[
+    Annotated[FiniteFloat, Field(gt=0), Tag("number")]
+    | Annotated[
+        Clock, BeforeValidator(str), AfterValidator(clock_seconds), Field(gt=0), Tag("text")
+    ],
+    Discriminator(lambda value: "number" if isinstance(value, int | float) else "text"),
+]
 Seeds = Annotated[
     Annotated[int, Field(gt=0, lt=2**63), Tag("int")]
     | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), Tag("list")],
@@ -116,6 +133,7 @@ class SweepFile(BaseModel, extra="forbid", strict=True):
     metrics: list[str] = []
     window: PositiveInt | None = Field(None, le=SEGMENT)
     keep_predictions: bool = False
+    time_limit: Seconds | None = None
     dataset: list[DatasetTable] = Field(min_length=1)
     learner: list[LearnerTable] = Field(min_length=1)
     report: ReportTable = ReportTable()
@@ -199,6 +217,7 @@ class Sweep:
     measured: Measured = NOTHING_MORE
     search: Search | None = None
     spaces: tuple[Space, ...] = ()
+    time_limit: float | None = None
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -279,6 +298,7 @@ def _expanded(file: TomlFile) -> Sweep:
         tuple(
             space for space in spaces if space.draws and spec.search and spec.search.method == "tpe"
         ),
+        spec.time_limit,  # type: ignore[arg-type]  # in seconds, whatever was written
     )
 
 
@@ -337,6 +357,8 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
     draws = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
+            if key == "time_limit":
+                raise WrongInput(f"{key} is for all runs; give it above the first table")
             parameter = learner.parameter(key)
             if is_drawn(value):
                 draws[key] = drawn(parameter, value)

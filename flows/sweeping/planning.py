@@ -19,10 +19,11 @@ from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
 from koco_stream.io.fingerprint import free_bytes
 from koco_stream.io.paths import AnyPath
+from koco_stream.learners import learner_named, shown_name
 from koco_stream.learners.files import send
 from koco_stream.runs.cost_model import factors_of
 from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
-from koco_stream.runs.planner import Limits, plan
+from koco_stream.runs.planner import Limits, Plan, longest_of, plan
 from koco_stream.runs.run import Cohort, Measured, Pause, Run
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Engine:
     return ready
 
 
-def limits_of(store: AnyPath, cluster: str, workers: int, client: "Client | None" = None) -> Limits:
+def limits_of(
+    store: AnyPath,
+    cluster: str,
+    workers: int,
+    client: "Client | None" = None,
+    time_limit: float | None = None,
+) -> Limits:
     """Number of workers, memory per worker and room on disk for the plan of a sweep.
 
     Paused cohorts have a share of what is free on the store's disk; in a bucket, no limit is known.
@@ -66,7 +73,25 @@ def limits_of(store: AnyPath, cluster: str, workers: int, client: "Client | None
     """
     free = None if "://" in str(store) else free_bytes(Path(str(store)))
     room = None if free is None else free // ROOM_SHARE
-    return Limits(*capacity(cluster, workers, client), paused_bytes=room)
+    return Limits(*capacity(cluster, workers, client), paused_bytes=room, time_limit=time_limit)
+
+
+def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
+    """A sentence on the learner that takes more time than all others together, if there is one and
+    no time limit.
+    """
+    longest = longest_of(planned.taken)
+    if longest is None or checked.sweep.time_limit is not None:
+        return []
+    bound = "max_dictionary in its table, " * (
+        "max_dictionary" in learner_named(longest).defaults()
+    )
+    mine = planned.taken[longest]
+    return [
+        f"{shown_name(longest)} is expected to take {mine:,.1f} s, all other learners together"
+        f" {sum(planned.taken.values()) - mine:,.1f} s; it runs last; to bound it, give {bound}"
+        "time_limit at the top of the sweep file, or max_rows in the table of its dataset"
+    ]
 
 
 def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequence[Cohort]:
@@ -78,16 +103,21 @@ def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequ
     sizes = with_growths(request.store, checked.sizes, runs)
     for warning in large_dictionaries(runs, sizes)[:MOST_WARNINGS]:
         say(f"  warning: {warning}")
-    limits = limits_of(request.store, request.cluster, request.workers, ready.client)
+    limits = limits_of(
+        request.store, request.cluster, request.workers, ready.client, checked.sweep.time_limit
+    )
     rungs = rungs_of(checked.runs, runs, sizes, checked.halving, paused_runs(request.store))
     try:
-        return plan(
+        planned = plan(
             runs, sizes, limits, unfinished(request.store), factors_of(ready.timings), rungs
-        ).cohorts
+        )
     except MemoryError as error:
         raise WrongInput(
             f"{error}\n{memory_table(ready.client)}" if ready.client else str(error)
         ) from None
+    for sentence in longest_learner(planned, checked):
+        say(f"  {sentence}")
+    return planned.cohorts
 
 
 def run_cohorts(
@@ -136,12 +166,12 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     planned = plan(
         missing,
         sizes,
-        limits_of(request.store, request.cluster, request.workers),
+        limits_of(request.store, request.cluster, request.workers, None, checked.sweep.time_limit),
         factors=factors_of(timings_of(needed(missing, checked.value_types, sizes))),
         rungs=rungs_of(checked.runs, missing, sizes, checked.halving, paused),
     )
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
-    warnings = large_dictionaries(missing, sizes)
+    warnings = [*longest_learner(planned, checked), *large_dictionaries(missing, sizes)]
     return {
         "sweep": checked.sweep.name,
         "runs": done + len(missing),

@@ -49,6 +49,7 @@ class Status:
     done: int = 0
     diverged: int = 0
     failed: int = 0
+    stopped: int = 0
     rounds_per_second: float = 0.0
     seconds_left: float | None = None
     dashboard: str | None = None
@@ -241,13 +242,14 @@ class Tally:
         self.status.done += receipt.runs
         self.status.diverged += receipt.diverged
         self.status.failed += receipt.failed
+        self.status.stopped += receipt.stopped
 
 
 def words(status: Status) -> str:
     """Numbers of runs, the speed, and the runs that are not ok."""
     done = f"{status.done:,} of {status.runs:,} runs, {status.rounds_per_second:,.0f} rounds/s"
-    counts = ("diverged", status.diverged), ("failed", status.failed)
-    return done + "".join(f", {count:,} {name}" for name, count in counts if count)
+    counts = {name: getattr(status, name) for name in ("diverged", "failed", "stopped")}
+    return done + "".join(f", {count:,} {name}" for name, count in counts.items() if count)
 
 
 def say_progress(status: Status) -> None:

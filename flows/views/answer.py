@@ -37,7 +37,7 @@ BEST = (*SUMMARY, "sketch_size")
 COMPARED = ("params", "mean_loss_mean", "error_rate_mean", "n_runs", "seconds_mean")
 NOT_WHOLE = """
     SELECT stream, learner, sum(repeats)::BIGINT AS runs, sum(diverged)::BIGINT AS diverged,
-           sum(failed)::BIGINT AS failed
+           sum(failed)::BIGINT AS failed, sum(stopped)::BIGINT AS stopped
     FROM configurations WHERE NOT rung GROUP BY ALL HAVING NOT bool_or(whole) ORDER BY ALL"""
 DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
@@ -210,10 +210,10 @@ def _remarks(views: Views, best: bool) -> list[str]:
         ),
         *(
             f"{row['learner']} has no best on {row['stream']}: of its {row['runs']:,} runs"
-            f" {row['diverged']:,} diverged and {row['failed']:,} failed, some of each"
-            " configuration"
+            f" {row['diverged']:,} diverged, {row['failed']:,} failed and {row['stopped']:,} were"
+            " stopped, some of each configuration"
             for row in views.rows(NOT_WHOLE)
-            if row["diverged"] + row["failed"]
+            if row["diverged"] + row["failed"] + row["stopped"]
         ),
         *(_not_better(row) for row in views.rows("FROM best WHERE NOT beats_constant")),
     ]

@@ -12,9 +12,10 @@ notebook, `flows.results`. Each view may be queried with SQL::
   it), `stream_dataset` and `stream_hash` (those of the dataset alone), and `class_name`.
 - `members`: `sweep`, `run_id`.
 - `configurations`: `stream`, `learner`, `params`; of its `repeats`, `n_runs` that ended well,
-  `diverged` and `failed`; means `mean_loss_mean`, `error_rate_mean`, `seconds_mean`, `auc_mean`, …,
-  `microseconds_mean` a round, and deviations `mean_loss_std`, `error_rate_std`; `merit` (what it is
-  chosen by: less is better), `whole`, `rung`, `beats_constant`, `run_ids`. Best first on a stream.
+  `diverged`, `failed` and were `stopped`; means `mean_loss_mean`, `error_rate_mean`,
+  `seconds_mean`, `auc_mean`, …, `microseconds_mean` a round, and deviations `mean_loss_std`,
+  `error_rate_std`; `merit` (what it is chosen by: less is better), `whole`, `rung`,
+  `beats_constant`, `run_ids`. Best first on a stream.
 - `best`: the row of `configurations` that is the best of each stream and learner.
 - `curves`, `windows`, `predictions`: the tables, with their runs' `stream`, `learner`, `params`,
   `order_seed` and `learner_seed`; curves also with `mean_loss` and `error_rate` until round t.

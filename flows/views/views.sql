@@ -66,7 +66,7 @@ SELECT run_id, a.cumulative_loss / half AS first_loss, a.mistakes / half AS firs
 FROM ends JOIN stored_curves a USING (run_id) JOIN stored_curves z USING (run_id)
 WHERE a.t = half AND z.t = n;
 
--- A run is `well` if it has ended with a loss, and `good` if it has what is compared. `repeat` is
+-- A run is `well` if it has ended with a loss (none that diverged, failed or was stopped), and `good` if it has what is compared. `repeat` is
 -- the same for runs of a configuration on one order and with one learner seed.
 CREATE VIEW marked AS
 SELECT *, status = 'ok' AND mean_loss IS NOT NULL AS well,
@@ -107,6 +107,7 @@ WITH listed AS (
         count(*) FILTER (WHERE well) AS n_runs, count(*) AS repeats,
         count(*) FILTER (WHERE status = 'diverged') AS diverged,
         count(*) FILTER (WHERE status = 'failed') AS failed,
+        count(*) FILTER (WHERE status = 'stopped') AS stopped,
         count(*) FILTER (WHERE well AND NOT good AND chosen_by IS NOT NULL) AS infinite,
         count(*) FILTER (WHERE good) AS good_runs, bool_and(run_id IN (FROM rungs)) AS rung,
         count(DISTINCT learner_seed) AS seeds,
@@ -123,7 +124,7 @@ WITH listed AS (
 ), averaged AS (
     SELECT stream, dataset, dataset_hash, sharding, "order", window_rows, max_rows, learner,
         learner_code, params, sketch_size, loss, rounds, n_runs, repeats, diverged, failed,
-        infinite, rung,
+        stopped, infinite, rung,
         exact_mean(mean_loss) AS mean_loss_mean, deviation(mean_loss) AS mean_loss_std,
         exact_mean(error_rate) AS error_rate_mean, deviation(error_rate) AS error_rate_std,
         exact_mean(COLUMNS('^(seconds|microseconds|regret|dictionary_size|auc|balanced_accuracy|f1|'

@@ -5,7 +5,8 @@ code, whose numbers may differ, is ignored, and so is a damaged one: the cohort 
 
 The last checkpoint of runs that may go on for more rounds stays: their cohort has paused. Those
 that go on are in smaller cohorts, which need the states of a few runs only: a checkpoint is an
-array file (`io.array_file`), of which these are read.
+array file (`io.array_file`), of which these are read. That of runs that have reached their time
+limit stays until they have ended.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -190,14 +191,14 @@ def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
 def paused_runs(store: AnyPath) -> dict[str, Pause]:
     """By run_id, the runs that have paused.
 
-    A failed run is not among them: the longer run may do better.
+    A failed or stopped run is not among them: the longer run may do better.
     """
     return {
         run_id: Pause(one["rounds"], path.name.removesuffix(".koco"))
         for path, one in checkpoints(store).items()
         if one["code"] == code_hash() and one["paused"]
         for run_id, progress in zip(one["runs"], one["progress"], strict=True)
-        if progress["status"] != "failed"
+        if progress["status"] not in ("failed", "stopped")
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
+from koco_stream.engine.limits import fail_outgrown, rows_in_time, stop_late
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -46,6 +47,7 @@ class Receipt:
     failed: int
     rounds: int
     scan_seconds: float
+    stopped: int = 0
 
     @staticmethod
     def of(
@@ -59,6 +61,7 @@ class Receipt:
             statuses.count("failed"),
             rounds,
             scan_seconds,
+            statuses.count("stopped"),
         )
 
 
@@ -73,7 +76,8 @@ def run_cohort(
 
     Nothing is computed if the result file exists. An interrupted cohort resumes from its last
     checkpoint, which is removed once the result file is written. If the runs may go on for more
-    rounds, it stays: they have paused.
+    rounds, it stays: they have paused. Runs that have reached their time limit leave a checkpoint
+    of their own, from which they go on with a larger one.
 
     Parameters
     ----------
@@ -115,7 +119,7 @@ def run_cohort(
     checkpoint = checkpoint_of(store, cohort)
     statuses = committed(store, cohort)
     if statuses is not None:  # an earlier worker wrote the file and stopped before it reported
-        if not cohort.later:
+        if not cohort.later and "stopped" not in statuses:
             checkpoint.remove()
         return Receipt.of(cohort, statuses)
     import numba  # noqa: F401  # the compiler's import is in no run's time
@@ -123,26 +127,33 @@ def run_cohort(
     reader = StreamReader(store, cohort.stream)
     points = points_until(reader.n_rows, cohort.later)
     seen = seen_by(reader, cohort.later)
-    run_states = [RunState.start(run, seen, points) for run in cohort.runs]
+    run_states = [RunState.start(run, seen, points, cohort.time_limit) for run in cohort.runs]
     done = found = resumed(checkpoint, run_states, cohort.later)
     if cohort.pause.rounds and not done:
         done = continued(store, cohort, reader.n_rows, run_states)
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
-    while done < reader.n_rows:
+    longest = rows_in_time(cohort, reader.n_rows)
+    going = done < reader.n_rows
+    kept = set[str]()
+    while going:
         until = min((done // every + 1) * every, reader.n_rows)
-        rows = block_rows or fitting_rows(reader, run_states)
+        rows = block_rows or min(longest, fitting_rows(reader, run_states))
         done = advance_runs(
             run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
         )
         ended = done == reader.n_rows
-        if cohort.later or (cohort.resumable and not ended):
+        if not ended:
+            kept |= stop_late(store, cohort, done, run_states)
+        going = not ended and any(one.status == "ok" for one in run_states)
+        told = going and requested.is_set()
+        if cohort.resumable and (told or (done == until and (cohort.later if ended else going))):
             save_cohort(checkpoint, done, run_states, cohort.later, ended)
-        if not ended and requested.is_set():
+        if told:
             raise Preempted
     commit(store, sweep, cohort, reader, run_states)
-    if (cohort.checkpoint_rounds or found) and not cohort.later:
+    if (cohort.checkpoint_rounds or found) and not (cohort.later or cohort.cohort_id in kept):
         checkpoint.remove()
     return Receipt.of(
         cohort,
@@ -251,8 +262,8 @@ def advance_runs(
     """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
 
     A run whose dictionary outgrows `states_bytes`, the memory for all states (0: no limit), fails.
-    Returns the round reached: `last`, or the end of the current block if this process was told to
-    stop.
+    Returns the round reached: `last`, or the end of the current block if a run has reached its time
+    limit, or if this process was told to stop.
     """
     groups = groups_of(run_states)
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
@@ -274,45 +285,9 @@ def advance_runs(
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
-        if requested.is_set():
+        if requested.is_set() or any(one.is_late for one in run_states):
             break
     return done
-
-
-def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
-    """End the runs with the largest dictionaries as failed, until all states fit `states_bytes`.
-
-    A worker that takes more memory than it has would be killed with all runs of its cohort.
-    """
-    live = [one for one in growing if one.status == "ok"]
-    while live:
-        taken = bytes_of(run_states)
-        if taken <= states_bytes:
-            return
-        largest = max(live, key=lambda one: bytes_of([one]))
-        joined = largest.run.learner_class.joined(largest.states[0])
-        points = 0 if joined is None else joined.size
-        largest.fail(
-            MemoryError(
-                f"its dictionary had {points:,} points after {int(largest.totals[0]):,} rounds, and"
-                f" the states of its cohort took {taken >> 20:,} MiB of the {states_bytes >> 20:,}"
-                " MiB that its worker has for them; scale the features, give a larger bandwidth or"
-                " ridge, limit the dictionary (max_dictionary), or use workers with more memory"
-            )
-        )
-        largest.states = []
-        live.remove(largest)
-
-
-def bytes_of(run_states: list[RunState]) -> int:
-    """The bytes of the runs' states; an array that several share counts once."""
-    arrays = {
-        id(array): array.nbytes
-        for run_state in run_states
-        for state in run_state.states
-        for array in state_arrays(state).values()
-    }
-    return sum(arrays.values())
 
 
 def advance_group(

@@ -20,7 +20,7 @@ from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.io.table_file import named, read_table, write_tables
 from koco_stream.learners import Reference, shown_name
 from koco_stream.learners.record import doubtful_rounds, recorded
-from koco_stream.runs.row_checks import check_rows
+from koco_stream.runs.row_checks import OPEN, check_rows
 from koco_stream.runs.run import Cohort, Run, RunState
 from koco_stream.runs.schemas import (
     PARAMETER_COLUMNS,
@@ -56,11 +56,13 @@ def commit(
 ) -> None:
     """Write the result file of a cohort whose runs have ended, atomically.
 
-    Windows and predictions are written before it, so that a run that is there has them.
+    Windows and predictions are written before it, so that a run that is there has them. One that
+    may be computed again has none yet.
     """
     for run_state in run_states:
-        if run_state.status == "failed":
+        if run_state.status in OPEN:
             run_state.measurement = None
+            run_state.predictions = run_state.predictions[:0]
         elif run_state.measurement is not None:
             run_state.measurement.finish()  # the last window
     write_more(store, cohort, run_states)
@@ -220,7 +222,7 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
         columns["rounds_per_second"] = rounds / run_state.seconds
     if run_state.run.measured.keep_predictions:
         columns["kept_predictions"] = kept_predictions(run_state)
-    # those of a failed run are null
+    # those of a run that has failed or was stopped are null
     return columns | (run_state.measurement.values() if run_state.measurement else {})
 
 

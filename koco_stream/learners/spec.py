@@ -252,7 +252,8 @@ class Spec:
     `stochastic`. `numbers_version` is increased whenever a code change alters a run's numbers. The
     default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is
     "own" for a compiled learner, whose numbers are the same to the bit in any cohort, cut or
-    process, and "foreign" for one that promises less.
+    process, and "foreign" for one that promises less. `time_limit` are the most seconds of a run in
+    a sweep that has no such limit.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -261,6 +262,7 @@ class Spec:
     numbers: ClassVar[str] = "own"
     grows: ClassVar[bool] = False
     numbers_version: ClassVar[int] = 1
+    time_limit: ClassVar[float] = math.inf
     curvature_share: ClassVar[float] = 1.0
     feature_floats: ClassVar[int] = 2
     value_nanoseconds: ClassVar[float] = 3.5

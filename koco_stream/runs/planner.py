@@ -12,10 +12,12 @@ first. With `total` the seconds of all runs, the rule is:
 - It lasts at least 8 times the work that its runs share, unless a worker would then have none.
 - A worker's last cohorts are a half and two quarters of that, since the estimates are not exact.
 - A worker's memory and `cohort_runs` are hard limits.
-- A short cohort of each learner starts first, then the longest.
+- A short cohort of each learner starts first, then the longest; those of a learner that takes more
+  time than all others together come last.
 """
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,6 +40,7 @@ LAST_PIECES = 3  # the most pieces of a worker's last cohort: a half and two qua
 # they share.
 OUTWEIGHS = 8
 SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
+LONG = 10.0  # seconds of a learner's runs that are worth a word, and an order of their own
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Limits:
     paused_bytes : int or None
         The room on disk for the checkpoints of cohorts that pause: as long as there is room, they
         do. None if it is not limited.
+    time_limit : float or None
+        The most seconds of a run; None if the sweep has no such limit.
     """
 
     workers: int
@@ -67,17 +72,20 @@ class Limits:
     checkpoint_seconds: float = 60.0
     cohort_runs: int = 4096
     paused_bytes: int | None = None
+    time_limit: float | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
     """A sweep's cohorts in the order in which they start, the peak memory of a worker in bytes, by
-    named term, and the costs that were planned with.
+    named term, the costs that were planned with, and the expected seconds of each learner's runs,
+    as if there were no time limit.
     """
 
     cohorts: tuple[Cohort, ...]
     memory: dict[str, int]
     costs: Costs
+    taken: dict[str, float]
 
     @property
     def runs(self) -> list[Run]:
@@ -86,8 +94,8 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The expected computing time of all cohorts in total, on one core."""
-        return sum(cohort.seconds for cohort in self.cohorts)
+        """The expected computing time of all cohorts in total, on one core, within time limits."""
+        return sum(min(cohort.seconds, cohort.seconds_allowed) for cohort in self.cohorts)
 
 
 @dataclass
@@ -151,6 +159,7 @@ class UnfinishedCohort:
             left,
             self.costs.rungs.later.get(self.stream, ()) if pauses else (),
             self.pause,
+            limits.time_limit,
         )
         return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0, later=())
 
@@ -175,7 +184,7 @@ def plan(
         Workers, memory and durations.
     begun : sequence of sequence of str
         The run_ids of each cohort that has a checkpoint. Such a cohort is kept as it is if all of
-        its runs are in `runs` and it fits the memory.
+        its runs are in `runs` and it fits the memory, the largest first.
     factors : dict of str to float, optional
         Corrections of the stated costs, by learner; see `cost_model.factors_of`.
     rungs : Rungs, optional
@@ -184,7 +193,8 @@ def plan(
     Returns
     -------
     Plan
-        The cohorts: a short one of each learner, and then the longest first.
+        The cohorts: a short one of each learner, and then the longest first. The learner that takes
+        more time than all others together has cohorts of its own, which come last.
 
     Raises
     ------
@@ -192,27 +202,34 @@ def plan(
         A single run does not fit a worker; the message has the number of bytes.
     """
     costs = Costs(sizes, factors or {}, limits.worker_bytes, rungs)
-    left = {run.run_id: run for run in runs}
+    left = {run.run_id: (run, costs.of(run)) for run in runs}
+    alike = Counter((run.stream, cost.key) for run, cost in left.values())
+    taken: dict[str, float] = defaultdict(float)
+    for run, cost in left.values():
+        taken[run.learner] += cost.seconds + cost.shared_seconds / alike[run.stream, cost.key]
+    longest = longest_of(taken)
     planned: list[UnfinishedCohort] = []
-    for ids in begun:
+    for ids in sorted(begun, key=len, reverse=True):
         if ids and left.keys() >= set(ids):
-            (pause, *others) = {rungs.pause(left[run_id]) for run_id in ids}
-            resumable = UnfinishedCohort(left[ids[0]].stream, costs, NO_PAUSE if others else pause)
+            (pause, *others) = {rungs.pause(left[run_id][0]) for run_id in ids}
+            resumable = UnfinishedCohort(
+                left[ids[0]][0].stream, costs, NO_PAUSE if others else pause
+            )
             for run_id in ids:
-                resumable.add(left[run_id], costs.of(left[run_id]))
+                resumable.add(*left[run_id])
             if sum(resumable.memory.values()) <= limits.worker_bytes:
                 planned.append(resumable)
                 for run_id in ids:
                     del left[run_id]
-    passes: dict[tuple[Stream, Pause], list[tuple[Run, RunCost]]] = {}
+    passes: dict[tuple[Stream, Pause, bool], list[tuple[Run, RunCost]]] = {}
     alone: list[UnfinishedCohort] = []  # runs that may fail or hang, and cannot be resumed
-    for run in left.values():
+    for run, cost in left.values():
         if run.learner_class.numbers == "foreign":
             alone.append(UnfinishedCohort(run.stream, costs))
-            alone[-1].add(run, costs.of(run))
+            alone[-1].add(run, cost)
         else:
-            key = run.stream, rungs.pause(run)
-            passes.setdefault(key, []).append((run, costs.of(run)))
+            key = run.stream, rungs.pause(run), run.learner == longest
+            passes.setdefault(key, []).append((run, cost))
     total = sum(cost.seconds for costed in passes.values() for _, cost in costed)
     for key, costed in passes.items():
         empty = UnfinishedCohort(key[0], costs, key[1])
@@ -222,21 +239,38 @@ def plan(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
     room = math.inf if limits.paused_bytes is None else limits.paused_bytes
-    taken = accumulate(one.bytes for one in planned)
+    full = accumulate(one.bytes for one in planned)
     cohorts = sorted(
-        (one.finished(limits, used <= room) for one, used in zip(planned, taken, strict=True)),
-        key=lambda cohort: (-cohort.seconds, cohort.cohort_id),
+        (one.finished(limits, used <= room) for one, used in zip(planned, full, strict=True)),
+        key=lambda cohort: (
+            any(run.learner == longest for run in cohort.runs),
+            -cohort.seconds,
+            cohort.cohort_id,
+        ),
     )
-    return Plan(tuple(early_results(cohorts)), memory, costs)
+    return Plan(tuple(early_results(cohorts, longest)), memory, costs, taken)
 
 
-def early_results(cohorts: list[Cohort]) -> list[Cohort]:
-    """The cohorts, longest first, but before them a short one of each learner.
+def longest_of(taken: dict[str, float]) -> str | None:
+    """The learner that takes more time than all others together, if that is long."""
+    longest = max(taken, key=taken.__getitem__, default="")
+    return (
+        longest if len(taken) > 1 and taken[longest] > max(LONG, sum(taken.values()) / 2) else None
+    )
+
+
+def early_results(cohorts: list[Cohort], longest: str | None) -> list[Cohort]:
+    """The cohorts in this order, but before them a short one of each learner, except the `longest`.
 
     So there are results of all learners early. The longest ones come soon enough for all workers to
     be busy to the end.
     """
-    shortest = {run.learner: cohort for cohort in cohorts for run in cohort.runs[:1]}
+    shortest = {
+        run.learner: cohort
+        for cohort in cohorts
+        for run in cohort.runs[:1]
+        if longest not in {one.learner for one in cohort.runs}
+    }
     early = sorted(shortest.values(), key=lambda cohort: (cohort.seconds, cohort.cohort_id))
     first = {cohort.cohort_id for cohort in early}
     return [*early, *(cohort for cohort in cohorts if cohort.cohort_id not in first)]

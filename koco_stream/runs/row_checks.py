@@ -13,7 +13,10 @@ FIRST_TIME, LAST_TIME = (
     (time - datetime(1970, 1, 1)) // timedelta(microseconds=1)
     for time in (datetime(1, 1, 2), datetime(9999, 12, 30))
 )
-STATUSES = ("ok", "diverged", "failed")
+# of runs that are done, and of those that may be computed again
+SETTLED = ("ok", "diverged")
+OPEN = ("failed", "stopped")
+STATUSES = (*SETTLED, *OPEN)
 # JSON objects of numbers, plain texts and words, as nearly all `params` are. Python would take ten
 # times as long to read them.
 _TEXT = r'"[^"\\\x00-\x1f]*"'

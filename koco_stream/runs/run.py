@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import TimeLimit, WrongInput
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
 from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
 from koco_stream.losses import LOSSES
@@ -213,8 +213,8 @@ class RunState:
     `states` has one state, or one of each class if the stream is read one-vs-rest; it is empty if
     the learner could not start. `totals` are rounds, cumulative loss and mistakes. `curve` (k, 3)
     has the totals at given rounds, with `at` of its lines filled so far. `seconds` is the time
-    spent in its scan. `measurement` is None if only loss and error are measured. `predictions`
-    (n_rounds,) are those that are kept, or it is empty.
+    spent in its scan, of which it may take `time_limit`. `measurement` is None if only loss and
+    error are measured. `predictions` (n_rounds,) are those that are kept, or it is empty.
     """
 
     run: Run
@@ -224,20 +224,29 @@ class RunState:
     totals: Array = field(default_factory=lambda: np.zeros(3))
     at: int = 0
     seconds: float = 0.0
+    time_limit: float = np.inf
     status: str = "ok"
     error: str | None = None
     measurement: Measurement | None = None
     predictions: Array = field(default_factory=lambda: np.zeros(0))
 
     @staticmethod
-    def start(run: Run, seen: Seen, points: Array) -> "RunState":
+    def start(run: Run, seen: Seen, points: Array, time_limit: float | None = None) -> "RunState":
         """A run before its first round, with a curve at the rounds `points`.
 
         If the learner cannot start, the run has the status "failed".
         """
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
-        started = RunState(run, params, [], np.zeros((points.size, 3)))
+        started = RunState(
+            run,
+            params,
+            [],
+            curve=np.zeros((points.size, 3)),
+            time_limit=time_limit or learner.time_limit,
+        )
+        if learner.numbers == "foreign":  # it may hang within a block
+            started.params = params._replace(time_limit=started.time_limit)
         width = seen.n_features + run.adds_intercept
         count = run.stream.n_states(len(seen.classes))
         if run.measured.metrics or run.measured.window:
@@ -246,16 +255,21 @@ class RunState:
             started.predictions = np.full(seen.n_rounds, np.nan)
         try:
             started.states = [
-                learner.begun(params, width, run.learner_seed or 0, seen.dense)
+                learner.begun(started.params, width, run.learner_seed or 0, seen.dense)
                 for _ in range(count)
             ]
         except Exception as error:
             started.fail(error)
         return started
 
+    @property
+    def is_late(self) -> bool:
+        """Whether it has reached its time limit, and is not stopped yet."""
+        return self.status == "ok" and self.seconds >= self.time_limit
+
     def fail(self, error: Exception) -> None:
-        """Set the run's status to "failed", with the error's text."""
-        self.status = "failed"
+        """Set the run's status to "failed", or to "stopped" by its limit, with the error's text."""
+        self.status = "stopped" if isinstance(error, TimeLimit) else "failed"
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -306,7 +320,7 @@ class Cohort:
     `checkpoint_rounds` rounds (0: never), and a worker has `states_bytes` of memory for them (0: it
     is not known). The end of its stream is a pause, if its runs may go on for more rounds, which
     are `later`: the last checkpoint is not removed. They go on in cohorts of fewer runs, which have
-    this `pause`.
+    this `pause`. `time_limit` are the most seconds of a run, None if the sweep has no such limit.
     """
 
     stream: Stream
@@ -316,6 +330,12 @@ class Cohort:
     states_bytes: int = 0
     later: tuple[int, ...] = ()
     pause: Pause = NO_PAUSE
+    time_limit: float | None = None
+
+    @property
+    def seconds_allowed(self) -> float:
+        """The most seconds of all its runs."""
+        return sum(self.time_limit or run.learner_class.time_limit for run in self.runs)
 
     @property
     def singles(self) -> "list[Cohort]":

@@ -109,7 +109,7 @@ RUNS: Columns = (
         "version of the learner's numbers: raised when a change to its code changes them",
     ),
     Column("learner_seed", int, "seed of the learner's random numbers; null if it has none"),
-    Column("status", str, "ok, diverged or failed"),
+    Column("status", str, "ok, diverged, failed, or stopped by time_limit"),
     Column(
         "doubtful_rounds",
         int,

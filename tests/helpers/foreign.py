@@ -14,10 +14,10 @@ from koco_stream.streams.inputs import as_rows
 CLASSES = "tests.helpers.foreign_classes"
 
 
-def started(name, arguments, n_features, seed=0, dense=True):
+def started(name, arguments, n_features, seed=0, dense=True, time_limit=60.0):
     """A learner's class, its parameters and its state."""
     learner = foreign_learner(name)
-    params = learner.to_params(learner.complete(arguments))
+    params = learner.to_params(learner.complete(arguments))._replace(time_limit=time_limit)
     return learner, params, learner.begun(params, n_features, seed, dense)
 
 

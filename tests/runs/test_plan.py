@@ -22,7 +22,16 @@ from koco_stream.runs.cost_model import (
     factors_of,
     pass_bytes,
 )
-from koco_stream.runs.planner import OUTWEIGHS, PASSES, SAVING_SHARE, SHORTEST, Limits, plan
+from koco_stream.runs.planner import (
+    LONG,
+    OUTWEIGHS,
+    PASSES,
+    SAVING_SHARE,
+    SHORTEST,
+    Limits,
+    longest_of,
+    plan,
+)
 from koco_stream.runs.run import NO_PAUSE, Pause, Run, Rungs
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.stream import Stream
@@ -30,6 +39,7 @@ from tests.helpers.examples import EXAMPLES
 
 GENEROUS = 64 << 30
 STREAM, USUAL = Stream("a", "h"), {"h": DataSize(200_000, 100, 4_000_000)}
+LARGE = {"h": DataSize(20_000, 50, 1_000_000)}
 LEARNERS = (
     "OGD",
     "AdaGrad",
@@ -117,12 +127,17 @@ def test_plan__has_every_run_once_within_all_limits_and_is_the_same_each_time(sw
         assert len(cohort.runs) <= limits.cohort_runs or ids in begun
         assert bytes_of(cohort.runs, sizes) <= limits.worker_bytes
     assert sum(todo.memory.values()) == max(bytes_of(cohort.runs, sizes) for cohort in todo.cohorts)
-    # a cohort of each learner with a first run in one, and then the longest first
-    early = len({cohort.runs[0].learner for cohort in todo.cohorts})
-    assert len({cohort.runs[0].learner for cohort in todo.cohorts[:early]}) == early
-    assert [cohort.seconds for cohort in todo.cohorts[early:]] == sorted(
-        (cohort.seconds for cohort in todo.cohorts[early:]), reverse=True
-    )
+    # a cohort of each learner with a first run in one, and then the longest first; one learner may
+    # come last
+    longest = longest_of(todo.taken)
+    first = [one for one in todo.cohorts if all(run.learner != longest for run in one.runs)]
+    last = todo.cohorts[len(first) :]
+    assert todo.cohorts[: len(first)] == tuple(first)
+    early = len({cohort.runs[0].learner for cohort in first})
+    assert len({cohort.runs[0].learner for cohort in first[:early]}) == early
+    for part in (first[early:], last):
+        seconds = [cohort.seconds for cohort in part]
+        assert seconds == sorted(seconds, reverse=True)
     again = plan(
         [replace(run, params=dict(reversed(run.params.items()))) for run in runs],
         dict(reversed(sizes.items())),
@@ -215,7 +230,7 @@ def test_factors__are_those_that_timings_were_made_with(learner, factor, rounds)
 
 
 def test_shared_work__is_that_of_the_run_that_needs_most_of_it():
-    stream, size = Stream("a", "h"), {"h": DataSize(20_000, 50, 1_000_000)}
+    stream, size = STREAM, LARGE
     runs = [
         *runs_of(stream, "NORMA", 2, budget=1, bandwidth=3.0),
         *runs_of(stream, "SketchedKONS", 2, bandwidth=3.0),
@@ -266,6 +281,29 @@ def test_cohorts_that_pause__have_room(sweep, room):
     assert sum(kept) <= (math.inf if room is None else room)
     if sum(states) <= (math.inf if room is None else room):
         assert kept == states
+
+
+def test_learner__that_takes_more_than_all_others_comes_last_and_alone():
+    """Also where its few runs would fill up a cohort of others, which would wait for them."""
+    runs = [*runs_of(STREAM, "OGD", 20), *runs_of(STREAM, "KONS", 2), *runs_of(STREAM, "NORMA", 3)]
+    todo = plan(runs, LARGE, Limits(2, 1 << 50))
+    assert longest_of(todo.taken) == "KONS"
+    learners = [{run.learner for run in cohort.runs} for cohort in todo.cohorts]
+    assert learners[-1] == {"KONS"}
+    assert [of for of in learners if "KONS" in of] == learners[learners.index({"KONS"}) :]
+    assert longest_of({"KONS": 1e9}) is None  # there are no others
+    assert longest_of({}) is None
+    assert longest_of({"KONS": LONG, "OGD": 1.0}) is None
+    assert longest_of({"KONS": 11 * LONG, "OGD": 6 * LONG, "NORMA": 6 * LONG}) is None
+
+
+def test_time_limit__bounds_what_is_expected_of_a_cohort():
+    runs = runs_of(STREAM, "KONS", 2)
+    whole, bounded = (
+        plan(runs, LARGE, Limits(1, 1 << 50, time_limit=limit)) for limit in (None, 3.0)
+    )
+    assert whole.seconds > bounded.seconds == 6.0
+    assert {cohort.time_limit for cohort in bounded.cohorts} == {3.0}
 
 
 @pytest.mark.parametrize("cost", [lambda *_: 1 / 0, lambda *_: Cost(math.nan, 1.0)])

@@ -5,6 +5,7 @@ its name and what to do, and never left out in silence.
 
 import tempfile
 from collections import Counter
+from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -22,13 +23,21 @@ from storage.results import (
     read_curves,
     read_runs,
     result_files,
+    seconds_of_stopped,
     table_files,
 )
 from storage.store import open_store
 from tests.helpers.cut import cut_after
 
-OK, FAILED = "ok", "failed"
-LENGTH = {OK: 5, FAILED: 2}  # points of a curve: what has failed came less far
+OK, FAILED, STOPPED = "ok", "failed", "stopped"
+LENGTH = {OK: 90, FAILED: 2, STOPPED: 3}  # points of a curve: what is not ok came less far
+
+
+def length(status, number):
+    """The points of a run's curve in the result file of this number: of one that was stopped, more
+    than before.
+    """
+    return LENGTH[status] + number * (status == STOPPED)
 
 
 @pytest.fixture
@@ -36,9 +45,9 @@ def empty(tmp_path):
     return open_store(tmp_path / "store")
 
 
-def put_result_file(store, name, runs):
-    """A result file with these (run, status) in it. A run's numbers follow only from it, as those
-    of a real one do.
+def put_result_file(store, number, runs):
+    """A result file with these (run, status) in it, later than those of smaller numbers. A run's
+    numbers follow only from it, as those of a real one do.
     """
     rows = [
         {
@@ -51,30 +60,36 @@ def put_result_file(store, name, runs):
             "rounds": 9,
             "curve": [
                 {"t": t, "cumulative_loss": run + t / 8, "mistakes": None, "dictionary_size": None}
-                for t in range(1, LENGTH[status] + 1)
+                for t in range(1, length(status, number) + 1)
             ],
+            "finished_at": datetime.fromtimestamp(number, UTC),
         }
         for run, status in runs
     ]
-    file = result_files_folder(store) / f"{name}.parquet"
+    file = result_files_folder(store) / f"{number:032x}.parquet"
     write_tables([pa.Table.from_pylist(rows, result_schema())], file)
 
 
 def expected(known):
-    return sorted((f"{run:032x}", status) for run, status in known.items())
+    return sorted((f"{run:032x}", status) for run, (status, _) in known.items())
+
+
+def points(known):
+    return {f"{run:032x}": length(*of_run) for run, of_run in known.items()}
 
 
 def check_read(store, known):
-    """What is read is each run once, an ok row before a failed one, with the curve of that row."""
+    """What is read is each run once, an ok row before others and else the latest, with the curve of
+    that row.
+    """
     runs = read_runs(store).select(["run_id", "status"]).to_pylist()
     assert sorted((row["run_id"], row["status"]) for row in runs) == expected(known)
-    assert finished_runs(store) == {run for run, _ in expected(known)}
+    assert finished_runs(store) == {run for run, status in expected(known) if status != STOPPED}
+    assert {*seconds_of_stopped(store)} == {run for run, of in expected(known) if of == STOPPED}
     assert finished_runs(store, True) >= {run for run, status in expected(known) if status == OK}
     curves = read_curves(store)
     assert curves.schema == schema(CURVES)
-    assert Counter(curves.column("run_id").to_pylist()) == {
-        run: LENGTH[status] for run, status in expected(known)
-    }
+    assert Counter(curves.column("run_id").to_pylist()) == points(known)
     rows = curves.select(["run_id", "t", "cumulative_loss"]).to_pylist()
     assert all(row["cumulative_loss"] == int(row["run_id"], 16) + row["t"] / 8 for row in rows)
     assert len({(row["run_id"], row["t"]) for row in rows}) == len(rows)
@@ -93,11 +108,13 @@ def check_files(store, known):
     assert len(runs) <= collecting.MANY_FILES + 1
     rows = pa.concat_tables(runs.values()).to_pylist() if runs else []
     assert sorted((row["run_id"], row["status"]) for row in rows) == expected(known)
-    points = [run for table in curves.values() for run in table.column("run_id").to_pylist()]
-    assert Counter(points) == {run: LENGTH[status] for run, status in expected(known)}
+    found = [run for table in curves.values() for run in table.column("run_id").to_pylist()]
+    assert Counter(found) == points(known)
 
 
-PART = st.dictionaries(st.integers(0, 11), st.sampled_from([OK, FAILED]), min_size=1, max_size=4)
+PART = st.dictionaries(
+    st.integers(0, 11), st.sampled_from([OK, FAILED, STOPPED]), min_size=1, max_size=4
+)
 NEVER = 10**6
 CUT = st.just(NEVER) | st.integers(0, 12)  # changes of files after which collecting is killed
 # runs that are tried again have their own curves wherever replacing the first ones was cut
@@ -108,6 +125,7 @@ AGAIN = [step for cut in range(8) for step in ({cut: OK}, cut)]
 @given(st.lists(PART | CUT, min_size=2, max_size=10), st.sampled_from([0, 3, 100]))
 @example([{1: FAILED, 2: OK}, NEVER, {1: FAILED, 2: FAILED}, NEVER], 0)
 @example([dict.fromkeys(range(8), FAILED), NEVER, *AGAIN], 0)
+@example([{1: STOPPED, 2: OK}, NEVER, {1: STOPPED}, 1, {1: FAILED}, 2, {1: STOPPED}, NEVER], 0)
 @example([step for run in range(5) for step in ({run: OK}, NEVER)], 100)  # many files
 def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
     known = {}
@@ -117,15 +135,9 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
         store = open_store(f"{folder}/store")
         for number, step in enumerate(steps):
             if isinstance(step, dict):
-                put_result_file(store, f"{number:032x}", step.items())
-                known = {
-                    **step,
-                    **{
-                        run: status
-                        for run, status in known.items()
-                        if status == OK or run not in step
-                    },
-                }
+                put_result_file(store, number, step.items())
+                done = [run for run, (status, _) in known.items() if status == OK]
+                known |= {run: (of, number) for run, of in step.items() if run not in done}
             else:
                 with cut_after(step):
                     collect(store)
@@ -139,14 +151,15 @@ def test_collect__cut_anywhere_loses_doubles_and_mixes_nothing(steps, full):
 
 
 def test_runs_whose_curves_another_collector_took_away__have_those_of_its_file(empty):
-    put_result_file(empty, "a", [(1, OK), (2, FAILED)])
+    put_result_file(empty, 1, [(1, OK), (2, FAILED)])
     collect(empty)
     (first,) = table_files(empty, "runs")
     content = first.read_bytes()
-    put_result_file(empty, "b", [(2, OK), (3, OK)])
+    put_result_file(empty, 2, [(2, OK), (3, OK)])
     collect(empty)
     # as one who is late writes it, where there is no lock
     first.write_bytes(content)
-    check_read(empty, {1: OK, 2: OK, 3: OK})
+    known = {1: (OK, 1), 2: (OK, 2), 3: (OK, 2)}
+    check_read(empty, known)
     collect(empty)
-    check_files(empty, {1: OK, 2: OK, 3: OK})
+    check_files(empty, known)

@@ -19,13 +19,10 @@ from koco_stream.foreign_host.target import (
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.scan import advance_each
-from koco_stream.learners.spec import Cost, Parameter, Public, Spec, StreamSize, real
+from koco_stream.learners.spec import Cost, Public, Spec, StreamSize
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
-# a word of ours, beside the arguments of its constructor
-TIME_LIMIT = Parameter("time_limit", float, "the most seconds of a run", low=0, above=True)
-DEFAULTS: Public = {"time_limit": 3600.0}
 PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
 START_SECONDS = 1.5  # measured, with the import of scikit-learn
 # Nanoseconds a round and a non-zero value, measured on linear learners.
@@ -57,11 +54,6 @@ class Argument:
         return json.loads(text)
 
 
-def arguments_in(public: Public) -> dict[str, Any]:
-    """The arguments of the constructor."""
-    return {name: q for name, q in public.items() if name not in DEFAULTS}
-
-
 class ForeignLearner(Spec):
     """A learner of another library, called row by row in a process of its own.
 
@@ -71,6 +63,7 @@ class ForeignLearner(Spec):
     """
 
     numbers: ClassVar[str] = "foreign"
+    time_limit: ClassVar[float] = 3600.0  # it may hang
     target: ClassVar[str]
     file: ClassVar[str] = ""
     advance_states = staticmethod(advance_each)
@@ -78,12 +71,9 @@ class ForeignLearner(Spec):
     @classmethod
     def parameter(cls, name: str) -> Any:
         """What checks a value of `name`; `WrongInput` with the nearest name if there is none."""
-        if name == TIME_LIMIT.name:
-            return TIME_LIMIT
         names = cls._arguments()
         if names is not None and name not in names:
-            near = nearest(name, [*names, *DEFAULTS])
-            raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}")
+            raise WrongInput(f"{cls.__name__} has no argument {name!r}{nearest(name, names)}")
         return Argument(name)
 
     @classmethod
@@ -99,7 +89,7 @@ class ForeignLearner(Spec):
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
-        """The given arguments, checked, and the default of `time_limit`.
+        """The given arguments, checked.
 
         Raises `WrongInput` for an unknown argument, a missing one, a value that JSON does not have,
         and a library that is not installed.
@@ -112,20 +102,15 @@ class ForeignLearner(Spec):
         seeded = seed_argument(cls.target)
         if signature is not None:
             try:
-                signature.bind(**{**({seeded: 0} if seeded else {}), **arguments_in(public)})
+                signature.bind(**{**({seeded: 0} if seeded else {}), **public})
             except TypeError as error:
                 raise WrongInput(f"{cls.__name__}: {error}; give it in the table") from None
         return public
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
-        """The reduced (and already checked) parameters of a run, with defaults of the others."""
-        return {**DEFAULTS, **reduced}
-
-    @classmethod
-    def identifying(cls, public: Public) -> Public:
-        """The parameters in a run's identity: what was given, without our own default."""
-        return {q: value for q, value in public.items() if value != DEFAULTS.get(q, ...)}
+        """The arguments that were given: the constructor has the defaults of the others."""
+        return reduced
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:
@@ -176,8 +161,7 @@ class ForeignLearner(Spec):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         """What its process needs to know, from the complete public parameters `q`."""
-        limit = real(q, "time_limit")
-        return Params(cls.__name__, cls.target, arguments_in(q), limit, cls.file)
+        return Params(cls.__name__, cls.target, q, cls.time_limit, cls.file)
 
     @staticmethod
     def begun(params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from koco_stream.errors import TimeLimit
 from koco_stream.learners.foreign.child import Child, Ended
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
@@ -13,8 +14,8 @@ from koco_stream.types import Array
 class Params(NamedTuple):
     """What the process of a run needs to know.
 
-    target: the class. arguments: of its constructor. time_limit: as in a sweep file. file: that of
-    the target's module, or an empty text for one of an installed package.
+    target: the class. arguments: of its constructor. time_limit: the most seconds of the run.
+    file: that of the target's module, or an empty text for one of an installed package.
     """
 
     name: str
@@ -48,7 +49,6 @@ class ForeignRun:
     def __init__(self, params: Params, n_features: int, seed: int, dense: bool) -> None:
         self.params, self.n_features, self.seed, self.dense = params, n_features, seed, dense
         self.rounds, self.seconds = 0, 0.0
-        self._left = params.time_limit
         self._child: Child | None = None
         self._is_closed = False
 
@@ -69,8 +69,8 @@ class ForeignRun:
 
         Raises
         ------
-        TimeoutError
-            The run has taken longer than its time limit.
+        TimeLimit
+            The run has reached its time limit.
         ChildProcessError
             The process ended by itself.
         RuntimeError
@@ -102,14 +102,15 @@ class ForeignRun:
         """Send a request, and return the array in its answer."""
         begun = time.monotonic()
         try:
-            answer, found = child.answer(header, arrays, self._left)
+            answer, found = child.answer(header, arrays, self.params.time_limit - self.seconds)
             if "error" in answer:
                 raise RuntimeError(f"{self.params.name}, {_when(child)}: {answer['error']}")
         except TimeoutError:
-            raise TimeoutError(
+            self.seconds += time.monotonic() - begun
+            raise TimeLimit(
                 f"{self.params.name} took longer than time_limit = {self.params.time_limit:g} s"
-                f" ({_when(child)}); raise time_limit in its table, or learn from fewer rows by"
-                f" max_rows{_said(child)}"
+                f" ({_when(child)}); raise time_limit in the sweep file, or learn from fewer rows"
+                f" by max_rows{_said(child)}"
             ) from None
         except Ended as ended:
             out_of_memory = ", as happens when memory is short" if "SIGKILL" in str(ended) else ""
@@ -117,8 +118,6 @@ class ForeignRun:
                 f"the process of {self.params.name} {ended}{out_of_memory}"
                 f" ({_when(child)}){_said(child)}"
             ) from None
-        finally:
-            self._left -= time.monotonic() - begun
         self.seconds += answer["seconds"]
         return found[0]
 

@@ -43,6 +43,7 @@ class Broken(Mean):
 """
 SWEEP = """
 name = "own"
+time_limit = 1.5
 [[dataset]]
 name = "ill-conditioned"
 n_rows = 600
@@ -57,7 +58,6 @@ name = "mine.py:Broken"
 [[learner]]
 name = "mine.py:Mean"
 slow = 0.01
-time_limit = 1.5
 [[learner]]
 name = "AdaGrad"
 """
@@ -94,13 +94,21 @@ def test_rows__stand_beside_ours_until_a_file_changes_and_failures_are_theirs_al
         row = found["mine.py:Mean", json.dumps({"shift": shift}, separators=(",", ":"))]
         assert (row["numbers"], row["status"], row["rounds"]) == ("foreign", "ok", 600)
         assert (row["seconds"] > 0.0, len(row["learner_code"])) == (True, 16)
-    errors = {key: row["error"] for key, row in found.items() if row["status"] == "failed"}
-    assert [key[0] for key in sorted(errors)] == ["mine.py:Broken", "mine.py:Mean"]
-    broken, slow = (errors[key] for key in sorted(errors))
-    assert "round 50" in broken
-    assert "nothing here" in broken
-    assert "took longer than time_limit = 1.5 s" in slow
+    ended = {row["status"]: (key[0], row["error"]) for key, row in found.items() if row["error"]}
+    assert {status: name for status, (name, _) in ended.items()} == {
+        "failed": "mine.py:Broken",
+        "stopped": "mine.py:Mean",
+    }
+    assert "round 50" in ended["failed"][1]
+    assert "nothing here" in ended["failed"][1]
+    assert "took longer than time_limit = 1.5 s (round 101)" in ended["stopped"][1]
     assert not checked(spec, spec.parent / "store").next_to_compute()
+    longer = SWEEP.replace("time_limit = 1.5", 'time_limit = "00:00:09"')
+    longer = written(spec.parent, longer, "longer.toml")
+    (again,) = checked(longer, spec.parent / "store").next_to_compute()
+    assert [row["status"] for row in before.values() if row["run_id"] == again.run_id] == [
+        "stopped"
+    ]
     file = spec.parent / "sub" / "nlms.py"
     file.write_text(file.read_text().replace("if n2 == 0.0:", "if n2 <= 0.0:"))
     new = {key[:2]: row for key, row in swept(spec).items() if key not in before}
@@ -166,9 +174,9 @@ def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("shift = [0.0, 0.5]", "shfit = 1", "line 11, .*no argument 'shfit'; did you mean 'shift'"),
+        ("shift = [0.0, 0.5]", "shfit = 1", "line 12, .*no argument 'shfit'; did you mean 'shift'"),
         ('mine.py:Mean"\nshift', 'mine.py:Meen"\nshift', "no class 'Meen'; did you mean 'Mean'"),
-        ("time_limit = 1.5", "time_limit = 0", "time_limit must be greater than 0"),
+        ("slow = 0.01", "time_limit = 9", "time_limit is for all runs; give it above the first"),
     ],
 )
 def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said):
@@ -192,5 +200,5 @@ def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said
 def test_wrong_name__is_refused_with_its_line_and_the_remedy(tmp_path, name, text, said):
     (tmp_path / "l.py").write_text(text)
     (tmp_path / "s.toml").write_text(SWEEP.replace("sub/nlms.py:NLMS", name))
-    with pytest.raises(WrongInput, match=rf"s.toml, line 7, learner 1, name: .*{said}"):
+    with pytest.raises(WrongInput, match=rf"s.toml, line 8, learner 1, name: .*{said}"):
         read_sweep(tmp_path / "s.toml")

@@ -179,6 +179,13 @@ WRONG = [
     ),
     ("learner_seeds = 2", "learner_seeds = 0", r"line 3, learner_seeds"),
     ("learner_seeds = 2", "learner_seeds = ", r"line 3"),
+    ("learner_seeds = 2", "time_limit = 0", r"line 3, time_limit: .*greater than 0, not 0"),
+    ("learner_seeds = 2", "time_limit = inf", r"line 3, time_limit: .*finite number, not inf"),
+    ("learner_seeds = 2", "time_limit = true", r"line 3, time_limit: .*not True"),
+    ("learner_seeds = 2", 'time_limit = "0:00:00"', r"line 3, time_limit: .*greater than 0"),
+    ("learner_seeds = 2", 'time_limit = "4 h"', r'line 3, time_limit: .*"HH:MM:SS".*\'4 h\''),
+    ("learner_seeds = 2", "time_limit = [1]", r'line 3, time_limit: .*"HH:MM:SS"'),
+    ("step_size = 0.5", "time_limit = 5", r"line \d+, learner 2, time_limit: .*first table"),
     (
         "learner_seeds = 2",
         "halving = { factor = 3, frist = 40 }",
@@ -223,6 +230,15 @@ def test_wrong_sweep__is_refused_with_its_place(old, new, message, tmp_path, sma
     assert old in GOOD
     with pytest.raises(WrongInput, match=message):
         checked(written(tmp_path, GOOD.replace(old, new)), small_store)
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("90", 90), ("1.5", 1.5), ('"1:30:00"', 5400), ("00:01:30", 90), ('"100:00:00"', 360_000)],
+)
+def test_time_limit__is_seconds_or_a_time(given, seconds, tmp_path):
+    sweep = read_sweep(written(tmp_path, f"time_limit = {given}\n{GOOD}"))
+    assert sweep.time_limit == seconds
 
 
 @pytest.mark.parametrize(

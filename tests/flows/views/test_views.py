@@ -39,7 +39,7 @@ EIGHTHS = st.integers(0, 8).map(lambda n: n / 8)  # so that many are equal, and 
 ENDS = st.one_of(
     st.tuples(st.just("ok"), EIGHTHS, EIGHTHS),
     st.tuples(st.just("ok"), st.sampled_from([math.nan, math.inf]), EIGHTHS),
-    st.tuples(st.sampled_from(["failed", "diverged"]), EIGHTHS, EIGHTHS),
+    st.tuples(st.sampled_from(["failed", "diverged", "stopped"]), EIGHTHS, EIGHTHS),
 )
 KEYS = st.tuples(
     st.sampled_from(sorted(STREAMS)),

@@ -8,6 +8,7 @@ import numpy as np
 import psutil
 import pytest
 
+from koco_stream.errors import TimeLimit
 from koco_stream.streams.inputs import as_rows
 from tests.helpers.foreign import CLASSES, advanced, scores, started
 from tests.helpers.project import ROOT, environment
@@ -17,9 +18,9 @@ MEANS = [0.0, *(np.cumsum(LABELS)[:-1] / np.arange(1, 40))]
 CUTS = (5, 17)
 
 
-def run(name, cuts=CUTS, **arguments):
+def run(name, cuts=CUTS, time_limit=60.0, **arguments):
     """The predictions of a learner that may fail, and its state."""
-    learner, params, state = started(f"{CLASSES}:{name}", arguments, 3)
+    learner, params, state = started(f"{CLASSES}:{name}", arguments, 3, time_limit=time_limit)
     return advanced(learner, params, state, as_rows(X), LABELS, cuts), state
 
 
@@ -48,7 +49,7 @@ def failure(kind, name, **arguments):
             {"at": 18},
             "{} was killed by SIGSEGV (round 18); it wrote last: the last line",
         ),
-        (TimeoutError, "Mean", {"time_limit": 0.01}, "(before its first round)"),
+        (TimeLimit, "Mean", {"time_limit": 0.01}, "(before its first round)"),
     ],
 )
 def test_failure__is_told_with_its_round_and_reason(kind, name, given, said):
@@ -62,7 +63,7 @@ def test_exit__is_seen_though_another_process_holds_the_pipes():
 
 
 def test_time_limit__ends_a_learner_that_sleeps():
-    message = failure(TimeoutError, "Sleeps", at=18, time_limit=3)
+    message = failure(TimeLimit, "Sleeps", at=18, time_limit=3)
     assert message.startswith(
         f"{CLASSES}:Sleeps took longer than time_limit = 3 s (round 18); raise time_limit"
     )

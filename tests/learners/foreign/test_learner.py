@@ -96,13 +96,11 @@ def test_module__that_cannot_be_imported_is_told(tmp_path, monkeypatch):
     ("name", "given", "message"),
     [
         (SGD, {"alfa": 1.0}, "has no argument 'alfa'; did you mean 'alpha'?"),
-        (RIVER, {"time_limt": 2}, "has no argument 'time_limt'; did you mean 'time_limit'?"),
         (f"{CLASSES}:CannotBeMade", {}, "missing a required argument: 'size'"),
         (SGD, {"alpha": float("nan")}, "alpha must be a finite number, a text, true"),
         (SGD, {"alpha": [1.0, float("inf")]}, "alpha must be a finite number"),
         (SGD, {"alpha": {(1, 2): 2}}, "alpha must be a finite number"),
         (SGD, {"alpha": object()}, "alpha must be a finite number"),
-        (SGD, {"time_limit": 0}, "time_limit must be greater than 0, not 0"),
     ],
 )
 def test_argument__that_is_wrong_is_refused(name, given, message):
@@ -120,11 +118,10 @@ def test_arguments__of_any_kind_reach_the_constructor():
 
 def test_identity__is_what_was_given():
     needs(SGD)
-    learner, q = public(SGD, alpha=0.1, l1_ratio=0.15, time_limit=5)
-    assert q == {"time_limit": 5.0, "alpha": 0.1, "l1_ratio": 0.15}
-    assert learner.identifying(q) == {"time_limit": 5.0, "alpha": 0.1, "l1_ratio": 0.15}
-    assert learner.identifying(public(SGD, time_limit=3600)[1]) == {}
-    assert learner.refilled({"alpha": 0.1}) == {"time_limit": 3600.0, "alpha": 0.1}
+    learner, q = public(SGD, alpha=0.1, l1_ratio=0.15)
+    assert q == learner.identifying(q) == {"alpha": 0.1, "l1_ratio": 0.15}
+    assert learner.identifying(public(SGD)[1]) == {}
+    assert learner.refilled({"alpha": 0.1}) == {"alpha": 0.1}
     assert not learner.adds_intercept(q)
 
 

@@ -1,0 +1,77 @@
+"""Runs that take more than they may, of memory or of time: they end, and their cohort goes on."""
+
+from dataclasses import replace
+
+from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
+from koco_stream.errors import TimeLimit
+from koco_stream.learners.saved import state_arrays
+from koco_stream.runs.run import Cohort, RunState
+
+# a run takes this share of its time limit, as planned, between two looks at it
+LOOK_SHARE = 0.05
+LEAST_ROWS = 64  # in a block, which costs some rows of a fast learner
+
+
+def rows_in_time(cohort: Cohort, n_rows: int) -> int:
+    """The most rows of a block, so that runs are stopped soon after they reach their time limit."""
+    rows = n_rows * LOOK_SHARE * cohort.seconds_allowed / cohort.seconds
+    return int(min(max(LEAST_ROWS, rows), n_rows))
+
+
+def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState]) -> set[str]:
+    """Stop the runs that have reached their time limit after `done` rounds.
+
+    Before, they are saved as cohorts that can go on from there, whose cohort_ids are returned.
+    Runs that share their work have taken the same time, and stay together.
+    """
+    kept = set()
+    for seconds in {one.seconds for one in run_states if one.is_late}:
+        stopped = [one for one in run_states if one.is_late and one.seconds == seconds]
+        part = replace(cohort, runs=tuple(one.run for one in stopped))
+        if part.resumable:
+            save_cohort(checkpoint_of(store, part), done, stopped, cohort.later)
+            kept.add(part.cohort_id)
+        for one in stopped:
+            one.fail(
+                TimeLimit(
+                    f"time_limit = {one.time_limit:g} s was reached after {done:,} rounds; with a"
+                    " larger one, the sweep goes on with this run"
+                )
+            )
+    return kept
+
+
+def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
+    """End the runs with the largest dictionaries as failed, until all states fit `states_bytes`.
+
+    A worker that takes more memory than it has would be killed with all runs of its cohort.
+    """
+    live = [one for one in growing if one.status == "ok"]
+    while live:
+        taken = bytes_of(run_states)
+        if taken <= states_bytes:
+            return
+        largest = max(live, key=lambda one: bytes_of([one]))
+        joined = largest.run.learner_class.joined(largest.states[0])
+        points = 0 if joined is None else joined.size
+        largest.fail(
+            MemoryError(
+                f"its dictionary had {points:,} points after {int(largest.totals[0]):,} rounds, and"
+                f" the states of its cohort took {taken >> 20:,} MiB of the {states_bytes >> 20:,}"
+                " MiB that its worker has for them; scale the features, give a larger bandwidth or"
+                " ridge, limit the dictionary (max_dictionary), or use workers with more memory"
+            )
+        )
+        largest.states = []
+        live.remove(largest)
+
+
+def bytes_of(run_states: list[RunState]) -> int:
+    """The bytes of the runs' states; an array that several share counts once."""
+    arrays = {
+        id(array): array.nbytes
+        for run_state in run_states
+        for state in run_state.states
+        for array in state_arrays(state).values()
+    }
+    return sum(arrays.values())
