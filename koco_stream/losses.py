@@ -76,6 +76,16 @@ def curvature_of(loss: str, clip: float) -> float:
         ) from None
 
 
+def of_log_odds(scores: Array) -> Array:
+    """The probabilities (2, …) of −1 and +1 of which predictions with the logistic loss are the
+    log-odds.
+    """
+    ratio = np.exp(-np.abs(scores))  # which does not overflow
+    less = ratio / (1.0 + ratio)
+    more = 1.0 / (1.0 + ratio)
+    return np.where(scores >= 0.0, [less, more], [more, less])
+
+
 def check_labels(loss: str, labels: Array) -> None:
     """Raise `WrongInput` if the loss needs labels −1 and +1 and `labels` (n,) has others."""
     if loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():
