@@ -23,9 +23,10 @@ ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)")  # of a sc
 
 
 def clock_seconds(text: str) -> int:
-    """Convert `HH:MM:SS` to seconds."""
-    hours, minutes, seconds = map(int, text.split(":"))
-    return hours * 3600 + minutes * 60 + seconds
+    """Convert `HH:MM:SS` or `D-HH:MM:SS` to seconds."""
+    days, _, clock = text.rpartition("-")
+    hours, minutes, seconds = map(int, clock.split(":"))
+    return (int(days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 
 def _written(pattern: str, message: str) -> AfterValidator:
@@ -48,10 +49,14 @@ def _port_range(text: str) -> str:
 
 PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
 Clock = Annotated[
-    str, _written(r"\d+:[0-5]\d:[0-5]\d", 'a time is written "HH:MM:SS", in quotation marks')
+    str,
+    _written(
+        r"(\d+-)?\d+:[0-5]\d:[0-5]\d",
+        'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks',
+    ),
 ]
 # queues have no shorter walltime
-Walltime = Annotated[Clock, _written(r"(?!0+:00:).*", "a job has at least a minute")]
+Walltime = Annotated[Clock, _written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
 Memory = Annotated[
     str,
     _written(
@@ -60,6 +65,9 @@ Memory = Annotated[
 ]
 PortRange = Annotated[str, _written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
 Line = Annotated[str, _written(r".*\S.*", "one line of text, not empty")]
+Directive = Annotated[
+    str, _written(r"-{1,2}\w.*", 'a directive as it begins in the job, such as "--mem"')
+]
 Word = Annotated[str, Field(pattern=r"^[\w.@:/+-]+$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 
@@ -120,6 +128,7 @@ class JobSite(Site):
     queue: Word | None = None
     account: Word | None = None
     job_extra: list[Line] = []
+    job_skip: list[Directive] = []
     setup: list[Line] = []
     scheduler_port: int = Field(0, ge=0, le=65535)
     worker_ports: PortRange | None = None
