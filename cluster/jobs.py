@@ -91,19 +91,20 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     logs = [
         f"-{end[0]} {shlex.quote(f'{cache_folder()}/jobs/{log.format(end)}')}"
         for end in ("err", "out")
+        if not f"-{end[0]} ".startswith(tuple(site.job_skip))
     ]
-    kept = [line for line in logs if not line.startswith(tuple(site.job_skip))]
     hours, minutes = divmod(-(-walltime // 60), 60)  # LSF takes HH:MM
-    clock = f"{walltime // 3600:02}:{walltime // 60 % 60:02}:{walltime % 60:02}"
     arguments = {
         "cores": site.cores,
         "processes": site.cores,
         "memory": site.memory,
         "nanny": True,
-        "walltime": f"{hours:02}:{minutes:02}" if site.kind == "lsf" else clock,
+        "walltime": f"{hours:02}:{minutes:02}"
+        if site.kind == "lsf"
+        else f"{walltime // 3600:02}:{walltime // 60 % 60:02}:{walltime % 60:02}",
         "queue": site.queue,
         CLASSES[site.kind][1]: site.account,
-        "job_extra_directives": [*kept, *site.job_extra],
+        "job_extra_directives": [*logs, *site.job_extra],
         "job_directives_skip": [f"{mark} {begin}" for begin in site.job_skip],
         "job_script_prologue": [*site.setup, *exports],
         "worker_extra_args": [*options, *LOOPBACK_PAGE, *PRELOADS],

@@ -255,6 +255,15 @@ def first_error(
     elif first["type"] == "extra_forbidden":
         known = tables.get(str(keys[0]), model) if len(keys) > 1 else model
         message = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
+    elif first["type"] in ("list_type", "model_type") and keys[0] in tables and len(keys) < 3:
+        names = ", ".join(tables[str(keys[0])].model_fields)
+        message = (
+            f"this is one table, with the keys {names}"
+            if first["type"] == "model_type" and len(keys) == 1
+            else f"write [[{keys[0]}]] on a line of its own, and below it the keys: {names}"
+        )
+    elif first["type"] == "string_type" and isinstance(found, list):
+        message = "give one text, not a list" + f": write [[{keys[0]}]] for each" * (len(keys) > 2)
     elif not isinstance(found, dict | list):
         message += f", not {found!r}"
     return keys, message

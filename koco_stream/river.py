@@ -121,8 +121,8 @@ class RiverClassifier(_Adapter, base.Classifier):
                 f"{self.learner!r} has no probabilities; only a learner with loss='logistic' gives"
                 " them"
             )
-        probabilities = of_log_odds(np.float64(super().predict_one(x))).tolist()
-        return dict(zip(self.classes, probabilities, strict=True))
+        score = np.float64(super().predict_one(x))
+        return dict(zip(self.classes, of_log_odds(score).tolist(), strict=True))
 
 
 def _number(name: Hashable, value: Any) -> float:

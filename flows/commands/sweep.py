@@ -1,5 +1,6 @@
 """Commands that run sweeps, and on what: sweep, reproduce, nightly, serve, cluster."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,9 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
     if failed:
         for row in summary["failed"]:
             say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
-        again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
+        again = shlex.join(
+            ["koco", "sweep", request.sweep_file, "--store", str(request.store), "--retry-failed"]
+        )
         say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
     click.echo(json_text(summary) if as_json else f"report: {summary['report']}")
     sys.exit(failed > 0)
@@ -183,7 +186,10 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
     from flows.nightly.night import FAILING, launch_nightly
 
     summary = launch_nightly(request, prefect)
-    say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")
+    say(
+        f"its results: koco results --store {shlex.quote(str(request.store))}"
+        f"/nights/{summary['sweep']}"
+    )
     click.echo(
         json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )

@@ -11,7 +11,6 @@ from contextlib import nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import Any, Self
 
 from pydantic import TypeAdapter
@@ -219,8 +218,10 @@ class Tally:
     def computing(self, dashboard: str | None) -> None:
         """Start the clock, as the workers are ready. Dask's pages are at `dashboard`, if any."""
         self.begun, self.status.dashboard = time.monotonic(), dashboard
-        needs = "" if find_spec("bokeh") else " (needs koco-stream[dashboard])"
-        say(f"  the workers compute{f'; Dask: {dashboard}{needs}' if dashboard else ''}")
+        say(
+            "  the workers compute"
+            f"{f'; Dask (koco-stream[dashboard]): {dashboard}' if dashboard else ''}"
+        )
 
     def plan(self, rounds: Mapping[str, int]) -> None:
         """Add the rounds of cohorts that will be computed."""

@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, Self
 
@@ -261,18 +261,20 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
                     f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare fewer at a time"
                 )
     have_split = 2 * sum(bool(one.split) for one in documents) > len(documents)
-    usual = "<split>/<group>/<id>" if have_split else "<group>/<id>"
-    strays |= {one.path: f"most are {usual}" for one in documents if bool(one.split) != have_split}
-    told = [f"{name!r} ({why})" for name, why in islice(strays.items(), MOST_TOLD)]
-    beyond = f" and {len(strays) - MOST_TOLD:,} more" if len(strays) > MOST_TOLD else ""
+    strays |= {
+        one.path: f"most are {'<split>/' * have_split}<group>/<id>"
+        for one in documents
+        if bool(one.split) != have_split
+    }
+    told = [f"{name!r} ({why})" for name, why in strays.items()]
     documents.sort(key=lambda one: (not one.is_first, one))
     twice = next((one for one, other in pairwise(documents) if one[:3] == other[:3]), None)
     refuse_first(
         [
             (
-                bool(strays),
-                f"{path}: not only documents, which are <group>/<id> or <split>/<group>/<id>; move"
-                f" or remove {', '.join(told)}{beyond}",
+                bool(told),
+                f"{path}: {len(told):,} of its files are no documents, which are <group>/<id> or"
+                f" <split>/<group>/<id>; move or remove {', '.join(told[:MOST_TOLD])}",
             ),
             (
                 not documents,

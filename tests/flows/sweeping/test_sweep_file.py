@@ -72,6 +72,19 @@ WRONG = [
         'name = "../try"',
         r"line 2, name: string should match pattern '.*', not '\.\./try'",
     ),
+    ("[[dataset]]", "[dataset]", r"line 4, dataset: write \[\[dataset\]\] on a line of its own"),
+    (
+        'name = "try"',
+        'name = "try"\nreport = "a"',
+        "line 3, report: this is one table, with the keys",
+    ),
+    (
+        'name = "sparse"',
+        'name = ["sparse"]',
+        r"line 5, dataset 1, name: .*: write \[\[dataset\]\] for",
+    ),
+    ('name = "try"', 'name = ["try"]', "line 2, name: give one text, not a list$"),
+    ('name = "try"', "name = try", "line 2, column 8.*texts in quotation marks"),
     ('name = "try"', f'name = "{"a" * 201}"', "line 2, name: string should match pattern"),
     ("step_size = 0.5", 'sketch_size = "big"', r"line 17, learner 2, sketch_size"),
     (
