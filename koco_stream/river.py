@@ -121,7 +121,7 @@ class RiverClassifier(_Adapter, base.Classifier):
                 f"{self.learner!r} has no probabilities; only a learner with loss='logistic' gives"
                 " them"
             )
-        score = np.float64(super().predict_one(x))
+        score = np.array(super().predict_one(x))
         return dict(zip(self.classes, of_log_odds(score).tolist(), strict=True))
 
 

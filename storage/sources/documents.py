@@ -292,7 +292,7 @@ def _stray(name: str, size: int | None) -> str | None:
     depth = name.count("/") + 1
     reasons = [
         (re.search(r"(^|/)\.", name), "hidden"),
-        (depth == 1, "at the top level, which has only the folders of groups"),
+        (depth == 1, "at the top level"),
         (depth > 3, "too deep"),
         (name.encode(errors="ignore").decode() != name, "the name is not UTF-8"),
         (size is None, "not a plain file"),

@@ -154,11 +154,11 @@ SVM = {
     ),
     "index overflow": (
         b"1 99999999999:2\n",
-        "line 1, column 3: feature 99999999999 is beyond 2147483647; hash",
+        "line 1, column 3: feature 99999999999 is beyond 2147483647; number the features anew",
     ),
     "one beyond": (
         b"1 2147483648:2\n",
-        "line 1, column 3: feature 2147483648 is beyond 2147483647; hash",
+        "line 1, column 3: feature 2147483648 is beyond 2147483647; number the features anew",
     ),
     "one beyond from 0": (
         b"1 2147483647:2\n",
@@ -176,7 +176,7 @@ SVM = {
     ),
     "text label": (
         b"spam 1:2\n",
-        "line 1, column 1: the label is 'spam'.*give its number with --labels, .* spam=1$",
+        "line 1, column 1: the label is 'spam'.*give its number with --labels, .* spam=1",
     ),
     "no label": (
         b"1 1:2\n 2:4\n",
@@ -188,7 +188,7 @@ SVM = {
     ),
     "label beyond the rule": (
         b"1 1:2\n3 2:4\n",
-        "line 2, column 1: the label is '3', which --labels .*add it: --labels 1=1,2=-1,3=3$",
+        "line 2, column 1: the label is '3', which --labels .*add it: --labels 1=1,2=-1,3=3",
         {"labels": "1=1,2=-1"},
     ),
     "nul": (
