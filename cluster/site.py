@@ -235,6 +235,15 @@ def read_site(name: str) -> AnySite:
     raise WrongInput(f"{_location(path, text, keys)}: {wrong}")
 
 
+KINDS_OF_VALUE = {
+    "string_type": "one text in quotation marks",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+}
+
+
 def first_error(
     error: ValidationError,
     model: type[BaseModel],
@@ -262,8 +271,10 @@ def first_error(
             if first["type"] == "model_type" and len(keys) == 1
             else f"write [[{keys[0]}]] on a line of its own, and below it the keys: {names}"
         )
-    elif first["type"] == "string_type" and isinstance(found, list):
-        message = "give one text, not a list" + f": write [[{keys[0]}]] for each" * (len(keys) > 2)
+    elif first["type"] in KINDS_OF_VALUE:
+        kind = {list: "a list", dict: "a table"}.get(type(found), repr(found))
+        each = f"; write [[{keys[0]}]] for each" if kind == "a list" and len(keys) > 2 else ""
+        message = f"give {KINDS_OF_VALUE[first['type']]}, not {kind}{each}"
     elif not isinstance(found, dict | list):
         message += f", not {found!r}"
     return keys, message

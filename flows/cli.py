@@ -34,6 +34,7 @@ REMEDIES = {
         (errno.EACCES, errno.EPERM, errno.EROFS),
         (1, "change its permissions, or choose another --store"),
     ),
+    errno.ENOTDIR: (2, "a store is a folder; choose another --store"),
     errno.ELOOP: (2, "a link leads to itself; choose another --store"),
     errno.ENAMETOOLONG: (2, "a file's name has at most 255 bytes; choose a shorter one"),
 }

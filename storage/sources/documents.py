@@ -212,7 +212,6 @@ def _count_vectorizer(vocabulary: Path) -> Any:
 MOST_DOCUMENT_BYTES = PIECE_BYTES
 MOST_DOCUMENTS = 2_000_000  # names are sorted in memory, at about 250 bytes each
 MOST_TOLD = 100  # strays named in a message
-IN_HIDDEN = r"((?:^|/)\.[^/]*)/.*"  # what a hidden folder holds is not told
 
 
 class Document(NamedTuple):
@@ -250,7 +249,8 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
         files = _files_below(path, "") if path.is_dir() else _files_in_archive(path)
         for file_name, content, why in files:
             if why:
-                strays[re.sub(IN_HIDDEN, r"\1", file_name)] = why
+                # what a hidden folder holds is not told
+                strays[re.sub(r"((?:^|/)\.[^/]*)/.*", r"\1", file_name)] = why
                 continue
             # all documents of a group share one string
             split, group, name = map(sys.intern, ["", *file_name.split("/")][-3:])

@@ -24,7 +24,6 @@ REWRITE = "write it with digits and a decimal point only, such as -1234.5"
 CHOOSE = "fill the value in, or say what to do with missing values: --missing mean or drop"
 DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
 EXAMPLE = "give its number with --labels, for example --labels LABEL=1"
-ONE_LABEL = "give the row one label, without commas"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 NOT_FINITE = ("inf", "infinity")
 MOST_DIGITS = 60  # characters of a number in another notation
@@ -99,7 +98,7 @@ def number_of(
     advice = next(one for fits, one in remedies if fits)
     if remedy == EXAMPLE:  # no rule can have a comma in a label
         advice = (
-            advice.replace(EXAMPLE, ONE_LABEL)
+            advice.replace(EXAMPLE, "give the row one label, without commas")
             if "," in text
             else advice.replace("LABEL=1", shlex.quote(f"{text}=1"))
         )

@@ -37,7 +37,6 @@ MOST_ROWS = 1000  # of which one has a feature, and so a namespace
 CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor cache and are slower
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
 NAMESPACE = re.compile(rb"[^|]*\|(?=.*\S)([^\s:]*)")
-FEATURE = re.compile(rb"\d+:\S+")
 TOKEN = re.compile(rb"\S+")
 VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
 Token = tuple[bytes, int]  # a word of a line, and its column from 1
@@ -129,7 +128,7 @@ class SparseText(TextSource[Piece]):
         is_vw = self.format == "vw"
         tokens = self.vw_tokens(line, path, number) if is_vw else _tokens(line.split(b"#", 1)[0])
         text, column = next(tokens)
-        if FEATURE.fullmatch(text) and self.rule.number(text.decode("utf-8", "replace")) is None:
+        if re.fullmatch(rb"\d+:\S+", text) and self.rule.number(text.decode("latin-1")) is None:
             raise WrongInput(
                 f"{at(path, number, column)}: {shown(text)} is a feature, and there is no label;"
                 " write one at the beginning of the line"
