@@ -81,9 +81,8 @@ def of_log_odds(scores: Array) -> Array:
     log-odds.
     """
     ratio = np.exp(-np.abs(scores))  # which does not overflow
-    less = ratio / (1.0 + ratio)
-    more = 1.0 / (1.0 + ratio)
-    return np.where(scores >= 0.0, [less, more], [more, less])
+    rising = np.stack([ratio, np.ones_like(ratio)]) / (1.0 + ratio)
+    return np.where(scores >= 0.0, rising, rising[::-1])
 
 
 def check_labels(loss: str, labels: Array) -> None:

@@ -121,8 +121,8 @@ class RiverClassifier(_Adapter, base.Classifier):
                 f"{self.learner!r} has no probabilities; only a learner with loss='logistic' gives"
                 " them"
             )
-        score = np.array(super().predict_one(x))
-        return dict(zip(self.classes, of_log_odds(score).tolist(), strict=True))
+        both = of_log_odds(np.array(super().predict_one(x))).tolist()
+        return dict(zip(self.classes, both, strict=True))
 
 
 def _number(name: Hashable, value: Any) -> float:

@@ -35,7 +35,7 @@ def open_store(where: AnyPath) -> StorePath:
             )
         except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
             raise WrongInput(
-                f"the store {store} cannot be made ({error.strerror}); choose another --store"
+                f"{store} cannot be made ({error.strerror}); choose another --store"
             ) from None
     return store
 
@@ -107,7 +107,12 @@ def staging_folder(store: Path) -> Iterator[Path]:
                 shutil.rmtree(left, ignore_errors=True)
     folder = None
     while folder is None:
-        root.mkdir(parents=True, exist_ok=True)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
+            raise WrongInput(
+                f"{store} cannot be made ({error.strerror}); choose another --store"
+            ) from None
         with suppress(FileNotFoundError):  # another process has deleted `root` while it was empty
             folder = Path(tempfile.mkdtemp(prefix=f"{host}-{os.getpid()}-", dir=root))
     try:

@@ -184,15 +184,15 @@ def without_missing(
             )
         said = f"rows with missing values left out: {n_dropped:,}"
         return replace(source, done=(*source.done, said)), chunks
-    d = source.n_features
-    assert d is not None  # a source with missing values knows its features
+    # only columns have missing values, and it is known by now how many features they are
+    assert isinstance(source, ColumnSource)
+    d = source.n_features or 0
     counts = parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks])
     n_missing = sum(counts, np.zeros(d, np.int64))
     features = np.flatnonzero(n_missing)
     if not features.size:
         return replace(source, done=(*source.done, "no value is missing")), chunks
-    columns = source.choice.features if isinstance(source, ColumnSource) else range(d)
-    names = source.feature_names or [f"{k + 1}" for k in columns]
+    names = source.feature_names or [f"{k + 1}" for k in source.choice.features]
     holes = Holes(features, d, source.layout)
     covers = [chunks.cover(*rows) for rows in ranges]
     values = _means(source, holes, [names[j] for j in features], covers, parallel_map)
