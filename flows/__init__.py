@@ -1,9 +1,10 @@
-"""The application: the koco command (`cli`, `commands`), sweeps from Python (`from_python`), and
-one package for each of its tasks.
+"""The application: the koco command (`cli`, `commands`), datasets and sweeps from Python
+(`from_python`), and one package for each of its tasks.
 
 `runtime` has what they share.
 
 >>> import flows
+>>> flows.prepare("mine", frame, target="y")  # doctest: +SKIP
 >>> result = flows.sweep("ill-conditioned", store="store")  # doctest: +SKIP
 >>> print(result)  # doctest: +SKIP
 >>> from flows import sweep_flow  # Prefect's own object  # doctest: +SKIP
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from koco_stream.extras import remedy
 
 if TYPE_CHECKING:
-    from flows.from_python import SweepResult, results, sweep
+    from flows.from_python import SweepResult, prepare, results, sweep
     from flows.prefect_flows import nightly_flow, prepare_flow, report_flow, sweep_flow
 
 __all__ = [
     "SweepResult",
     "nightly_flow",
+    "prepare",
     "prepare_flow",
     "report_flow",
     "results",

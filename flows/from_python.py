@@ -1,4 +1,6 @@
-"""Sweeps from Python and from notebooks: `flows.sweep`, `flows.results` and `SweepResult`."""
+"""Datasets and sweeps from Python and from notebooks: `flows.prepare`, `flows.sweep`,
+`flows.results` and `SweepResult`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,16 @@ import linecache
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from inspect import stack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cluster.machine import cores
 from flows.runtime.console import say
@@ -21,6 +27,9 @@ from flows.views.answer import best_of
 from flows.views.views import Views, runs_of
 from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
+from koco_stream.streams.manifest import Manifest
+from storage.preparing.prepare import Preparing, check_name
+from storage.sources.source import Reading
 from storage.store import existing_store
 
 if TYPE_CHECKING:
@@ -98,6 +107,85 @@ def sweep(
     if failed := summary["statuses"].get("failed", 0):
         say(f"{failed:,} of {summary['runs']:,} runs have failed; the result's `runs` say why")
     return SweepResult(store, given.name)
+
+
+def prepare(
+    name: str,
+    data: Any,
+    store: AnyPath = "store",
+    *,
+    target: str | int | None = None,
+    replace: bool = False,
+    prefect: bool | None = None,
+    **options: Any,
+) -> Manifest:
+    """Prepare a dataset, as `koco prepare` does, from a table in memory.
+
+    Parameters
+    ----------
+    name : str
+        The dataset's name.
+    data : data frame, table or array
+        A data frame of pandas or Polars, an Arrow table, or a NumPy array (n, columns).
+    store : path or str
+        The store: a folder, or `s3://BUCKET/PREFIX` or `gs://BUCKET/PREFIX`.
+    target : str or int, optional
+        The target column, by its name or its number from 1; by default the last.
+    replace : bool
+        Whether an existing dataset of that name is replaced.
+    prefect : bool, optional
+        As in `sweep`.
+    **options
+        Those of `koco prepare`, with underscores, such as ``missing="mean"``; those that may be
+        repeated are lists.
+
+    Returns
+    -------
+    Manifest
+        What the dataset is: `n_rows`, `n_features`, `classes`, `class_names` and so on.
+
+    Raises
+    ------
+    WrongInput
+        If a value or an option is wrong; the store is then unchanged.
+
+    Examples
+    --------
+    >>> import flows
+    >>> flows.prepare("mine", frame, target="y", missing="mean")  # doctest: +SKIP
+    """
+    from flows.preparing.preparation import launch_preparation
+
+    unknown = options.keys() - {one.name for one in fields(Reading) + fields(Preparing)}
+    if unknown:
+        raise WrongInput(f"there is no option {min(unknown)!r}; `koco prepare --help` lists them")
+    given = options if target is None else {**options, "target": str(target)}
+    table = _as_table(data)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.parquet"
+        try:
+            check_name(name)
+            pq.write_table(table, file)
+            return launch_preparation(
+                str(store), name, [file], prefect, given=given, replace=replace
+            )
+        except (pa.ArrowException, WrongInput) as error:
+            raise WrongInput(str(error).replace(str(file), "the table")) from None
+
+
+def _as_table(data: Any) -> pa.Table:
+    """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
+    try:
+        if isinstance(data, np.ndarray):
+            return pa.table({f"{k}": column for k, column in enumerate(data.T, 1)})
+        if hasattr(data, "sparse"):  # of pandas, whose sparse columns Arrow does not take
+            return pa.table(data.sparse.to_dense())
+        return pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
+    except (pa.ArrowException, TypeError) as error:
+        raise WrongInput(
+            f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions that"
+            f" can be prepared: {error}"
+        ) from None
 
 
 class SweepResult:

@@ -17,7 +17,7 @@ from prefect.utilities.timeout import timeout
 
 from cluster.machine import cores
 from flows.nightly.night import run_night, state_of
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from flows.report.document import write_report
 from flows.runtime.processes import end_with_server
 from flows.runtime.recording import stage, table_artifact

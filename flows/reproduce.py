@@ -14,7 +14,7 @@ from typing import Any
 from flows.charts import Row
 from flows.comparing.blocks import FIRST_HALF, Blocks, blocks_of, views_to_compare
 from flows.pages import Figure, Page, write_page
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from flows.report.papers.benchmark import part_figures, table_of
 from flows.report.papers.experiment import EXPERIMENTS, Experiment
 from flows.runtime.console import say

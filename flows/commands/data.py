@@ -1,7 +1,7 @@
 """Commands on datasets, learners and stores: prepare, list, learners, store."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,10 @@ LISTED = {
     multiple=True,
     type=click.Path(path_type=Path),
     help=(
-        "The source file: LIBSVM, CSV, space-separated or VW text (plain, .gz, .bz2, .xz or .zst)"
-        " or Parquet, or a folder of Parquet files; may be repeated. Or a folder with the files of"
-        " a dataset of the catalogue. Or documents: a folder or .tar archive of GROUP/DOCUMENT"
-        " files."
+        "The source file: LIBSVM, CSV, ARFF, space-separated or VW text (plain, .gz, .bz2, .xz or"
+        " .zst) or Parquet, or a folder of Parquet files; may be repeated. Or a folder with the"
+        " files of a dataset of the catalogue. Or documents: a folder or .tar archive of"
+        " GROUP/DOCUMENT files."
     ),
 )
 @click.option(
@@ -43,7 +43,10 @@ LISTED = {
 )
 @click.option(
     "--labels",
-    help="Numbers for labels that are texts, such as g=1,b=-1; letters maps A to Z to 1 to 26.",
+    help=(
+        "Numbers for labels, such as g=1,b=-1; letters maps A to Z to 1 to 26.  [default: classes"
+        " of a table that are texts are numbered in sorted order]"
+    ),
 )
 @click.option(
     "--drop",
@@ -52,10 +55,22 @@ LISTED = {
     help="Tables: leave this column out; may be repeated.",
 )
 @click.option(
+    "--categorical",
+    multiple=True,
+    metavar="COLUMN",
+    help="Tables: this column holds categories, even if they are numbers; may be repeated.",
+)
+@click.option(
+    "--numeric",
+    multiple=True,
+    metavar="COLUMN",
+    help="Tables: this column holds numbers, and its texts are missing; may be repeated.",
+)
+@click.option(
     "--one-hot",
     is_flag=True,
     default=None,
-    help="Tables: turn each text column into features, one for each text.",
+    help="Tables: let a column of texts have more than 100 categories, a feature for each.",
 )
 @click.option(
     "--missing",
@@ -121,7 +136,7 @@ LISTED = {
 @click.option(
     "--format",
     # copies of those in storage.sources, whose import is slow
-    type=click.Choice(["libsvm", "vw", "csv", "space", "parquet", "documents"]),
+    type=click.Choice(["libsvm", "vw", "csv", "space", "arff", "parquet", "documents"]),
     help="Format of the source.  [default: recognised; a folder of documents needs it]",
 )
 @click.option("--replace", is_flag=True, help="Replace a dataset that is already in the store.")
@@ -152,7 +167,7 @@ def prepare(
     Example:
       koco prepare cpusmall --from cpu.small.csv.xz --target usr --scale minmax
     """
-    from flows.prepare.preparation import launch_preparation
+    from flows.preparing.preparation import launch_preparation
 
     manifest = launch_preparation(
         store,
@@ -166,20 +181,24 @@ def prepare(
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
+    labels = labels_of(manifest.classes, manifest.class_names)
     click.echo(
         f"{name}: {manifest.n_rows:,} rows, {manifest.n_features:,} features,"
         f" {manifest.n_values / manifest.n_rows:.2f} values a row"
-        f" ({manifest.layout}, {manifest.value_type})\n  {labels_of(manifest.classes)};"
+        f" ({manifest.layout}, {manifest.value_type})\n  {labels};"
         f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
     for said in (*manifest.source.get("columns", ()), *manifest.transformations):
         click.echo(f"  {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' …'}")
 
 
-def labels_of(classes: list[float]) -> str:
+def labels_of(classes: list[float], names: Sequence[str] = ()) -> str:
     """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
+    if names:
+        pairs = zip(names, classes, strict=True)
+        return "classes " + ", ".join(f"{name} ({label:g})" for name, label in pairs)
     return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"
 
 
@@ -211,7 +230,7 @@ def list_all(what: str | None, store: str, as_json: bool) -> None:
         existing_store(store)
     readers: dict[str, Callable[[str], Any]] = {"learners": learner_rows, "sweeps": sweep_rows}
     if what in ("datasets", None):
-        from flows.prepare.preparation import dataset_rows
+        from flows.preparing.preparation import dataset_rows
 
         readers["datasets"] = dataset_rows
     found = {kind: list(readers[kind](store)) for kind in ([what] if what else LISTED)}
@@ -294,7 +313,7 @@ def verify(names: tuple[str, ...], store: str, as_json: bool) -> None:
     Example:
       koco store verify 20news
     """
-    from flows.prepare.preparation import verified
+    from flows.preparing.preparation import verified
 
     rows = verified(store, names)
     show(rows, as_json)

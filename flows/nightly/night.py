@@ -19,7 +19,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from cluster.machine import cores
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
 from flows.runtime.recording import recorded, stage

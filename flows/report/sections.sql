@@ -143,11 +143,14 @@ FROM best_of_each ORDER BY merit, learner;
 -- A row for each rung of a learner on a dataset.
 CREATE VIEW rungs_decided AS
 SELECT dataset || CASE WHEN multiclass IS NOT NULL THEN ':all'
-                       WHEN positive_class IS NOT NULL THEN format(':{:g}', positive_class)
-                       ELSE '' END || if("order" = 'as-stored', '', ', ' || "order") AS dataset,
+                       ELSE coalesce(':' || class_name, format(':{:g}', positive_class), '') END
+       || if("order" = 'as-stored', '', ', ' || "order") AS dataset,
        learner, rung, rounds, count(*) AS configurations, count(*) FILTER (goes_on) AS continued,
        arg_min(parameters, rank) AS "the best", arg_min(mean_loss, rank) AS "its mean loss"
-FROM decisions LEFT JOIN told USING (learner, params) GROUP BY ALL ORDER BY ALL;
+FROM decisions LEFT JOIN told USING (learner, params)
+LEFT JOIN (SELECT DISTINCT dataset, positive_class, class_name FROM runs)
+    USING (dataset, positive_class)
+GROUP BY ALL ORDER BY ALL;
 
 CREATE VIEW not_ok AS
 SELECT dataset, learner, params, status, error FROM runs WHERE status <> 'ok' ORDER BY ALL LIMIT 50;

@@ -1,5 +1,6 @@
 """Checks of a sweep before anything starts, and the list of its runs."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -108,14 +109,17 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
     }.values()
     for use in sweep.datasets:
         manifest = manifests[use.name]
-        for stream in use.streams(manifest):
-            try:
-                for one in of_loss:
-                    Run(stream, *one).check_labels(manifest.classes, manifest.task)
-                if stream.order == SHUFFLED:
-                    check_room(manifest)
-            except WrongInput as error:
-                raise WrongInput(f"{sweep.path}: {error}") from None
+        try:
+            streams = list(use.streams(manifest))
+            for stream, one in itertools.product(streams, of_loss):
+                Run(stream, *one).check_labels(
+                    manifest.classes, manifest.task, manifest.class_names
+                )
+            if streams[0].order == SHUFFLED:
+                check_room(manifest)
+        except WrongInput as error:
+            raise WrongInput(f"{sweep.path}: {error}") from None
+        for stream in streams:
             reduced = stream.reduced(manifest.n_rows, manifest.classes)
             # a metric is for numbers, for classes, or for two classes
             n_classes = len(manifest.classes) if reduced.multiclass else 2

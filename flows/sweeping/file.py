@@ -51,7 +51,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-Classes = Annotated[list[FiniteFloat | None], Field(min_length=1), BeforeValidator(_listed)]
+Classes = Annotated[list[FiniteFloat | str | None], Field(min_length=1), BeforeValidator(_listed)]
 Seeds = Annotated[
     Annotated[int, Field(gt=0, lt=2**63), Tag("int")]
     | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), Tag("list")],
@@ -156,12 +156,19 @@ class DatasetUse:
         )
 
     def streams(self, manifest: Manifest) -> Iterator[Stream]:
-        """Yield the streams of the dataset: each order with each positive class."""
+        """Yield the streams of the dataset: each order with each positive class.
+
+        Raises `WrongInput` for a name that no class has.
+        """
         table = self.table
         seeds = [None] if table.order == AS_STORED else _seeds(table.order_seeds)
         windows = table.window_rows if table.order == IN_WINDOWS else None
         limits = (table.max_rows, windows, sharding_of(manifest) if windows else None)
-        for seed, positive in itertools.product(seeds, table.positive_class):
+        classes = [
+            manifest.class_of(given) if isinstance(given, str) else given
+            for given in table.positive_class
+        ]
+        for seed, positive in itertools.product(seeds, classes):
             where = (self.name, manifest.dataset_hash, table.order, seed)
             yield Stream(*where, positive, *limits, table.multiclass)
 

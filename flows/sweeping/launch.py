@@ -125,7 +125,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
             passed = {run.run_id for run in runs}  # the last rung's have paused for the next
             runs = without_repeats([*runs, *listed])
             missing = checked.not_in_store(listed)
-            remember(store, checked.sweep, runs)
+            remember(store, checked, runs)
             tally.more(len(listed), len(listed) - len(missing))
             if missing:
                 from flows.sweeping.planning import plan_runs, run_cohorts, started  # imports Dask
@@ -170,14 +170,17 @@ def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
     return read_checked(checked.request, sweep) if lacking else checked
 
 
-def remember(store: StorePath, sweep: Sweep, runs: Sequence[Run]) -> None:
+def remember(store: StorePath, checked: CheckedSweep, runs: Sequence[Run]) -> None:
     """Record the sweep's file and run_ids in the store, where results and reports find them."""
+    sweep = checked.sweep
+    named = [one for one in checked.manifests.values() if one.class_names]
     note = {
         "name": sweep.name,
         "file": sweep.text,
         "figures": sweep.figures,
         "run_ids": [run.run_id for run in runs],
         "datasets": {run.stream.dataset_hash: run.stream.dataset for run in runs},
+        "classes": {one.dataset_hash: [*one.names_of_classes.items()] for one in named},
     }
     (store / "sweeps" / f"{sweep.name}.json").write_text(json_text(note) + "\n")
 

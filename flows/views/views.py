@@ -9,7 +9,7 @@ notebook, `flows.results`. Each view may be queried with SQL::
     views.table("SELECT c.* FROM curves c WHERE run_id IN (SELECT unnest(run_ids) FROM best)")
 
 - `runs`: the table `runs`, with `stream` (what the run has read, in words, as titles of charts have
-  it), `stream_dataset` and `stream_hash` (those of the dataset alone).
+  it), `stream_dataset` and `stream_hash` (those of the dataset alone), and `class_name`.
 - `members`: `sweep`, `run_id`.
 - `configurations`: `stream`, `learner`, `params`; of its `repeats`, `n_runs` that ended well,
   `diverged` and `failed`; means `mean_loss_mean`, `error_rate_mean`, `seconds_mean`, `auc_mean`, …,
@@ -92,10 +92,24 @@ class Views:
         self.connection.register(
             "named", table_of(self.datasets.items(), dataset_hash=str, dataset=str)
         )
+        self.connection.register(
+            "class_names",
+            table_of(self._class_names(), dataset_hash=str, positive_class=float, class_name=str),
+        )
         self.choose(sweeps)
         for name, (columns_of, _) in READERS.items():
             self.connection.register(f"stored_{name}", columns_of.empty_table())
         self.connection.execute(Path(__file__).with_name("views.sql").read_text())
+
+    def _class_names(self) -> list[tuple[str, float, str]]:
+        """Names of classes, by dataset and number, as the sweeps have noted them."""
+        if not self.rows("FROM stored_runs WHERE positive_class IS NOT NULL LIMIT 1"):
+            return []
+        noted = (sweep_note(self.store, sweep) for sweep in sweep_names(self.store))
+        every = self.notes.values() or noted
+        items = (item for note in every for item in note.get("classes", {}).items())
+        names = {(of, label): name for of, pairs in items for label, name in pairs}
+        return [(of, label, name) for (of, label), name in names.items()]
 
     def choose(self, sweeps: Sequence[str]) -> None:
         """Leave only the runs of some of the sweeps."""

@@ -3,6 +3,7 @@
 --   stored_members (sweep, run_id)        which runs each sweep has
 --   chosen (sweep, run_id, halved)        the runs that are asked for; whether the sweep has halved
 --   named (dataset_hash, dataset)         the names that those sweeps give their datasets
+--   class_names (dataset_hash, positive_class, class_name)   those of classes that have some
 -- and the functions exact_mean and deviation of lists: of the exact sum, so that no order of rows
 -- matters, in 12 digits, and NULL for an empty list or one with anything that is not finite.
 
@@ -19,8 +20,11 @@ CREATE MACRO beats(learner, loss, error, constant_loss, constant_error) AS
 CREATE VIEW runs AS
 WITH mine AS (
     SELECT r.* REPLACE (coalesce(n.dataset, r.dataset) AS dataset),
-           regexp_replace(coalesce(n.dataset, r.dataset), ',data_seed=\d+', '') AS family
+           regexp_replace(coalesce(n.dataset, r.dataset), ',data_seed=\d+', '') AS family,
+           coalesce(c.class_name, format('{:g}', r.positive_class)) AS class_name
     FROM stored_runs r LEFT JOIN named n USING (dataset_hash)
+    LEFT JOIN class_names c
+        ON r.dataset_hash = c.dataset_hash AND r.positive_class = c.positive_class
     WHERE run_id IN (SELECT run_id FROM chosen)
 ), families AS (
     SELECT family, count(DISTINCT dataset) AS seeds FROM mine GROUP BY family
@@ -29,8 +33,7 @@ WITH mine AS (
            if(seeds > 1, NULL, sharding) AS stream_sharding,
            if(seeds > 1, family, dataset)
            || CASE WHEN multiclass IS NOT NULL THEN ':all'
-                   WHEN positive_class IS NOT NULL THEN format(':{:g}', positive_class)
-                   ELSE '' END
+                   ELSE coalesce(':' || class_name, '') END
            || if(seeds > 1, format(', {} data seeds', seeds), '') AS stream_dataset
     FROM mine JOIN families USING (family)
 )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.errors import WrongInput
-from koco_stream.io.files import canonical_json, content_hash, text_hash
+from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
 from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
 from koco_stream.losses import LOSSES
 from koco_stream.metrics import Measurement, Metered
@@ -122,11 +122,15 @@ class Run:
         classes = seen.classes if self.stream.multiclass is not None else ()
         return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
 
-    def check_labels(self, classes: list[float], task: str) -> None:
-        """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels."""
+    def check_labels(self, classes: Sequence[float], task: str, names: Sequence[str] = ()) -> None:
+        """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels.
+
+        The classes may have `names`.
+        """
         name = repr(self.stream.dataset)
         positive = self.stream.positive_class
-        shown = ", ".join(f"{c:g}" for c in classes[:30])
+        words = list(map(json_text, names)) or [f"{c:g}" for c in classes]
+        shown = ", ".join(words[:30])
         if positive is not None and task == "regression":
             raise WrongInput(
                 f"dataset {name} has real targets, not classes; leave out positive_class"
@@ -139,7 +143,7 @@ class Run:
         if positive is None and task == "classification" and not set(classes) <= {-1.0, 1.0}:
             raise WrongInput(
                 f"dataset {name} has the labels {shown}, not -1 and +1; add positive_class ="
-                f" {classes[-1]:g} (or another of them) to its [[dataset]] table to learn that"
+                f" {words[-1]} (or another of them) to its [[dataset]] table to learn that"
                 ' class against the rest, or multiclass = "one-vs-rest" to learn all of them'
             )
         if task == "regression" and self.learner_class.classifies(self.params):
@@ -148,7 +152,7 @@ class Run:
                 f" but dataset {name} has real targets"
             )
 
-    def _check_multiclass(self, classes: list[float], task: str) -> None:
+    def _check_multiclass(self, classes: Sequence[float], task: str) -> None:
         """Raise `WrongInput` if not all classes of a dataset can be learnt."""
         name = repr(self.stream.dataset)
         if self.stream.positive_class is not None:

@@ -22,7 +22,8 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
     ----------
     X : array-like, (n, d)
         A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table with a
-        column for each feature or of prepared rows, or `Rows`.
+        column for each feature or of prepared rows, a data frame, or `Rows`. What is sparse stays
+        so, and a data frame whose columns all are.
     n_features : int, optional
         The number of features that X must have.
     model : str
@@ -38,6 +39,8 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         rows, finite = X, True
     elif type(X).__module__.startswith("pyarrow."):
         rows, finite = _from_table(X)
+    elif hasattr(X, "sparse"):  # a data frame of pandas, all of whose columns are sparse
+        rows, finite = _from_sparse_frame(X)
     elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
         rows, finite = _from_sparse(X)
     else:
@@ -82,6 +85,18 @@ def as_labels(y: Any, n_rows: int) -> Array:
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")
     return frozen(labels, np.float64)
+
+
+def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
+    """Canonical rows of a data frame of sparse columns, and whether the values are known to be
+    finite.
+    """
+    others = {kind.fill_value for kind in frame.dtypes} - {0}
+    if others:
+        raise WrongInput(
+            f"X has the fill value {others.pop()}; values that are not stored must be 0"
+        )
+    return _from_sparse(frame.sparse.to_coo())
 
 
 def _from_table(table: Any) -> tuple[Rows, bool]:

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from koco_stream.errors import WrongInput, nearest, other_format
@@ -39,7 +39,8 @@ class Manifest:
 
     `dataset_hash` identifies its rows in canonical form and its schema, independently of the
     sharding. `layout` is "sparse" or "dense", `task` is "classification" or "regression"; `classes`
-    are the distinct labels of a classification dataset. `statistics` summarises labels and rows;
+    are the distinct labels of a classification dataset, and `class_names` their names, if they were
+    texts, in the same order. `statistics` summarises labels and rows;
     `transformations` lists in order what was done to the source's values. `changes` are the rounds
     of a generated stream after which another concept labels the rows, if they are read as stored;
     it is empty for other datasets.
@@ -60,6 +61,28 @@ class Manifest:
     statistics: dict[str, float]
     feature_names: list[str]
     changes: tuple[int, ...]
+    class_names: list[str] = field(default_factory=list)
+
+    @property
+    def names_of_classes(self) -> dict[float, str]:
+        """The names of the classes, which are their numbers if they have no others."""
+        names = self.class_names or [f"{label:g}" for label in self.classes]
+        return dict(zip(self.classes, names, strict=True))
+
+    def class_of(self, given: float | str) -> float:
+        """The number of a class that is given by its name or its number.
+
+        Raises `WrongInput` if there is none, with those that there are.
+        """
+        names = self.names_of_classes
+        found = [label for label, name in names.items() if given in (label, name)]
+        if found:
+            return found[0]
+        known = ", ".join([*names.values()][:30]) or "real numbers"
+        raise WrongInput(
+            f"dataset {self.name!r} has no class {given!r}{nearest(str(given), [*names.values()])}"
+            f"; its labels are {known}"
+        )
 
     def to_json(self) -> str:
         """The text of the manifest file.
@@ -184,7 +207,7 @@ POSSIBLE: dict[str, Callable[[Any], bool]] = {
         ("dataset_hash", "sha256"),
         lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{32,64}", value) is not None,
     ),
-    **dict.fromkeys(("transformations", "feature_names"), _all(list, _is_text)),
+    **dict.fromkeys(("transformations", "feature_names", "class_names"), _all(list, _is_text)),
     "layout": lambda value: value in ("sparse", "dense"),
     "value_type": lambda value: value in ("float32", "float64"),
     "task": lambda value: value in ("classification", "regression"),

@@ -55,7 +55,7 @@ def stream(
     order: str = AS_STORED,
     order_seed: int | None = None,
     *,
-    positive_class: float | None = None,
+    positive_class: float | str | None = None,
     max_rows: int | None = None,
     window_rows: int | None = None,
 ) -> OpenedStream:
@@ -74,8 +74,8 @@ def stream(
         The order of the rows.
     order_seed : int, optional
         The seed of a shuffled order, by default 0.
-    positive_class : float, optional
-        If given, this label is read as +1 and all others as −1.
+    positive_class : float or str, optional
+        If given, this class, by its number or name, is read as +1 and all others as −1.
     max_rows : int, optional
         If given, the stream ends after this many rows.
     window_rows : int, optional
@@ -102,9 +102,7 @@ def stream(
     if order not in ORDERS:
         raise WrongInput(f"there is no order {order!r}{nearest(order, list(ORDERS))}")
     manifest = load_manifest(store_path(store), dataset)
-    if positive_class is not None and positive_class not in manifest.classes:
-        known = ", ".join(f"{one:g}" for one in manifest.classes) or "real numbers"
-        raise WrongInput(f"dataset {dataset!r} has no label {positive_class:g}; it has {known}")
+    positive = None if positive_class is None else manifest.class_of(positive_class)
     windows = order == IN_WINDOWS
     return OpenedStream(
         StreamReader(
@@ -114,7 +112,7 @@ def stream(
                 manifest.dataset_hash,
                 order,
                 None if order == AS_STORED else order_seed or 0,
-                positive_class,
+                positive,
                 max_rows,
                 (window_rows or WINDOW_ROWS) if windows else None,
                 sharding_of(manifest) if windows else None,

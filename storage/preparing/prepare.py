@@ -38,7 +38,7 @@ from storage.preparing.files import (
     store_piece,
     write_shard,
 )
-from storage.preparing.transform import Shape, Transformation, check_choices
+from storage.preparing.transform import Shape, Transformation, check_choices, fits_dense
 from storage.sources.reading import source_of
 from storage.sources.source import ParallelMap, Reading, Source
 from storage.store import LOCK, check_store, open_store, staging_folder
@@ -47,6 +47,7 @@ VALUES_PER_SHARD = 4_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,=-]{0,199}\Z")
 # tasks submitted per worker: enough to keep it busy, few enough to limit the scratch files
 IN_FLIGHT = 3
+TABLES = ("csv", "space", "arff", "parquet")  # formats whose sources have columns
 REAL_FROM = 20  # with more distinct values, the target column of a table is taken as real-valued
 
 # called with the step's name, bytes done, bytes in total, and rows so far
@@ -257,6 +258,8 @@ def write_shards(
     d = transformation.n_features
     layout = transformation.kept
     label_min, label_max = transformation.label_range
+    classes = (chunks.labels or []) if transformation.task == "classification" else []
+    names = source.class_names
     return Manifest(
         name=name,
         n_rows=n,
@@ -265,7 +268,7 @@ def write_shards(
         layout=layout,
         value_type=value_type,
         task=transformation.task,
-        classes=(chunks.labels or []) if transformation.task == "classification" else [],
+        classes=classes,
         dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
         shards=[one.shard for one in written],
         source=source.origin,
@@ -279,6 +282,7 @@ def write_shards(
         },
         feature_names=source.feature_names if transformation.bits is None else [],
         changes=tuple(source.changes),
+        class_names=[names[label] for label in classes] if names else [],
     )
 
 
@@ -286,15 +290,15 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
     """Transformation of the source's rows, without what its scale has to know of them.
 
     The task is regression if a label is not an integer, or if the target column of a table has more
-    than 20 distinct values and no `--labels` rule; otherwise classification. Raises `WrongInput`
+    than 20 distinct values, which are numbers there; otherwise classification. Raises `WrongInput`
     for options that do not fit the rows.
     """
     every = chunks.chunks
     labels = chunks.labels
     task = how.task
+    of_columns = source.format in TABLES
     if task is None:
-        many = (labels is None or len(labels) > REAL_FROM) and "labels" not in source.origin
-        of_columns = source.format in ("csv", "space", "parquet")
+        many = (labels is None or len(labels) > REAL_FROM) and not source.class_names
         real = (of_columns and many) or not all(chunk.whole for chunk in every)
         task = "regression" if real else "classification"
     if task == "classification" and labels is None:
@@ -311,7 +315,11 @@ def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transf
         label_min=min(chunk.label_min for chunk in every),
         label_max=max(chunk.label_max for chunk in every),
     )
-    return Transformation(shape, how.layout, how.scale, how.hash_bits, task, how.scale_rows)
+    layout = how.layout
+    if of_columns and layout is None and how.scale == "minmax" and shape.least < 0:
+        # else no row would stay sparse, and the table is none of a sparse source
+        layout = "dense" if how.hash_bits is None and fits_dense(shape) else None
+    return Transformation(shape, layout, how.scale, how.hash_bits, task, how.scale_rows)
 
 
 def written_shards(

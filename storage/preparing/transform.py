@@ -77,6 +77,12 @@ class Shape:
     label_max: float
 
 
+def fits_dense(shape: Shape) -> bool:
+    """Whether sparse rows of this shape may be stored dense."""
+    most_values = max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * shape.n_values)
+    return shape.n_rows * shape.n_features <= most_values
+
+
 @lru_cache(maxsize=1)
 def _mapped(file: Path) -> Array:
     return np.load(file, mmap_mode="r")
@@ -109,7 +115,6 @@ class Transformation:
         d = self.shape.n_features
         negative = self.shape.least < 0
         densified = self.kept == "dense" and self.shape.layout == "sparse"
-        most_values = max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * self.shape.n_values)
         refuse_first(
             [
                 (
@@ -129,7 +134,7 @@ class Transformation:
                     " unit-rows",
                 ),
                 (
-                    densified and n * d > most_values,
+                    densified and not fits_dense(self.shape),
                     f"--layout dense would hold {n:,} x {d:,} values, {8 * n * d / 2**30:.0f} GiB;"
                     " keep this source sparse",
                 ),

@@ -1,6 +1,6 @@
 """Conversion of Arrow columns to finite numbers; others are rejected with their position."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.numbers import EXAMPLE, FILL_IN, REWRITE, LabelRule, is_other_number
+from storage.sources.numbers import FILL_IN, REWRITE, LabelRule, is_number, is_other_number
 
 Locate = Callable[[int], str]  # index of a value in the column → its position, for messages
 
@@ -28,6 +28,21 @@ def is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds texts."""
     of = kind.value_type if types.is_dictionary(kind) else kind
     return bool(types.is_string(of) or types.is_large_string(of) or types.is_string_view(of))
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds dates or times."""
+    return bool(types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind))
+
+
+def as_texts(column: pa.Array) -> pa.Array:
+    """A column as texts; a time is that of the column's time zone."""
+    kind = column.type
+    if types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    elif types.is_timestamp(kind) and kind.tz is not None:
+        column = pc.local_timestamp(column)
+    return column.cast(pa.large_string())
 
 
 def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
@@ -97,24 +112,41 @@ def _inexact(raw: Array) -> Array:
     return size // np.maximum(size & -size, 1) > 2**53
 
 
+def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
+    """Columns of finite float64 as a matrix (n, k), in little time if k is large; None for other
+    columns.
+    """
+    if not columns or any(one.type != pa.float64() or one.null_count for one in columns):
+        return None
+    matrix = np.column_stack([one.to_numpy() for one in columns])
+    return matrix if np.isfinite(matrix).all() else None
+
+
+def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:
+    """Numbers of a column of texts, in which a text that is none is a missing value.
+
+    Raises `WrongInput` for a number in another notation.
+    """
+    codes, known = encoded(column, locate, what, FILL_IN, "")
+    others = np.array([is_other_number(text.strip()) for text in known], bool)
+    refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")
+    values = [float(text) if is_number(text.strip()) else None for text in known]
+    return pa.array(values, pa.float64()).take(pa.array(codes))
+
+
 def encoded(
-    column: pa.Array, locate: Locate, what: str, remedy: str, no_numbers: bool = False
+    column: pa.Array, locate: Locate, what: str, remedy: str, lacking: str | None = None
 ) -> tuple[Array, list[str]]:
     """Encode a text column as (code of each row, (n,); distinct texts, the first row's first).
 
-    Raises `WrongInput` for a null, with `remedy`, and if there are to be `no_numbers` among the
-    texts, for a number in another notation.
+    A null is the text `lacking`; without one, raises `WrongInput` for a null, with `remedy`.
     """
     # anew, because a stored dictionary may hold texts that no row has
-    texts = column.cast(pa.large_string())
+    texts = as_texts(column)
+    texts = texts if lacking is None else texts.fill_null(lacking)
     refuse_nulls(texts, locate, what, remedy)
     coded = texts.dictionary_encode()
-    codes = coded.indices.to_numpy(zero_copy_only=False)
-    known = coded.dictionary.to_pylist()
-    if no_numbers:
-        others = np.array([is_other_number(text.strip()) for text in known], bool)
-        refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")
-    return codes, known
+    return coded.indices.to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
 
 
 def labels(
@@ -135,7 +167,7 @@ def labels(
     known = [rule.number(text) for text in texts]
     if None in known:
         code = known.index(None)
-        correct = EXAMPLE if rule.text is None else f"add it to --labels {rule.text!r}"
+        correct = rule.remedy if rule.text is None else f"add it to --labels {rule.text!r}"
         correct = f"{REWRITE}, or {correct}" if is_other_number(texts[code].strip()) else correct
         raise WrongInput(
             f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {correct}"

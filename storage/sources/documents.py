@@ -122,6 +122,7 @@ class Documents(Source):
         return replace(
             known,
             n_features=d,
+            class_names={float(k): group for group, k in number.items()},
             feature_names=names if len(names) == d <= MOST_NAMES else [],
             done=tuple(done),
             origin={"format": self.format, "files": [identity], **stripped_off},

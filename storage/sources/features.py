@@ -1,10 +1,11 @@
-"""Tables as sources: the target and feature columns of a table, and one-hot encoding."""
+"""Tables as sources: the target and feature columns of a table, and what they become: numbers,
+parts of dates, categories (one-hot encoding), and classes.
+"""
 
-import re
+import math
 from abc import abstractmethod
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +14,25 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.arrow import Locate, encoded, is_missing, labels, numbers, with_missing
-from storage.sources.numbers import CHOOSE, DROP_ROWS, LabelRule, is_number
+from storage.sources.arrow import (
+    Locate,
+    as_matrix,
+    encoded,
+    is_missing,
+    is_text,
+    labels,
+    numbers,
+    numbers_in,
+    refuse,
+    with_missing,
+)
+from storage.sources.dates import in_parts
+from storage.sources.numbers import CHOOSE, DROP_ROWS, REWRITE, LabelRule, is_other_number
+from storage.sources.numbers import is_missing as is_mark
+from storage.sources.roles import Choice
 from storage.sources.source import (
-    MOST_TOLD,
     UNDECIDED,
     Malformed,
     ParallelMap,
@@ -28,43 +42,7 @@ from storage.sources.source import (
     Source,
     dense_piece,
     few,
-    refuse_first,
 )
-
-# limit on the distinct texts of one column: each becomes a feature, named in the manifest
-MOST_TEXTS = 1_000_000
-# names that pandas gives to an index, of which the last may also be a feature's
-STORED = re.compile(r"__index_level_\d+__")
-INDEX = re.compile(r"|Unnamed: 0(\.\d+)?|index|level_\d+")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Roles of the columns of a table, counted from 0 here and from 1 in messages.
-
-    `names` is empty for a table without names. The columns `index` number the rows, and are left
-    out as the `dropped` ones are. The features `texts` hold texts. With `one_hot`, they are one-hot
-    encoded. `separator` stands between the columns of a CSV file. `notes` say what is doubtful.
-    """
-
-    width: int
-    names: tuple[str, ...]
-    target: int
-    features: tuple[int, ...]
-    dropped: tuple[int, ...]
-    texts: tuple[int, ...]
-    one_hot: bool
-    index: tuple[int, ...] = ()
-    separator: str = ","
-    notes: tuple[str, ...] = ()
-
-    def called(self, column: int) -> str:
-        """Description of a column in messages: its name, or its number counted from 1."""
-        return f"column {self.names[column]!r}" if self.names else f"column {column + 1}"
-
-    def few(self, columns: Sequence[int]) -> str:
-        """Description of columns by their number and the first names."""
-        return few([self.called(column) for column in columns])
 
 
 @dataclass(frozen=True)
@@ -72,8 +50,8 @@ class Parsed:
     """Rows of a table before one-hot encoding.
 
     `labels` (n,) and `values` (n, k) are the label column and the k feature columns. A column of
-    text has numbers in `values`: each is the position of the row's text in `texts[column]`, the
-    list of that column's distinct texts. Missing values are NaN, if the source accepts them.
+    text has numbers there: each is the position of the row's text in `texts[column]`, the list of
+    that column's distinct texts. Missing numbers are NaN, if the source accepts them.
     """
 
     labels: Array
@@ -85,9 +63,10 @@ class Parsed:
 class ColumnSource(Source):
     """Base of the sources that read tables.
 
-    With one-hot encoding, each distinct text of a text column is one feature. The features of a
-    column are in the sorted order of its texts, which are `known` once the source is surveyed. Rows
-    are then sparse, unless at least half of the features are columns of numbers.
+    Each distinct text of a column of categories is one feature. The features of a column are in the
+    sorted order of its texts, which are `known` once the source is surveyed. Rows are then sparse,
+    unless at least half of the features are columns of numbers. Classes that are texts become -1
+    and 1 if there are two, and otherwise 1, 2, …, in sorted order.
     """
 
     choice: Choice
@@ -107,27 +86,62 @@ class ColumnSource(Source):
         problems = Problems()
         texts = dict[int, list[str]]()
         *features, target = columns
-        values = np.zeros((len(target), len(features)))
+        as_text = {*choice.texts}
+
+        def coded(k: int, column: pa.Array, at: Locate) -> Array:
+            lacking = "" if self.missing or k == choice.target else None
+            codes, texts[k] = encoded(column, at, choice.called(k), CHOOSE, lacking)
+            faults = [self.fault(k, text) for text in texts[k]]
+            refuse(
+                np.array([*map(bool, faults)], bool)[codes], at, lambda row: f"{faults[codes[row]]}"
+            )
+            return codes.astype(np.float64)
 
         def feature(k: int, column: pa.Array) -> Array:
+            if k in as_text:
+                return coded(k, column, at)
             what = choice.called(k)
-            if k not in choice.texts:
-                read = partial(numbers, what=what, remedy=CHOOSE)
-                return with_missing(read, column, at) if self.missing else read(column, at)
-            column = column.cast(pa.large_string())
-            column = column.fill_null("") if self.missing else column
-            codes, texts[k] = encoded(column, at, what, CHOOSE, no_numbers=True)
-            return codes
+            column = numbers_in(column, at, what) if is_text(column.type) else column
+            read = partial(numbers, what=what, remedy=CHOOSE)
+            return with_missing(read, column, at) if self.missing else read(column, at)
 
+        plain = None if as_text - {choice.target} else as_matrix(features)
+        values = np.zeros((len(target), len(features))) if plain is None else plain
         for into, k, column in zip(values.T, choice.features, features, strict=True):
-            kind = "missing" if is_missing(column).any() else "no number"
-            read = partial(feature, k, column)
-            into[:] = problems.noting(read, into, kind, choice.called(k))
+            if plain is None:
+                kind = "missing" if is_missing(column).any() else "no number"
+                read = partial(feature, k, column)
+                into[:] = problems.noting(read, into, kind, choice.called(k))
         read = partial(labels, what=choice.called(choice.target), rule=self.rule, remedy=DROP_ROWS)
         read = partial(with_missing, read) if self.missing == "drop" else read
-        known = problems.noting(partial(read, target, at), values[:, 0], "label")
+        read = partial(coded, choice.target) if choice.target in as_text else read
+        known = problems.noting(partial(read, target, at), np.zeros(len(target)), "label")
         problems.refuse()
         return Parsed(known, values, texts)
+
+    def fault(self, column: int, text: str) -> str:
+        """What is wrong with a text of a column of texts; empty if nothing is."""
+        choice = self.choice
+        is_date = column in choice.dates
+        lacks = is_mark(text)
+        no_class = column == choice.target and choice.is_no_class(text)
+        category = not is_date and column not in (choice.target, *choice.categorical)
+        otherwise = f"add --categorical {choice.given(column)}"
+        problems = [
+            (
+                no_class and self.missing != "drop",
+                f", no class; {DROP_ROWS}; or if it is a class, {otherwise}",
+            ),
+            (is_date and lacks and self.missing is None, f"; {CHOOSE}"),
+            (
+                is_date and not lacks and in_parts(text, choice.dates[column]) is None,
+                ", no date or time as in the first rows, such as 2024-12-31 or 2024-12-31 23:59:59;"
+                f" correct it, or for categories {otherwise}",
+            ),
+            (category and is_other_number(text.strip()), f", not a finite number; {REWRITE}"),
+        ]
+        said = next((words for is_there, words in problems if is_there), "")
+        return said and f"{choice.called(column)} is {text[:60]!r}{said}"
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source that knows the distinct texts of its text columns.
@@ -136,39 +150,38 @@ class ColumnSource(Source):
         """
         source = super().surveyed(parallel_map, scratch)
         choice = self.choice
-        if not choice.one_hot:
-            return source
-        met: dict[int, dict[str, None]] = {k: {} for k in choice.texts}
+        met: dict[int, dict[str, None]] = {k: {} for k in choice.texts if k not in choice.dates}
         for texts in parallel_map(self.texts_of, self.pieces(scratch) if met else ()):
-            for k in choice.texts:
+            for k in met:
                 met[k].update(dict.fromkeys(texts[k]))
-                if len(met[k]) > MOST_TEXTS:
-                    raise WrongInput(
-                        f"{self.paths[0]}: {choice.called(k)} holds more than {MOST_TEXTS:,}"
-                        " different texts; leave it out with --drop"
-                        f" {choice.names[k] if choice.names else k + 1}"
-                    )
+                choice.refuse_many(self.paths[0], k, len(met[k]))
         known = {k: sorted(texts) for k, texts in met.items()}
-        n_numbers = len(choice.features) - len(known)
-        n_features = n_numbers + sum(map(len, known.values()))
-        names = []
-        for k in choice.features:
-            name = choice.names[k] if choice.names else choice.called(k)
-            names += [f"{name}={text}" for text in known[k]] if k in known else [name]
-        said = ", ".join(f"{choice.called(k)} ({len(known[k]):,})" for k in choice.texts)
-        what = f"one-hot, values in sorted order: {said}" if said else "one-hot: no column of texts"
+        names = {text for text in met.pop(choice.target, ()) if not choice.is_no_class(text)}
+        # labels of a UCI test file end with a dot
+        classes = sorted(text for text in names if not (text[-1] == "." and text[:-1] in names))
+        numbers = (-1.0, 1.0) if len(classes) == 2 else map(float, range(1, len(classes) + 1))
+        named = dict(zip(numbers, classes, strict=True)) or source.class_names
+        done = [*source.done, *([f"classes in sorted order: {few(classes)}"] if classes else [])]
+        source = replace(source, known=known, class_names=named, done=tuple(done))
+        if not met:
+            return source
+        feature_names = choice.feature_names(known)
+        n_categories = sum(len(known[k]) for k in met)
+        said = ", ".join(f"{choice.called(k)} ({len(known[k]):,})" for k in met)
+        layout = "dense" if 2 * n_categories <= len(feature_names) else "sparse"
         return replace(
             source,
-            known=known,
-            feature_names=names,
-            n_features=n_features,
-            layout="dense" if 2 * n_numbers >= n_features else "sparse",
-            done=(*self.done, what),
+            feature_names=feature_names,
+            n_features=len(feature_names),
+            layout=layout if source.layout == UNDECIDED else source.layout,
+            done=(*done, f"one-hot, values in sorted order: {said}"),
         )
 
     def texts_of(self, piece: Any) -> dict[int, list[str]]:
         """Distinct texts of the text columns in a piece, by column."""
-        choice = replace(self.choice, features=self.choice.texts)
+        left = {self.choice.target, *self.choice.dates}
+        features = tuple(k for k in self.choice.texts if k not in left)
+        choice = replace(self.choice, features=features)
         try:
             texts = replace(self, choice=choice).rows(piece).texts
         except Malformed:
@@ -185,29 +198,54 @@ class ColumnSource(Source):
         survey.
         """
         rows = self.rows(piece)
+        for k, known in self.known.items():
+            for text in {*rows.texts[k]}.difference(known):
+                raise WrongInput(
+                    f"{self.choice.called(k)}: {text[:60]!r} was not there when the files were"
+                    " first read; do not change them while they are prepared"
+                )
+        rows = self._in_numbers(rows)
         whole = np.ones(rows.labels.size, bool)
         if self.missing == "drop":
             whole = ~(np.isnan(rows.labels) | np.isnan(rows.values).any(axis=1))
-        encoded = self._encoded(rows, whole) if self.choice.one_hot else None
-        kept = encoded or dense_piece(rows.labels[whole], rows.values[whole])
+        dense = self.layout == "dense" and not {*self.known} - {self.choice.target}
+        kept = (
+            dense_piece(rows.labels[whole], rows.values[whole])
+            if dense
+            else self._encoded(rows, whole)
+        )
         return replace(kept, n_dropped=int(whole.size - whole.sum()))
+
+    def _in_numbers(self, rows: Parsed) -> Parsed:
+        """Rows with a number for each class, and for each part of a date; missing ones are NaN."""
+        choice = self.choice
+        labels = rows.labels
+        columns = []
+        if choice.target in choice.texts:
+            by_name = {name: number for number, name in self.class_names.items()}
+            texts = rows.texts[choice.target]
+            numbers = [by_name.get(text, by_name.get(text.removesuffix("."))) for text in texts]
+            labels = np.array(numbers, float)[labels.astype(int)]  # None is NaN then
+        for k, column in zip(choice.features, rows.values.T, strict=True):
+            if parts := choice.dates.get(k):
+                missing = [math.nan] * len(parts)
+                of_text = [in_parts(text, parts) or missing for text in rows.texts[k]]
+                column = np.array(of_text).reshape(-1, len(parts))[column.astype(int)]
+            columns.append(column)
+        values = np.column_stack(columns) if choice.dates else rows.values
+        return replace(rows, labels=labels, values=values)
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
         """One-hot encode those rows where `whole` (n,) is true, in the layout of the source."""
         values = rows.values[whole]
-        offsets = np.zeros((int(whole.sum()), rows.values.shape[1]), int)
+        offsets = np.zeros(values.shape, int)
         widths = []
-        for j, k in enumerate(self.choice.features):
+        slots = [k for k in self.choice.features for _ in self.choice.dates.get(k, [""])]
+        for j, k in enumerate(slots):
             widths.append(len(self.known.get(k, [""])))
             if k in self.known:
                 known = self.known[k]
                 ranks = [bisect_left(known, text) for text in rows.texts[k]]
-                for rank, text in zip(ranks, rows.texts[k], strict=True):
-                    if known[rank : rank + 1] != [text]:
-                        raise WrongInput(
-                            f"{self.choice.called(k)}: {text[:60]!r} was not there when the files"
-                            " were first read; do not change them while they are prepared"
-                        )
                 offsets[:, j] = np.array(ranks, int)[values[:, j].astype(int)]
                 values[:, j] = 1.0
         indices = offsets + np.cumsum([0, *widths[:-1]])
@@ -225,99 +263,32 @@ def column_fields(
     paths: Sequence[Path], form: str, choice: Choice, reading: Reading
 ) -> dict[str, Any]:
     """Fields of a `ColumnSource` that follow from the roles of its columns."""
-    rule = LabelRule(reading.labels)
-    numeric = [k for k in choice.features if k not in choice.texts]
+    name = choice.given(choice.target)
+    rule = LabelRule(reading.labels, f"correct it, or for classes add --categorical {name}")
+    as_text = {*choice.texts}
+    numeric = [k for k in choice.features if k not in as_text]
+    dates = ", ".join(f"{choice.called(k)} as {', '.join(of)}" for k, of in choice.dates.items())
     said = [
         f"target: {choice.called(choice.target)}",
         f"numeric: {len(numeric):,}" + (f" ({choice.few(numeric)})" if numeric else ""),
+        *([f"dates and times: {dates}"] if dates else []),
         *choice.notes,
     ]
     without = ((choice.dropped, ""), (choice.index, " (an index)"))
     left_out = ", ".join(choice.few(columns) + why for columns, why in without if columns)
+    categories = as_text - {choice.target, *choice.dates}
     return {
         "format": form,
         "paths": tuple(paths),
-        "layout": UNDECIDED if choice.one_hot else "dense",
-        "n_features": None if choice.one_hot else len(choice.features),
-        "feature_names": [choice.names[k] for k in choice.features]
-        if choice.names and not choice.one_hot
-        else [],
+        "layout": UNDECIDED if categories else "dense",
+        "n_features": None
+        if categories
+        else sum(len(choice.dates.get(k, [""])) for k in choice.features),
+        "feature_names": [] if categories else choice.feature_names({}),
+        "class_names": rule.names,
         "done": (*rule.done, *([f"left out: {left_out}"] if left_out else [])),
         "origin": {**reading.given(), "format": form, "columns": said},
         "rule": rule,
         "choice": choice,
         "missing": reading.missing,
     }
-
-
-def chosen_columns(
-    path: Path,
-    names: Sequence[str],
-    width: int,
-    reading: Reading,
-    column: Callable[[int], Sequence[str]],
-    stored: Collection[str] = (),
-) -> Choice:
-    """Select the target and the features among the `width` columns of a table.
-
-    A column that holds the index of a data frame is left out, by its name and its first values,
-    which `column` gives as texts; so are the columns `stored` as an index. Without a `target`, the
-    last other column is the target. `names` is empty if the columns have none. Which columns hold
-    texts is left open. Raises `WrongInput` if a named column does not exist, a name is repeated, or
-    no feature is left.
-    """
-    repeated = [*(Counter(names) - Counter({*names}))]
-    twice = f"{path}: two columns are called {''.join(repeated[:1])!r}; rename one of them"
-    refuse_first([(bool(repeated), twice)])
-    named_one = partial(_column, path, names, width)
-    target = None if reading.target is None else named_one("--target", reading.target)
-    dropped = tuple(named_one("--drop", name) for name in reading.drop)
-    named = [k for k, name in enumerate(names) if INDEX.fullmatch(name) and (name or k == 0)]
-    index = {k for k, name in enumerate(names) if name in stored or STORED.fullmatch(name)}
-    index |= {k for k in named if labels_rows(column(k))}
-    index -= {target, *dropped}
-    if target is None:
-        target = max({*range(width)} - index, default=width - 1)
-    left_out = {target, *dropped, *index}
-    features = tuple(k for k in range(width) if k not in left_out)
-    choice = Choice(width, tuple(names), target, features, dropped, (), reading.one_hot)
-    own = f"{path}: --drop names the target column, {choice.called(target)}; name another --target"
-    rename = f", or rename {choice.few(sorted(index))} if it is no index" if index else ""
-    none = f"{path}: no column is left as a feature; keep at least one besides the target{rename}"
-    refuse_first([(target in dropped, own), (not features, none)])
-    notes = [
-        f"{choice.called(k)} may only number the rows; if so, leave it out with --drop"
-        f" {(names[k] or repr('')) if names else k + 1}"
-        for k in features
-        if k in named or counts_rows(column(k))
-    ]
-    return replace(choice, index=tuple(sorted(index)), notes=tuple(notes[:MOST_TOLD]))
-
-
-def labels_rows(column: Sequence[str]) -> bool:
-    """Whether the first values of a column may label rows: all differ, and none is a fraction."""
-    fractions = (is_number(text) and not float(text).is_integer() for text in column)
-    return len({*column}) == len(column) and not any(fractions)
-
-
-def counts_rows(column: Sequence[str]) -> bool:
-    """Whether the first values of a column are 0, 1, 2, … or 1, 2, 3, …; at least three."""
-    first = column[0] if len(column) > 2 and is_number(column[0]) else ""
-    return (
-        bool(first)
-        and float(first) in (0, 1)
-        and all(
-            is_number(text) and float(text) == float(first) + k for k, text in enumerate(column)
-        )
-    )
-
-
-def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: str) -> int:
-    """Index of the column that an option names by its name, or by its number from 1."""
-    if wanted in names:
-        return names.index(wanted)
-    if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:
-        return int(wanted) - 1
-    unnamed = f"the file has no header; give the column's number, 1 to {width}"
-    wrong = f"no such column{nearest(wanted, list(names))}" if names else unnamed
-    raise WrongInput(f"{path}: {option} {wanted}: {wrong}")

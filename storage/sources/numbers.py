@@ -115,8 +115,9 @@ class LabelRule:
     numeric value. Raises `WrongInput` for a rule with another syntax.
     """
 
-    def __init__(self, text: str | None) -> None:
+    def __init__(self, text: str | None, remedy: str = EXAMPLE) -> None:
         self.text = text
+        self.remedy = remedy  # for a label that is no number, without a rule
         self.values: dict[str, float] = {}
         pairs = LETTERS if text == "letters" else [] if text is None else text.split(",")
         for pair in pairs:
@@ -159,7 +160,7 @@ class LabelRule:
         `if_missing` is the advice in the message for a missing label.
         """
         if self.text is None:
-            return number_of(token, path, line, what, EXAMPLE, column, if_missing)
+            return number_of(token, path, line, what, self.remedy, column, if_missing)
         name = token.decode("utf-8", "replace")
         number = self.number(name)
         if number is not None:
@@ -169,6 +170,12 @@ class LabelRule:
         lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"
         wrong = lacking if name.strip() else "empty; fill it in, or remove the row"
         raise WrongInput(f"{at(path, line, column)}: {what} is {wrong}")
+
+    @property
+    def names(self) -> dict[float, str]:
+        """Names of the numbers; several that have one number are joined."""
+        pairs = self.values.items()
+        return {of: "/".join(text for text, number in pairs if number == of) for _, of in pairs}
 
     @property
     def done(self) -> tuple[str, ...]:

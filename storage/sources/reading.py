@@ -9,16 +9,17 @@ from storage.sources.documents import documents_source
 from storage.sources.numbers import at, shown
 from storage.sources.parquet.source import parquet_source
 from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
+from storage.sources.text.arff import arff_source
 from storage.sources.text.columns import column_source
 from storage.sources.text.source import format_of, top_of
 from storage.sources.text.sparse import sparse_source
 
 TEXTS = ("libsvm", "vw", "csv", "space")
-FORMATS = (*TEXTS, "parquet", "documents")
+FORMATS = (*TEXTS, "arff", "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 
 AS_SEEN = Reading()
-COLUMNS = ("target", "drop", "one_hot", "missing")
+COLUMNS = ("target", "drop", "categorical", "numeric", "one_hot", "missing")
 SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*COLUMNS, "header")}
 DENSE = {"documents": ("strip",), "LIBSVM and VW files": ("n_features", "zero_based")}
 # for each format, the fields of `Reading` that do not apply to it, grouped by what they apply to
@@ -27,6 +28,7 @@ REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
     "vw": SPARSE,
     "csv": DENSE,
     "space": DENSE,
+    "arff": {**DENSE, "text without names": ("header",)},
     "parquet": {"documents": ("strip",), "text": ("header", "zero_based")},
     "documents": {"files of rows": (*COLUMNS, "header", "zero_based", "labels")},
 }
@@ -95,8 +97,8 @@ def source_of(
         return documents_source(paths[0], reading)
     if form == "parquet":
         return parquet_source(paths, reading)
-    read = column_source if form in ("csv", "space") else sparse_source
-    return read(paths, form, reading, block_bytes)
+    read = {"csv": column_source, "space": column_source, "arff": arff_source}
+    return read.get(form, sparse_source)(paths, form, reading, block_bytes)
 
 
 def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:

@@ -110,8 +110,12 @@ class Reading:
         Rule that maps label texts to numbers (`LabelRule`).
     drop : tuple of str
         Columns to leave out.
+    categorical : tuple of str
+        Columns of categories, whatever they hold.
+    numeric : tuple of str
+        Columns of numbers, in which a text is a missing value.
     one_hot : bool
-        Whether text columns are one-hot encoded.
+        Whether a column of categories may have any number of them.
     header : bool, optional
         Whether the first line holds column names; None decides from that line.
     n_features : int, optional
@@ -128,6 +132,8 @@ class Reading:
     target: str | None = None
     labels: str | None = None
     drop: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
     one_hot: bool = False
     header: bool | None = None
     n_features: int | None = None
@@ -222,6 +228,8 @@ class Source(ABC):
         Total size, as progress counts it.
     feature_names : list of str, (d,)
         Feature names; empty if there are none.
+    class_names : dict of float to str
+        Names of the labels that are classes; empty if they are numbers.
     changes : sequence of int
         Number of rows before each change of the concept, in order; empty if none is known.
     done : tuple of str
@@ -240,6 +248,7 @@ class Source(ABC):
     n_features: int | None = None
     n_bytes: int = 0
     feature_names: list[str] = field(default_factory=list)
+    class_names: dict[float, str] = field(default_factory=dict)
     changes: Sequence[int] = ()
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)

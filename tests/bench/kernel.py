@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import koco_stream
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from flows.report.rows import rows_of_stream
 from koco_stream.learners import learner_named
 from koco_stream.learners.shared_kernel_scan import SharedKernelScan

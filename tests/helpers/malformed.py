@@ -244,7 +244,7 @@ CSV = {
     "csv missing label": (b"1,2\n3,\n", "line 2: column 2 is ''.*; fill the value in"),
     "csv text label": (
         b"a,y\n1,2\n3,spam\n",
-        "line 3: column 'y' is 'spam'.*give its number with --labels",
+        "line 3: column 'y' is 'spam'.*correct it, or for classes add --categorical y",
     ),
     "csv quote": (
         b'a,b\n1,"2\n',
@@ -286,7 +286,10 @@ CSV = {
         "line 3: column 'a' is '1,234', not a finite number; write it with digits",
         {"one_hot": True},
     ),
-    "other notation of a label": (b"1;3,14\n", "line 1: column 2 is '3,14'.*digits.*commas"),
+    "other notation of a label": (
+        b"1;3,14\n",
+        "line 1: column 2 is '3,14'.*; write it with digits",
+    ),
     "names or a row": (
         b"a,b,g\nc,d,b\n",
         "line 1: neither this line nor the next row has a number; add --header if this line holds"
@@ -295,11 +298,11 @@ CSV = {
     ),
     "csv error after CRLF": (
         b"1,2\r\n3,x\r\n",
-        "line 2: column 2 is 'x'.*give its number with --labels",
+        "line 2: column 2 is 'x'.*or for classes add --categorical 2",
     ),
     "csv error after a BOM": (
         b"\xef\xbb\xbf1,2\n3,x\n",
-        "line 2: column 2 is 'x'.*give its number with --labels",
+        "line 2: column 2 is 'x'.*or for classes add --categorical 2",
     ),
     "csv missing in the first line": (
         b"1,2,NA\n3,4,5\n",
@@ -307,7 +310,7 @@ CSV = {
     ),
     "csv text feature": (
         b"1,2\nred,3\n",
-        "line 2: column 1 is 'red'.*; correct it, or treat .*--one-hot",
+        "line 2: column 1 is 'red'.*; correct it, or add --categorical 1 for .*, or --numeric 1",
     ),
     "csv same names": (
         b"a,b,a\n3,4,5\n",

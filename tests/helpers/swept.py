@@ -77,7 +77,7 @@ def sweep_on(store, spec):
     cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
     run_here(store, cohorts, sweep.sweep.name)
     collect(store)
-    remember(store, sweep.sweep, sweep.runs)
+    remember(store, sweep, sweep.runs)
 
 
 def plan_for(store, tmp_path, workers, cohort_runs=4096):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
-from storage.sources import features
+from storage.sources import roles
 from storage.sources.parquet import files as parquet_files
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
@@ -334,11 +334,6 @@ WRONG = {
         {},
         f"column 'a' is {2**64 - 1}, beyond",
     ),
-    "texts": (
-        {"a": ["x", "y"], "y": [1, 2]},
-        {},
-        "column 'a' holds texts; treat them as categories with --one-hot",
-    ),
     "null text": (
         {"a": ["x", None], "y": [1, 2]},
         {"one_hot": True},
@@ -350,15 +345,15 @@ WRONG = {
         "column 'id' holds more than 5 different texts; leave it out with --drop id",
     ),
     "times": (
-        {"a": [datetime.datetime(2020, 1, 1)] * 2, "y": [1, 2]},
+        {"a": [datetime.timedelta(1)] * 2, "y": [1, 2]},
         {},
-        "column 'a' is timestamp.*; store it as a number, or .*--drop a",
+        "column 'a' is duration.*; store it as a number, or .*--drop a",
     ),
     "lists": ({"a": lists_of([1.0], [2.0]), "y": [1, 2]}, {}, "column 'a' is list"),
     "text labels": (
         {"a": [1, 2], "y": ["1", "yes"]},
-        {},
-        "row group 2, row 2: column 'y' is 'yes'; give its number with --labels",
+        {"numeric": ["y"]},
+        "row group 2, row 2: column 'y' is 'yes'; correct it, or for classes add --categorical y",
     ),
     "labels without a rule for one": (
         {"a": [1, 2], "y": [1, 2]},
@@ -390,7 +385,7 @@ WRONG = {
     "other notation": (
         {"a": ["x", "12%"], "y": [1, 2]},
         {"one_hot": True},
-        "row group 2, row 2: column 'a' is '12%'; write it with digits",
+        "row group 2, row 2: column 'a' is '12%', not a finite number; write it with digits",
     ),
     "d of a table": (
         {"a": [1, 2], "y": [1, 2]},
@@ -414,7 +409,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong__is_refused_with_file_place_and_remedy(case, per_group, tmp_path, monkeypatch):
     """Wherever its rows are cut: into row groups, or slices of one."""
-    monkeypatch.setattr(features, "MOST_TEXTS", 5)
+    monkeypatch.setattr(roles, "MOST_TEXTS", 5)
     columns, options, message = WRONG[case]
     path = write(tmp_path / "a.parquet", columns, per_group)
     message = message.replace("row group 2", f"row group {3 - per_group}")

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import StorePath
@@ -125,8 +125,7 @@ UNKNOWN = "the number of features is unknown; give it with --n-features"
         ),
         ("1 2000000000:1\n1 1:1\n", {"layout": "dense"}, "GiB; keep this source sparse"),
         ("1 1:-1\n1 2:1\n", {"scale": "minmax"}, "add --layout dense"),
-        ("1,red\n2,blue\n", {"target": "1"}, "line 1: numbers and the text 'red': .*--one-hot"),
-        ("1,red\n2,blue\n", {}, "line 1: numbers and the text 'red': .*--labels"),
+        ("1,red\n2,3\n", {}, "line 1: numbers and the text 'red', over numbers: .*--no-header"),
         (
             "?,1\n3,1\n",
             {"one_hot": True},

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.prepare.preparation import dataset_rows
+from flows.preparing.preparation import dataset_rows
 from koco_stream import ONS, WrongInput
 from koco_stream.streams.manifest import load_manifest
 from storage.generated.drifting import DRIFTING

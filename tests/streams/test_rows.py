@@ -5,6 +5,7 @@ of the plain float64 matrix, or the message says what is wrong with which row.
 import decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse
@@ -285,3 +286,14 @@ def test_arrays_that_do_not_fit__are_refused(name):
     setattr(matrix, name, getattr(matrix, name)[:-1])
     with pytest.raises(WrongInput, match=r"X has . values, . indices and an indptr of size"):
         as_rows(matrix)
+
+
+def test_sparse_data_frame__stays_sparse():
+    n, d = 50, 20_000
+    matrix = scipy.sparse.random_array((n, d), density=1e-3, rng=0)
+    found = as_rows(pd.DataFrame.sparse.from_spmatrix(matrix.tocsc()))
+    assert found.values.size == matrix.nnz
+    same(found, matrix.toarray())
+    filled = pd.DataFrame({"a": pd.arrays.SparseArray([1.0, 2.0], fill_value=1.0)})
+    with pytest.raises(WrongInput, match=r"fill value 1\.0; values that are not stored must be 0"):
+        as_rows(filled)

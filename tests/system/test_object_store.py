@@ -22,7 +22,7 @@ import flows
 from cluster.clusters import local_cluster
 from flows import cli
 from flows.housekeeping import dataset_removal, sweep_removal, sweep_rows
-from flows.prepare.preparation import verified
+from flows.preparing.preparation import verified
 from koco_stream.errors import StoreUnavailable, WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import store_path

@@ -59,7 +59,7 @@ def test_killed_at_any_moment__leaves_the_old_dataset_or_the_new_one(moments, tm
 def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tmp_path):
     rows = (b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
     (tmp_path / "a.svm").write_bytes(b"".join(rows) * 200)
-    code = "import flows.cli, flows.prepare.preparation as p; p.LARGE = 0; flows.cli.main()"
+    code = "import flows.cli, flows.preparing.preparation as p; p.LARGE = 0; flows.cli.main()"
     files = ["--from", tmp_path / "a.svm", "--store", tmp_path / "s"]
     words = [sys.executable, "-c", code, "prepare", "x", "--workers", "2", *files]
     begun = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)

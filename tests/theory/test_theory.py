@@ -5,7 +5,7 @@ real rows.
 import numpy as np
 import pytest
 
-from flows.prepare.preparation import prepare_named
+from flows.preparing.preparation import prepare_named
 from flows.report.rows import rows_of_stream
 from koco_stream import KONS, WrongInput
 from koco_stream.losses import curvature_of

@@ -4,6 +4,7 @@ Sparse prepared rows have the columns `label`, `indices` and `values`; dense row
 fixed-size list `values`.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,17 +18,21 @@ from pyarrow import types
 
 from koco_stream.errors import WrongInput
 from koco_stream.types import Array
-from storage.sources.arrow import Locate, is_numeric, is_text, labels, numbers, refuse, refuse_nulls
-from storage.sources.features import (
-    INDEX,
-    STORED,
-    ColumnSource,
-    Parsed,
-    chosen_columns,
-    column_fields,
+from storage.sources.arrow import (
+    Locate,
+    as_texts,
+    is_date,
+    is_numeric,
+    is_text,
+    labels,
+    numbers,
+    refuse,
+    refuse_nulls,
 )
+from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import LabelRule, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
+from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
 from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
@@ -246,21 +251,19 @@ def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Ar
 def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading) -> "FlatTable":
     """Open Parquet tables with the same columns as one source.
 
-    Numeric columns are features. With `one_hot`, each distinct text of a text column is a feature.
+    Numeric columns are features, and so are the categories and the parts of dates of others.
     Raises `WrongInput` if a named column does not exist, or if columns differ between files or have
     an unsuitable type.
     """
     names = schemas[0].names
     kinds = schemas[0].types
     first = _first_values(paths[0], schemas[0])
-    choice = chosen_columns(
-        paths[0],
-        names,
-        len(names),
-        reading,
-        lambda k: first.get(names[k], []),
-        _index_columns(schemas[0]),
-    )
+
+    def first_of(k: int) -> list[str]:
+        return first.get(names[k], [])
+
+    stored = _index_columns(schemas[0])
+    choice = chosen_columns(paths[0], names, len(names), reading, first_of, stored)
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
@@ -282,13 +285,13 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
             ]
         )
         for k in columns:
-            _check_column(
-                path, schema.field(names[k]), kinds[k], choice.one_hot or k == choice.target
-            )
-    texts = tuple(k for k in columns if is_text(kinds[k]))
-    choice = replace(choice, texts=tuple(k for k in texts if k != choice.target))
+            _check_column(path, schema.field(names[k]), kinds[k])
+    choice = with_kinds(choice, first_of, reading.labels is not None)
+    by_type = {k for k in columns if is_text(kinds[k])}
+    own = by_type.difference(choice.numeric, [choice.target] if reading.labels else [])
+    choice = replace(choice, texts=tuple(k for k in columns if k in own or k in choice.texts))
     fields = column_fields(paths, "parquet", choice, reading)
-    return FlatTable(**fields, texts=tuple(names[k] for k in texts))
+    return FlatTable(**fields, texts=tuple(names[k] for k in columns if k in by_type))
 
 
 @dataclass(kw_only=True)
@@ -316,20 +319,30 @@ class FlatTable(ParquetRows, ColumnSource):
 
 
 def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
-    """First values, as texts, of the columns of a table that may number its rows."""
+    """First values, as texts, of the columns that may number the rows, hold texts, or dates.
+
+    A column of dates or times without any has one, so that it is known for such.
+    """
     few = [
         field.name
         for field in schema
         if types.is_integer(field.type)
-        or (INDEX.fullmatch(field.name) and (is_numeric(field.type) or is_text(field.type)))
+        or is_text(field.type)
+        or is_date(field.type)
+        or (INDEX.fullmatch(field.name) and is_numeric(field.type))
     ]
     at_once = max(3, min(MOST_ROWS, MOST_VALUES // (len(few) + 1)))
     with opened(path) as file:
         groups = (batches_of(file, k, few, at_once) for k in range(file.num_row_groups))
         batch = next(batch for batches in groups for batch in batches if batch.num_rows)
     return {
-        name: [str(value) for value in column.to_pylist()]
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        name: as_texts(column.drop_null() if column.null_count < len(column) else stub).to_pylist()
+        for name, column, stub in zip(
+            batch.schema.names,
+            batch.columns,
+            (pa.array([0] if is_date(one.type) else [], one.type) for one in batch.columns),
+            strict=True,
+        )
     }
 
 
@@ -342,27 +355,23 @@ def _index_columns(schema: pa.Schema) -> list[str]:
     return [name for name in stored if isinstance(name, str)]
 
 
-def _check_column(path: Path, column: pa.Field, first: pa.DataType, may_be_text: bool) -> None:
+def _check_column(path: Path, column: pa.Field, first: pa.DataType) -> None:
     """Raise `WrongInput` for a column that cannot be a feature or label.
 
-    Its type is unsuitable, or it holds numbers in one file and texts in another.
+    Its type is unsuitable, or it holds numbers, texts or dates in one file and others in another.
     """
     kind = column.type
     name = column.name
-    drop = f"leave it out with --drop {name}"
+    holds = (is_numeric, is_text, is_date)
     refuse_first(
         (is_there, f"{path}: column {name!r} {message}")
         for is_there, message in [
             (
-                is_text(kind) and not may_be_text,
-                f"holds texts; treat them as categories with --one-hot, or {drop}",
+                not any(of(kind) for of in holds),
+                f"is {kind}; store it as a number, or leave it out with --drop {shlex.quote(name)}",
             ),
             (
-                not (is_numeric(kind) or is_text(kind)),
-                f"is {kind}; store it as a number, or {drop}",
-            ),
-            (
-                is_text(kind) != is_text(first),
+                any(of(kind) != of(first) for of in holds),
                 f"is {kind}, but {first} in the first file; store both as the same type",
             ),
         ]
@@ -391,7 +400,7 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
     wrong = ["n_features"]
     if prepared:
         what = "prepared rows, whose columns are label, indices and values"
-        wrong = ["target", "drop", "one_hot", "missing"]
+        wrong = ["target", "drop", "categorical", "numeric", "one_hot", "missing"]
     refuse_first(
         [
             *(

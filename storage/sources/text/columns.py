@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, filterfalse, islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import is_text
-from storage.sources.features import Choice, ColumnSource, Parsed, chosen_columns, column_fields
+from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
@@ -31,9 +31,9 @@ from storage.sources.numbers import (
     is_missing,
     is_number,
     is_numeric,
-    is_other_number,
     number_of,
 )
+from storage.sources.roles import Choice, chosen_columns, with_kinds
 from storage.sources.source import Problems, Reading, refuse_first
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
@@ -80,17 +80,17 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         plain = with_unix_ends(text)
         delimiter = " "
         plain.decode("utf-8")
-        if self.format == "csv":
+        if self.format == "space":
+            plain = single_spaced(plain)
+        else:
             delimiter = choice.separator
             plain = without_quotes(plain, delimiter)
-        else:
-            plain = single_spaced(plain)
         other_nan = self.missing and OTHER_NAN.search(plain)
         # the reader would drop a byte order mark at the beginning
         marked = plain.startswith(BYTE_ORDER_MARK)
         if not plain or marked or other_nan or b"\0" in plain:
             raise Unusual
-        of_texts = choice.texts if self.rule.text is None else (*choice.texts, choice.target)
+        of_texts = {*choice.texts} if self.rule.text is None else {*choice.texts, choice.target}
         types = {
             str(k): pa.string() if k in of_texts else pa.float64()
             for k in (*choice.features, choice.target)
@@ -102,6 +102,10 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         trimmed = [pc.utf8_trim_whitespace(one) if is_text(one.type) else one for one in columns]
         return self.from_arrow(trimmed, str)
 
+    def fields(self, line: bytes, number: int, path: Path) -> list[str]:
+        """Split a line into its fields, as `fields_of` does."""
+        return fields_of(line, number, path, self.format, self.choice.separator)
+
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
         """Parse lines of a table one by one. Raises `Malformed` with every kind of fault."""
         choice = self.choice
@@ -109,27 +113,30 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         labels = array("d")
         values = array("d")
         texts: dict[int, dict[str, int]] = {k: {} for k in choice.texts}
-        remedy = (
-            "correct it"
-            if choice.one_hot
-            else "correct it, or treat its texts as categories with --one-hot"
-        )
+
+        def coded(line: int, k: int, text: str) -> float:
+            if fault := self.fault(k, text):
+                raise WrongInput(f"{at(path, line)}: {fault}")
+            return texts[k].setdefault(text, len(texts[k]))
 
         def feature(line: int, k: int, text: str) -> float:
-            if k in texts and not is_other_number(text):
-                return texts[k].setdefault(text, len(texts[k]))
-            if self.missing and is_missing(text):
+            no_number = k in choice.numeric and not (is_numeric(text) or is_infinite(text))
+            if self.missing and (no_number or is_missing(text)):
                 return math.nan
+            remedy = (
+                f"correct it, or add --categorical {choice.given(k)} for categories, or --numeric"
+                f" {choice.given(k)} if a text is a missing value"
+            )
+            remedy = CHOOSE if no_number else remedy
             return number_of(text.encode(), path, line, choice.called(k), remedy, if_missing=CHOOSE)
 
-        def label(line: int, text: str) -> float:
+        def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
                 return math.nan
-            what = choice.called(choice.target)
-            return self.rule(text.encode(), path, line, what, if_missing=DROP_ROWS)
+            return self.rule(text.encode(), path, line, choice.called(k), if_missing=DROP_ROWS)
 
         for number, line in problems.until_fault(lines):
-            split = partial(fields_of, line, number, path, self.format, choice.separator)
+            split = partial(self.fields, line, number, path)
             fields = problems.noting(split, list[str](), "line")
             if len(fields) != choice.width:
                 if fields:
@@ -142,11 +149,12 @@ class ColumnText(TextSource[Parsed], ColumnSource):
             for k in choice.features:
                 text = fields[k]
                 kind = "missing" if is_missing(text) else "no number"
-                read = partial(feature, number, k, text)
+                read = partial(coded if k in texts else feature, number, k, text)
                 values.append(problems.noting(read, math.nan, kind, choice.called(k)))
             text = fields[choice.target]
             kind = "missing label" if is_missing(text) else "label"
-            labels.append(problems.noting(partial(label, number, text), math.nan, kind))
+            read = partial(coded if choice.target in texts else label, number, choice.target, text)
+            labels.append(problems.noting(read, math.nan, kind))
         problems.refuse()
         matrix = np.array(values).reshape(len(labels), len(choice.features))
         return Parsed(np.array(labels), matrix, {k: list(found) for k, found in texts.items()})
@@ -203,16 +211,21 @@ def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -
             f"{at(path, number)}: more than {MOST_COLUMNS:,} columns; write rows of so many"
             " features as LIBSVM text, without their zeros"
         )
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise WrongInput(
-            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8"
-        ) from None
+    text = decoded(line, number, path)
     if form == "space":
         return text.split()
     fields = _csv_fields(text, path, number, separator)
     return [] if fields == [""] else fields
+
+
+def decoded(line: bytes, number: int, path: Path) -> str:
+    """Text of a line. Raises `WrongInput` for other bytes than UTF-8."""
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WrongInput(
+            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8"
+        ) from None
 
 
 def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
@@ -293,8 +306,9 @@ def inspect(
         ]
     )
     if known is None:
-        known = chosen_columns(path, names, len(fields), reading, partial(_column, seen))
-        known = replace(known, texts=_text_columns(known, seen), separator=separator)
+        known = chosen_columns(path, names, len(fields), reading, partial(column_of, seen))
+        known = with_kinds(known, partial(column_of, seen), reading.labels is not None)
+        known = replace(known, separator=separator)
     first += header
     n_comments = sum(number < first for number, _ in comments) - bool(marked)
     return known, TextFile(path, first, n_comments)
@@ -337,7 +351,11 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     if len(texts) < len(fields):
         texts = [text for text in texts if not is_missing(text)]
     exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    mixed = 0 < len(texts) < len(fields) and not reading.one_hot and reading.labels is None
+    mixed = any(map(is_numeric, fields)) and any(
+        _all_numbers(seen, k)
+        for k, field in enumerate(fields)
+        if not (is_numeric(field) or is_missing(field) or is_infinite(field))
+    )
     refuse_first(
         [
             (
@@ -347,10 +365,9 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
             ),
             (
                 mixed and not numbers,
-                f"{at(path, line)}: numbers and the text {''.join(texts[:1])[:60]!r}: if the line"
-                " holds column names, add --header; if it is a row, fill the value in, or treat"
-                " texts as categories with --one-hot, as labels with --labels, or as missing with"
-                " --missing",
+                f"{at(path, line)}: numbers and the text {''.join(texts[:1])[:60]!r}, over numbers:"
+                " if the line holds column names, add --header; if it is a row, --no-header, and"
+                " fill the value in",
             ),
         ]
     )
@@ -371,7 +388,7 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
     none_missing = not any(is_missing(fields[k]) for k in named)
     if not seen or numbers != _numbers(0, n) or not n or not none_missing:
         return bool(seen) and n == len(fields) >= SURE and numbers == _numbers(1, n)
-    columns = [list(filter(is_number, _column(seen, k))) for k in range(len(fields))]
+    columns = [list(filter(is_number, column_of(seen, k))) for k in range(len(fields))]
     whole = [{text.lstrip("+-").isdecimal() for text in column} for column in columns]
     return (
         n >= SURE
@@ -381,19 +398,14 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
     )
 
 
-def _text_columns(choice: Choice, seen: Rows) -> tuple[int, ...]:
-    """Features whose first value that is not missing is a text; none without `one_hot`.
-
-    A column without a value in these rows is taken as numbers.
-    """
-    columns = {k: _column(seen, k) for k in choice.features if choice.one_hot}
-    first = {k: next(filterfalse(is_missing, column), "0") for k, column in columns.items()}
-    return tuple(k for k, text in first.items() if not (is_numeric(text) or is_infinite(text)))
+def _all_numbers(seen: Rows, k: int) -> bool:
+    return bool(seen) and all(map(is_number, column_of(seen, k)))
 
 
 def _numbers(first: int, n: int) -> list[str]:
     return [str(k) for k in range(first, first + n)]
 
 
-def _column(seen: Rows, k: int) -> list[str]:
+def column_of(seen: Rows, k: int) -> list[str]:
+    """Fields of a column in some rows, of which some may be shorter."""
     return [fields[k] for fields in seen if k < len(fields)]

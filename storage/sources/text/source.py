@@ -23,7 +23,10 @@ from storage.sources.source import ENDED, Malformed, Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE = 100_000_000  # bytes
-NAMED = {".csv": "csv", ".tsv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"}
+NAMED = {
+    **{".csv": "csv", ".tsv": "csv", ".vw": "vw", ".svm": "libsvm", ".libsvm": "libsvm"},
+    ".arff": "arff",
+}
 SEPARATORS = (",", ";", "\t")
 MARKS = (b"#", b"%")
 MATRIX = b"%%MatrixMarket"
@@ -309,6 +312,7 @@ def format_of(path: Path, line: bytes) -> str | None:
         raise WrongInput(f"{path}: '|' between columns is not read; write commas or tabs instead")
     words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
     told = [
+        (text.lower().startswith(b"@relation"), "arff"),
         (b"|" in text, "vw"),
         (b"," in text or b";" in text, "csv"),
         (LIBSVM.match(b" ".join(words)), "libsvm"),

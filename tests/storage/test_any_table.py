@@ -1,0 +1,360 @@
+"""Tables as they come: classes by name, categories, dates and times, ARFF, and data frames."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flows
+from flows.views.views import Views
+from koco_stream import WrongInput, stream
+from koco_stream.streams.manifest import load_manifest
+from storage.preparing.prepare import prepare_file
+from storage.sources.dates import moment
+from tests.helpers.sweeps import checked, dense_rows, written
+from tests.helpers.swept import swept
+
+ABC = "x,y\n1.5,setosa\n2,virginica\n3,setosa\n4,versicolor\n"
+
+
+def prepared(folder, text, name="a.csv", **options):
+    """A file of this text prepared as dataset "x": its manifest, its rows, its labels."""
+    (folder / name).write_text(text)
+    manifest = prepare_file(folder / "store", "x", folder / name, **options)
+    assert load_manifest(folder / "store", "x") == manifest
+    return manifest, *dense_rows(folder / "store")
+
+
+def refused(folder, text, name="a.csv", **options):
+    """The message with which a file of this text is refused."""
+    (folder / name).write_text(text)
+    with pytest.raises(WrongInput) as error:
+        prepare_file(folder / "store", "x", folder / name, **options)
+    return str(error.value)
+
+
+# Classes
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "y", "classes"),
+    [
+        (ABC, {}, [1, 3, 1, 2], {1: "setosa", 2: "versicolor", 3: "virginica"}),
+        ("1.5,no\n2,yes\n3,no\n", {}, [-1, 1, -1], {-1: "no", 1: "yes"}),
+        ("x,y\n1,b\n2,?\n3,a\n", {"missing": "drop"}, [1, -1], {-1: "a", 1: "b"}),
+        ("x,y\n1,<=50K\n2,>50K.\n3,<=50K.\n4,>50K\n", {}, [-1, 1, -1, 1], {-1: "<=50K", 1: ">50K"}),
+        ("x,y\n1,3\n2,10\n3,3\n", {"categorical": ("y",)}, [1, -1, 1], {-1: "10", 1: "3"}),
+        ("x,y\n1,none\n2,NA\n", {"categorical": ("y",)}, [1, -1], {-1: "NA", 1: "none"}),
+        ("x,y\n1,b\n2,g\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
+        ("x,y\n1,3\n2,10\n3,3\n", {}, [3, 10, 3], {}),
+    ],
+)
+def test_classes_that_are_texts__are_numbered_in_sorted_order(text, options, y, classes, tmp_path):
+    manifest, _, labels = prepared(tmp_path, text, **options)
+    assert labels.tolist() == y
+    assert dict(zip(manifest.classes, manifest.class_names, strict=False)) == classes
+    assert manifest.task == "classification"
+
+
+def test_class__is_found_by_its_name_or_number(tmp_path):
+    manifest = prepared(tmp_path, ABC)[0]
+    assert [manifest.class_of(one) for one in ("setosa", "virginica", 2.0)] == [1, 3, 2]
+    with pytest.raises(WrongInput, match=r"no class 'setsa'; did you mean 'setosa'.*virginica"):
+        manifest.class_of("setsa")
+    numbers = prepared(tmp_path, "1,3\n2,10\n", task="classification")[0]
+    assert (numbers.class_names, numbers.class_of("10")) == ([], 10)
+
+
+def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
+    prepared(tmp_path, ABC)
+    table = '[[dataset]]\nname = "x"\npositive_class = {}\n[[learner]]\nname = "Constant"\n'
+    for wrong, message in (('"setsa"', "did you mean 'setosa'"), ('"4"', "no class '4'")):
+        spec = written(tmp_path, 'name = "tiny"\n' + table.format(wrong))
+        with pytest.raises(WrongInput, match=f"try.toml: .*{message}"):
+            checked(spec, tmp_path / "store")
+    spec = written(tmp_path, 'name = "tiny"\n' + table.replace("positive_class = {}\n", ""))
+    with pytest.raises(WrongInput, match=r'labels "setosa", .*positive_class = "virginica"'):
+        checked(spec, tmp_path / "store")
+    runs = swept(tmp_path, table.format('["setosa", 2.0]')).column("positive_class").to_pylist()
+    assert sorted(runs) == [1, 2]
+    for sweeps in (["tiny"], []):
+        views = Views(tmp_path / "store", sweeps)
+        shown = views.rows("SELECT DISTINCT stream FROM runs ORDER BY ALL")
+        assert [row["stream"] for row in shown] == ["x:setosa", "x:versicolor"]
+    _, y = stream(tmp_path / "store", "x", positive_class="setosa").whole()
+    assert y.tolist() == [1, -1, 1, -1]
+
+
+def test_identity__does_not_depend_on_the_names(tmp_path):
+    numbers = ABC.replace("setosa", "1").replace("versicolor", "2").replace("virginica", "3")
+    hashes = {prepared(tmp_path, text)[0].dataset_hash for text in (ABC, numbers)}
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("x,y\n1,a\n2,?\n", {}, r"line 3: column 'y' is '\?', no class; .*--missing drop"),
+        ("x,y\n1,a\n2,NA\n", {}, "line 3: column 'y' is 'NA'.*--categorical y"),
+        ("x,y\n1,1\n2,b\n", {}, "line 3: column 'y' is 'b'.*for classes add --categorical y"),
+        (
+            "x,y\n" + "".join(f"1,k{k}\n" for k in range(201)),
+            {},
+            "column 'y' holds more than 200 different texts; name a --target",
+        ),
+        ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column x is named twice"),
+    ],
+)
+def test_classes_that_are_none__are_refused(text, options, message, tmp_path):
+    assert re.search(message, refused(tmp_path, text, **options))
+
+
+# Categories and numbers
+# --------------------------------------------------------------------------------------------------
+
+ZIPS = "zip,area,y\n10115,1.5,1\n20095,-2.5,-1\n80331,3.5,1\n10115,0.5,-1\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_columns__are_what_they_are_said_to_be(form, tmp_path):
+    path = tmp_path / f"a.{form}"
+    frame = pd.DataFrame(
+        {
+            "zip": [10115, 20095, 10115, 80331],
+            "size": ["12", "unknown", "-3", "1e1"],
+            "kind": ["red", "blue", "red", "red"],
+            "y": [1, -1, 1, -1],
+        }
+    )
+    frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
+    how = {"categorical": ["zip"], "numeric": ["size"]}
+    with pytest.raises(WrongInput, match=r"column 'size' is .*--missing mean or drop"):
+        prepare_file(tmp_path / "store", "x", path, **how)
+    manifest = prepare_file(tmp_path / "store", "x", path, missing="mean", **how)
+    zips = ["zip=10115", "zip=20095", "zip=80331"]
+    assert manifest.feature_names == [*zips, "size", "kind=blue", "kind=red"]
+    expected = [
+        [1, 0, 0, 12, 0, 1],
+        [0, 1, 0, 19 / 3, 1, 0],
+        [1, 0, 0, -3, 0, 1],
+        [0, 0, 1, 10, 0, 1],
+    ]
+    np.testing.assert_allclose(dense_rows(tmp_path / "store")[0], expected)
+
+
+def test_many_categories__are_refused_with_remedies_that_work(tmp_path):
+    text = "street,y\n" + "".join(f"s{k},{k % 2}\n" for k in range(101))
+    message = refused(tmp_path, text)
+    assert "column 'street' holds more than 100 different texts; leave it out with" in message
+    sizes = {
+        "--one-hot": ({"one_hot": True}, 101),
+        "--one-hot --layout sparse --hash-bits 18": (
+            {"one_hot": True, "layout": "sparse", "hash_bits": 18},
+            2**18,
+        ),
+    }
+    for words, (options, size) in sizes.items():
+        assert words in message
+        assert prepared(tmp_path, text, **options)[0].n_features == size
+    wider = text.replace("\n", ",1\n").replace("street,y,1", "street,y,x")
+    assert prepared(tmp_path, wider, drop=("street",), target="y")[0].feature_names == ["x"]
+
+
+def test_minmax__of_categories_beside_negative_numbers_is_dense(tmp_path):
+    manifest, X, _ = prepared(tmp_path, ZIPS, categorical=("zip",), scale="minmax")
+    assert manifest.layout == "dense"
+    assert "rows kept dense" in manifest.transformations
+    assert X.min() == 0
+    assert X.max() == 1
+
+
+# Dates and times
+# --------------------------------------------------------------------------------------------------
+
+NAMES = ["t.year", "t.day_of_year", "t.weekday", "t.time_of_day"]
+times = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+
+
+@settings(max_examples=40, deadline=None)
+@given(when=st.lists(times, min_size=1, max_size=9), missing=st.booleans())
+def test_times__are_in_text_and_parquet_what_python_says(when, missing, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("times")
+    expected = [
+        [
+            t.year,
+            t.timetuple().tm_yday,
+            t.isoweekday(),
+            (t - datetime.combine(t, datetime.min.time())) / timedelta(hours=1),
+        ]
+        for t in when
+    ]
+    y = [1.5] * len(when)
+    pq.write_table(pa.table({"t": when, "y": y}), folder / "a.parquet")
+    texts = [t.isoformat(" ") for t in when]
+    pq.write_table(pa.table({"t": texts, "y": y}), folder / "b.parquet")
+    (folder / "a.csv").write_text("t,y\n" + "".join(f"{t.isoformat()}Z,1.5\n" for t in when))
+    options = {"missing": "mean"} if missing else {}
+    for name in ("a.parquet", "b.parquet", "a.csv"):
+        manifest = prepare_file(folder / "store", "x", folder / name, **options)
+        assert manifest.feature_names == NAMES
+        np.testing.assert_array_equal(dense_rows(folder / "store")[0], expected)
+
+
+def test_dates__have_no_time_and_times_no_date(tmp_path):
+    text = "day,at,x,y\n2024-02-29,06:30,1,1\n?,18:00:00,2,-1\n2023-12-31,00:00,3,1\n"
+    manifest, X, _ = prepared(tmp_path, text, missing="mean")
+    assert manifest.feature_names == [
+        *("day.year", "day.day_of_year", "day.weekday"),
+        *("at.time_of_day", "x"),
+    ]
+    assert X.tolist() == [[2024, 60, 4, 6.5, 1], [2023.5, 212.5, 5.5, 18, 2], [2023, 365, 7, 0, 3]]
+    said = "dates and times: column 'day' as year, day_of_year, weekday, column 'at' as time_of_day"
+    assert said in manifest.source["columns"]
+    assert prepared(tmp_path, text, missing="drop")[0].n_rows == 2
+    declared = prepared(tmp_path, text, categorical=("at",), missing="drop")[0]
+    assert "at=06:30" in declared.feature_names
+
+
+def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
+    zone = ZoneInfo("Europe/Berlin")
+    when = [datetime(2024, 7, 1, 22, 30, tzinfo=UTC), datetime(2024, 12, 31, 23, tzinfo=UTC)]
+    table = pa.table({"t": pa.array(when, pa.timestamp("ns", "Europe/Berlin")), "y": [1, -1]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    prepare_file(tmp_path / "store", "x", tmp_path / "a.parquet")
+    X = dense_rows(tmp_path / "store")[0]
+    text = "t,y\n" + "".join(f"{t.astimezone(zone).isoformat()},1\n" for t in when)
+    assert X.tolist() == [[2024, 184, 2, 0.5], [2025, 1, 3, 0]]
+    assert prepared(tmp_path, text)[1].tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("later", ["2024-13-01", "soon", "12:30", "3", ""])
+def test_text_that_does_not_fit__is_refused_with_its_line(later, tmp_path):
+    message = refused(tmp_path, f"t,y\n2024-01-01,1\n{later},2\n")
+    assert "a.csv, line 3: column 't' is" in message
+    assert ("--categorical t" if later else "--missing mean or drop") in message
+
+
+@pytest.mark.parametrize("text", ["12", "T12", "20240101", "2024-01", "1-2-2024", "red", ""])
+def test_other_text__is_no_date(text):
+    assert moment(text) == {}
+
+
+# ARFF
+# --------------------------------------------------------------------------------------------------
+
+IRIS = """% a comment
+@RELATION 'the iris'
+
+@ATTRIBUTE "sepal length" REAL
+@attribute colour {red, 'light blue', "it's"}
+@attribute when date 'yyyy-MM-dd'
+@attribute n integer
+@attribute class {Iris-setosa,Iris-virginica}
+@DATA
+5.1,red,2024-01-01,1,Iris-setosa
+% another
+4.9,'light blue',"2024-01-02",-2,Iris-virginica
+
+?,'it\\'s',2024-01-03,3,Iris-virginica
+"""
+SAME = """sepal length,colour,when,n,class
+5.1,red,2024-01-01,1,Iris-setosa
+4.9,light blue,2024-01-02,-2,Iris-virginica
+?,it's,2024-01-03,3,Iris-virginica
+"""
+SPARSE = """@relation words
+@attribute w0 numeric
+@attribute w1 numeric
+@attribute kind {none, "a b"}
+@attribute class {pos, neg}
+@data
+{0 1.5, 3 neg}
+{}
+{ 1 2 , 2 'a b' }
+"""
+
+
+def test_arff__is_the_same_as_csv(tmp_path):
+    arff, X, y = prepared(tmp_path, IRIS, "a.arff", missing="mean")
+    csv, *_ = prepared(tmp_path, SAME, "a.csv", missing="mean")
+    assert (arff.dataset_hash, arff.feature_names) == (csv.dataset_hash, csv.feature_names)
+    assert arff.class_names == csv.class_names == ["Iris-setosa", "Iris-virginica"]
+    assert X[0].tolist() == [5.1, 0, 0, 1, 2024, 1, 1, 1]
+    assert y.tolist() == [-1, 1, 1]
+
+
+def test_sparse_arff__stays_sparse_and_names_what_it_lacks(tmp_path):
+    manifest, X, y = prepared(tmp_path, SPARSE, "a.txt")
+    assert manifest.layout == "sparse"
+    assert manifest.feature_names == ["w0", "w1", "kind=a b", "kind=none"]
+    assert X.tolist() == [[1.5, 0, 0, 1], [0, 0, 0, 1], [0, 2, 1, 0]]
+    assert (y.tolist(), manifest.class_names) == ([-1, 1, 1], ["neg", "pos"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("w0 numeric", "bag relational", "line 2: 'bag' is relational: .*; write a file without"),
+        ("w0 numeric", "w1 numeric", "line 3: 'w1' is an attribute already; rename"),
+        ("w0 numeric", "w0", "line 2: '@attribute w0' is no attribute; write @attribute NAME"),
+        ("@data", "@rows", "no line @data"),
+        ("0 1.5", "4 1.5", "line 7: attribute 4, and they are numbered from 0 to 3"),
+        ("0 1.5", "0 x", "line 7: column 'w0' is 'x', not a finite number"),
+        ("{0 1.5", "{0 '1.5", "line 7: .* is no row of ARFF"),
+        ("{}", "1,2", "line 8: 2 columns where the first line has 4"),
+    ],
+)
+def test_malformed_arff__is_refused_with_its_line(old, new, message, tmp_path):
+    assert re.search(message, refused(tmp_path, SPARSE.replace(old, new), "a.arff"))
+
+
+# Data frames
+# --------------------------------------------------------------------------------------------------
+
+COLUMNS = {
+    "x": [1.5, -2.0, 3.0],
+    "colour": ["red", "blue", "red"],
+    "t": [datetime(2024, 1, 1, 6), datetime(2024, 1, 2), datetime(2024, 1, 3)],
+    "y": ["no", "yes", "no"],
+}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_data_frame__is_prepared_as_its_file(kind, tmp_path):
+    pq.write_table(pa.table(COLUMNS), tmp_path / "a.parquet")
+    file = prepare_file(tmp_path / "store", "file", tmp_path / "a.parquet", target="y")
+    found = flows.prepare("mine", kind(COLUMNS), tmp_path / "store", target="y")
+    assert (found.dataset_hash, found.class_names) == (file.dataset_hash, ["no", "yes"])
+    assert found.source["files"][0]["file"] == "mine.parquet"
+
+
+def test_array_and_sparse_frame__are_prepared(tmp_path):
+    X = np.array([[1.5, 0, 1], [0, 2, -1], [0, 0, 1]])
+    array = flows.prepare("array", X, tmp_path / "store", target=1)
+    assert (array.n_features, array.feature_names) == (2, ["2", "3"])
+    frame = pd.DataFrame(X, columns=list("aby")).astype(pd.SparseDtype(float, 0.0))
+    sparse = flows.prepare("sparse", frame, tmp_path / "store", target="y")
+    assert (sparse.n_features, sparse.classes) == (2, [-1, 1])
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (np.zeros(3), {}, "ndarray is no data frame"),
+        (object(), {}, "object is no data frame"),
+        (pa.table({"x": [1.0, None], "y": [1, 2]}), {}, "the table, .*row 2: column 'x' is null"),
+        (pa.table({"x": [1.0], "y": [1]}), {"targe": "y"}, "there is no option 'targe'"),
+    ],
+)
+def test_wrong_data__is_refused_in_words(data, options, message, tmp_path):
+    with pytest.raises(WrongInput, match=message):
+        flows.prepare("mine", data, tmp_path / "store", **options)
