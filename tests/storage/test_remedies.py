@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from flows.cli import koco
+from koco_stream.streams.manifest import load_manifest
 
 FLAGS = ("--header", "--no-header", "--zero-based", "--one-based", "--one-hot")
+VALUED = ("categorical", "drop", "format", "labels", "missing", "numeric", "target")
 WORD = r"""(?:'[^']*'|"[^"]*"|[^\s'";()])+"""
-OPTION = re.compile(
-    rf"({'|'.join(FLAGS)})(?![-\w])|--(?:labels|drop|target|format|missing) ({WORD})"
-)
+OPTION = re.compile(rf"({'|'.join(FLAGS)})(?![-\w])|--(?:{'|'.join(VALUED)}) {WORD}")
 
 
 def prepared(file, options):
@@ -47,6 +47,9 @@ def follow(file, options=()):
         ("names.vw", "spam | 1:1\nham | 2:1\n"),
         ("zero.svm", "1 0:1\n-1 2:1\n"),
         ("blanks.txt", "x1 x2 y\n1 2 1\n2 3 -1\n"),
+        ("twice.csv", "a,b,a,y\n1,2,3,1\n2,3,4,-1\n"),
+        ("low.csv", "a b,b,y\n1,2,1\nlow,2,-1\n3,?,1\n"),
+        ("mark.csv", "a,y\n1,yes\n2,?\n3,no\n"),
         ("numbers.csv", "0,1,2\n5,6,1\n7,9,2\n"),
     ],
 )
@@ -78,6 +81,23 @@ def test_message__names_no_option_where_none_helps(name, text, said, tmp_path, m
     found = prepared(name, [])
     assert said in found
     assert offered(found) == []
+
+
+@pytest.mark.parametrize("missing", [(), ("--missing", "drop"), ("--missing", "mean")])
+@pytest.mark.parametrize(
+    ("text", "target"), [("1,2,1,\n2,3,-1,\n", "3"), ("a,b,y\n1,?,1\n2,,-1\n", "'y'")]
+)
+def test_column_without_a_value__is_left_out_and_is_no_target(
+    text, target, missing, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(text)
+    assert prepared("a.csv", missing) is None
+    manifest = load_manifest("store", "x")
+    assert f"target: column {target}" in manifest.source["columns"]
+    assert any(said.endswith("(no value)") for said in manifest.transformations)
+    empty = {"3": "4", "'y'": "b"}[target]
+    assert "has no value; name another --target" in prepared("a.csv", [*missing, "--target", empty])
 
 
 def test_rows_of_vw__with_a_bar_are_not_taken_for_columns(tmp_path, monkeypatch):
