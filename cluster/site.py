@@ -272,7 +272,7 @@ def first_error(
             else f"write [[{keys[0]}]] on a line of its own, and below it the keys: {names}"
         )
     elif first["type"] in KINDS_OF_VALUE:
-        kind = {list: "a list", dict: "a table"}.get(type(found), repr(found))
+        kind = {"list": "a list", "dict": "a table"}.get(type(found).__name__, repr(found))
         each = f"; write [[{keys[0]}]] for each" if kind == "a list" and len(keys) > 2 else ""
         message = f"give {KINDS_OF_VALUE[first['type']]}, not {kind}{each}"
     elif not isinstance(found, dict | list):
