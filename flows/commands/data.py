@@ -197,7 +197,7 @@ def labels_of(classes: list[float], names: Sequence[str] = ()) -> str:
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
     if names:
-        pairs = zip(names, classes, strict=True)
+        pairs = zip(names, classes, strict=False)
         return "classes " + ", ".join(f"{name} ({label:g})" for name, label in pairs)
     return f"labels {', '.join(f'{c:g}' for c in classes)}" if classes else "real targets"
 

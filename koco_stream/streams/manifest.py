@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from koco_stream.errors import WrongInput, nearest, other_format
+from koco_stream.errors import WrongInput, nearest, other_format, similar
 from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
@@ -67,7 +67,7 @@ class Manifest:
     def names_of_classes(self) -> dict[float, str]:
         """The names of the classes, which are their numbers if they have no others."""
         names = self.class_names or [f"{label:g}" for label in self.classes]
-        return dict(zip(self.classes, names, strict=True))
+        return dict(zip(self.classes, names, strict=False))
 
     def class_of(self, given: float | str) -> float:
         """The number of a class that is given by its name or its number.
@@ -78,11 +78,10 @@ class Manifest:
         found = [label for label, name in names.items() if given in (label, name)]
         if found:
             return found[0]
+        close = similar(str(given), [*names.values()], 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
         known = ", ".join([*names.values()][:30]) or "real numbers"
-        raise WrongInput(
-            f"dataset {self.name!r} has no class {given!r}{nearest(str(given), [*names.values()])}"
-            f"; its labels are {known}"
-        )
+        raise WrongInput(f"dataset {self.name!r} has no label {given!r}{hint}; it has {known}")
 
     def to_json(self) -> str:
         """The text of the manifest file.

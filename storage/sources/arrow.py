@@ -113,13 +113,16 @@ def _inexact(raw: Array) -> Array:
 
 
 def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
-    """Columns of finite float64 as a matrix (n, k), in little time if k is large; None for other
-    columns.
+    """Columns of numbers that float64 has as a matrix (n, k), in little time if k is large; None
+    for other columns.
     """
-    if not columns or any(one.type != pa.float64() or one.null_count for one in columns):
+    of_numbers = (types.is_floating, types.is_integer)
+    if not columns or any(
+        one.null_count or not any(of(one.type) for of in of_numbers) for one in columns
+    ):
         return None
-    matrix = np.column_stack([one.to_numpy() for one in columns])
-    return matrix if np.isfinite(matrix).all() else None
+    matrix = np.array([one.to_numpy() for one in columns], np.float64).T
+    return matrix if np.abs(matrix).max(initial=0.0) < 2**53 else None
 
 
 def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:

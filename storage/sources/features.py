@@ -151,7 +151,10 @@ class ColumnSource(Source):
         source = super().surveyed(parallel_map, scratch)
         choice = self.choice
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts if k not in choice.dates}
-        for texts in parallel_map(self.texts_of, self.pieces(scratch) if met else ()):
+        features = tuple(k for k in met if k != choice.target)
+        narrow = replace(self, choice=replace(choice, features=features))
+        pieces = narrow.pieces(scratch) if met else ()
+        for texts in parallel_map(partial(self.texts_of, narrow), pieces):
             for k in met:
                 met[k].update(dict.fromkeys(texts[k]))
                 choice.refuse_many(self.paths[0], k, len(met[k]))
@@ -177,15 +180,13 @@ class ColumnSource(Source):
             done=(*done, f"one-hot, values in sorted order: {said}"),
         )
 
-    def texts_of(self, piece: Any) -> dict[int, list[str]]:
-        """Distinct texts of the text columns in a piece, by column."""
-        left = {self.choice.target, *self.choice.dates}
-        features = tuple(k for k in self.choice.texts if k not in left)
-        choice = replace(self.choice, features=features)
+    def texts_of(self, narrow: Self, piece: Any) -> dict[int, list[str]]:
+        """Distinct texts of the text columns in a piece of a source of only these, by column."""
         try:
-            texts = replace(self, choice=choice).rows(piece).texts
+            texts = narrow.rows(piece).texts
         except Malformed:
-            self.rows(piece)  # raises the problems of all columns
+            if not getattr(piece, "file", None):  # there, only these columns are
+                self.rows(piece)  # raises the problems of all columns
             raise
         self.release(piece)
         return texts

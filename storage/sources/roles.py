@@ -187,9 +187,10 @@ def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: b
     of_numbers = {*choice.numeric, *([choice.target] if labels else [])}
     categorical = {*choice.categorical} - of_numbers
     for k in (*choice.features, choice.target):
-        known = list(filterfalse(is_missing, column(k))) or ["0"]
-        is_text = not (is_numeric(known[0]) or is_infinite(known[0]) or _is_alone(known))
-        if k in categorical or (is_text and k not in of_numbers):
+        first = next(filterfalse(is_missing, column(k)), "0")
+        is_one = k in of_numbers or is_numeric(first) or is_infinite(first)
+        known = [] if is_one else list(filterfalse(is_missing, column(k)))
+        if k in categorical or (known and not _is_alone(known)):
             texts.append(k)
             parts = () if k in {choice.target, *categorical} else parts_of(known)
             dates |= {k: parts} if parts else {}

@@ -401,8 +401,8 @@ def test_manifest__with_another_value_anywhere__is_refused_or_reads_as_it_says(s
             assert all(map(np.array_equal, found, rows)), (keys, value)
             accepted.add(keys[-1])
     # what is said of the rows, and the path of a shard of which there is a copy
-    said = {"classes", "feature_names", "changes", "source", "statistics", "transformations"}
-    assert accepted <= {*said, "path"}
+    said = {"classes", "class_names", "feature_names", "changes", "source"}
+    assert accepted <= {*said, "statistics", "transformations", "path"}
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../plain/x", "a/../../x", "a\0b", "a//b", "."])

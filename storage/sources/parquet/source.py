@@ -36,6 +36,7 @@ from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
 from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
+COLUMN_BYTES = 1000  # of a column in a row group, beside its values
 MOST_ROWS, MOST_VALUES = 1000, 4_000_000  # that are looked at
 
 
@@ -312,8 +313,13 @@ class FlatTable(ParquetRows, ColumnSource):
         A label or value takes 8 bytes, a feature index 4, and texts their stored size.
         """
         meta = file.metadata.row_group(group)
-        numbers_only = meta.num_rows * len(self.columns) * (8 if self.layout == "dense" else 12)
-        return int(numbers_only + (meta.total_byte_size if self.texts else 0))
+        n_columns = len(self.columns)
+        n_texts = len({*self.texts}.intersection(self.columns))
+        # without the columns' own sizes, of which those of a damaged file end the process
+        stored = meta.total_byte_size
+        beyond = stored - (8 * meta.num_rows + COLUMN_BYTES) * (meta.num_columns - n_texts)
+        texts = max(beyond, stored * n_texts // meta.num_columns) if n_texts else 0
+        return int(meta.num_rows * n_columns * (8 if self.layout == "dense" else 12) + texts)
 
     def rows(self, piece: Slice) -> Parsed:
         """Read the rows of a slice. Raises `Malformed` with every kind of fault."""
@@ -328,8 +334,8 @@ def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
     """
     few = [
         field.name
-        for field in schema
-        if types.is_integer(field.type)
+        for k, field in enumerate(schema)
+        if (types.is_integer(field.type) and k < MOST_ROWS)
         or is_text(field.type)
         or is_date(field.type)
         or (INDEX.fullmatch(field.name) and is_numeric(field.type))
