@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -62,6 +63,11 @@ def cluster_named(
         site = read_site(name)
         security = security_of(folder, ROLES) if folder else None
         if isinstance(site, JobSite):
+            if folder and shlex.quote(str(folder)) != str(folder):
+                raise WrongInput(
+                    f"--certificates {folder}: jobs cannot name a folder with blanks or quotation"
+                    " marks in its path; move it"
+                )
             return job_cluster(site, mapped_bytes, security, insecure)
         return pod_cluster(site, mapped_bytes, insecure)
     tls = found[1] == "tls"
@@ -112,8 +118,8 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
         client = Client(address, set_as_default=False, timeout=ANSWER_SECONDS, security=security)
     except (OSError, TimeoutError) as error:
         raise WrongInput(
-            f"no scheduler answers at {address}: {error}; start one with `dask scheduler`, or use"
-            " --cluster local"
+            f"no scheduler answers at {address}: {error}; start it, and its workers, with the"
+            " commands of docs/clusters.md, or use --cluster local"
         ) from None
     with client:
         yield client

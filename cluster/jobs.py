@@ -44,6 +44,13 @@ CLASSES = {
     "sge": ("SGECluster", "project"),
     "lsf": ("LSFCluster", "project"),
 }
+# how each queue marks its own lines in a script, and the file in which it logs a job
+DIRECTIVES = {
+    "slurm": ("#SBATCH", "koco-%J.{}"),
+    "pbs": ("#PBS", ""),
+    "sge": ("#$", ""),
+    "lsf": ("#BSUB", "koco-%J.{}"),
+}
 PLACEHOLDER = "tcp://SCHEDULER:PORT"  # address in a script that is only printed
 # a worker closes a tenth of the walltime before its end, within these limits in seconds
 LEAVE_BEFORE = (10, 300)
@@ -79,23 +86,32 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
     }
     options = [word for option, value in extra.items() if value for word in (option, value)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment(site).items()]
+    mark, log = DIRECTIVES[site.kind]
+    # written here, because dask-jobqueue does not quote the folder
+    logs = [
+        f"-{end[0]} {shlex.quote(f'{cache_folder()}/jobs/{log.format(end)}')}"
+        for end in ("err", "out")
+        if not f"-{end[0]} ".startswith(tuple(site.job_skip))
+    ]
     hours, minutes = divmod(-(-walltime // 60), 60)  # LSF takes HH:MM
     arguments = {
         "cores": site.cores,
         "processes": site.cores,
         "memory": site.memory,
         "nanny": True,
-        "walltime": f"{hours:02}:{minutes:02}" if site.kind == "lsf" else site.walltime,
+        "walltime": f"{hours:02}:{minutes:02}"
+        if site.kind == "lsf"
+        else f"{walltime // 3600:02}:{walltime // 60 % 60:02}:{walltime % 60:02}",
         "queue": site.queue,
         CLASSES[site.kind][1]: site.account,
-        "job_extra_directives": list(site.job_extra),
+        "job_extra_directives": [*logs, *site.job_extra],
+        "job_directives_skip": [f"{mark} {begin}" for begin in site.job_skip],
         "job_script_prologue": [*site.setup, *exports],
         "worker_extra_args": [*options, *LOOPBACK_PAGE, *PRELOADS],
         "python": shlex.quote(sys.executable),
         "job_name": "koco",
         "interface": site.interface,
         "local_directory": shlex.quote(f"{cache_of(site)}/dask"),
-        "log_directory": str(cache_folder() / "jobs"),
     }
     return {name: value for name, value in arguments.items() if value is not None}
 

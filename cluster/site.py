@@ -23,9 +23,10 @@ ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:]+\]|[^:/]+):(\d+)")  # of a sc
 
 
 def clock_seconds(text: str) -> int:
-    """Convert `HH:MM:SS` to seconds."""
-    hours, minutes, seconds = map(int, text.split(":"))
-    return hours * 3600 + minutes * 60 + seconds
+    """Convert `HH:MM:SS` or `D-HH:MM:SS` to seconds."""
+    days, _, clock = text.rpartition("-")
+    hours, minutes, seconds = map(int, clock.split(":"))
+    return (int(days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 
 def _written(pattern: str, message: str) -> AfterValidator:
@@ -48,10 +49,14 @@ def _port_range(text: str) -> str:
 
 PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
 Clock = Annotated[
-    str, _written(r"\d+:[0-5]\d:[0-5]\d", 'a time is written "HH:MM:SS", in quotation marks')
+    str,
+    _written(
+        r"(\d+-)?\d+:[0-5]\d:[0-5]\d",
+        'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks',
+    ),
 ]
 # queues have no shorter walltime
-Walltime = Annotated[Clock, _written(r"(?!0+:00:).*", "a job has at least a minute")]
+Walltime = Annotated[Clock, _written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
 Memory = Annotated[
     str,
     _written(
@@ -60,6 +65,9 @@ Memory = Annotated[
 ]
 PortRange = Annotated[str, _written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
 Line = Annotated[str, _written(r".*\S.*", "one line of text, not empty")]
+Directive = Annotated[
+    str, _written(r"-{1,2}\w.*", 'a directive as it begins in the job, such as "--mem"')
+]
 Word = Annotated[str, Field(pattern=r"^[\w.@:/+-]+$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 
@@ -120,6 +128,7 @@ class JobSite(Site):
     queue: Word | None = None
     account: Word | None = None
     job_extra: list[Line] = []
+    job_skip: list[Directive] = []
     setup: list[Line] = []
     scheduler_port: int = Field(0, ge=0, le=65535)
     worker_ports: PortRange | None = None
@@ -226,6 +235,15 @@ def read_site(name: str) -> AnySite:
     raise WrongInput(f"{_location(path, text, keys)}: {wrong}")
 
 
+KINDS_OF_VALUE = {
+    "string_type": "one text in quotation marks",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+}
+
+
 def first_error(
     error: ValidationError,
     model: type[BaseModel],
@@ -246,6 +264,17 @@ def first_error(
     elif first["type"] == "extra_forbidden":
         known = tables.get(str(keys[0]), model) if len(keys) > 1 else model
         message = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
+    elif first["type"] in ("list_type", "model_type") and keys[0] in tables and len(keys) < 3:
+        names = ", ".join(tables[str(keys[0])].model_fields)
+        message = (
+            f"this is one table, with the keys {names}"
+            if first["type"] == "model_type" and len(keys) == 1
+            else f"write [[{keys[0]}]] on a line of its own, and below it the keys: {names}"
+        )
+    elif first["type"] in KINDS_OF_VALUE:
+        kind = {"list": "a list", "dict": "a table"}.get(type(found).__name__, repr(found))
+        each = f"; write [[{keys[0]}]] for each" if kind == "a list" and len(keys) > 2 else ""
+        message = f"give {KINDS_OF_VALUE[first['type']]}, not {kind}{each}"
     elif not isinstance(found, dict | list):
         message += f", not {found!r}"
     return keys, message

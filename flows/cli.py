@@ -34,6 +34,8 @@ REMEDIES = {
         (errno.EACCES, errno.EPERM, errno.EROFS),
         (1, "change its permissions, or choose another --store"),
     ),
+    errno.ENOTDIR: (2, "a store is a folder; choose another --store"),
+    errno.ELOOP: (2, "a link leads to itself; choose another --store"),
     errno.ENAMETOOLONG: (2, "a file's name has at most 255 bytes; choose a shorter one"),
 }
 
@@ -61,7 +63,7 @@ class Usage(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand, and end the process with a message if it raises a known error."""
-        again = f"; finished work is kept. To continue: {' '.join(['koco', *sys.argv[1:]])}"
+        again = f"; finished work is kept. To continue: {shlex.join(['koco', *sys.argv[1:]])}"
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, BrokenPipeError):

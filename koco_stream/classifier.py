@@ -14,6 +14,7 @@ from koco_stream.learners import LEARNERS
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.kernel.kors import KORS
 from koco_stream.learners.saved import arrays_of, description, read_model, readable, revived
+from koco_stream.losses import of_log_odds
 from koco_stream.scikit_learn import Estimator, estimator_tags, not_fitted
 from koco_stream.streams.inputs import as_rows, label_vector
 from koco_stream.streams.rows import with_intercept
@@ -97,7 +98,8 @@ class Classifier(Estimator):
         y : array-like of shape (n,)
             Labels of any kind that can be sorted.
         classes : array-like, optional
-            All classes; required in the first call if `y` does not contain all of them.
+            All classes; required in the first call if `y` does not contain all of them. Later
+            calls may repeat them.
 
         Returns
         -------
@@ -107,15 +109,22 @@ class Classifier(Estimator):
         Raises
         ------
         WrongInput
-            A label is not one of the classes; or for the reasons of the learner.
+            A label is missing, of another kind than the first, or not one of the classes; a later
+            call has other classes; or for the reasons of the learner.
         FloatingPointError
             A learner diverged. Only `fit` can be called then.
         """
         labels = _labels(y)
+        given = labels if classes is None else _labels(classes, "classes")
         if self.__sklearn_is_fitted__():
             known, learners = self.classes_, self.learners_
+            if classes is not None and not np.array_equal(np.unique(given), known):
+                raise WrongInput(
+                    f"classes is {np.unique(given).tolist()}, and the first call had"
+                    f" {known.tolist()}; leave it out, or begin with a new Classifier"
+                )
         else:
-            known = _known_classes(labels if classes is None else _labels(classes))
+            known = _known_classes(given)
             learners = self._new_learners(known)
         try:
             scores = _advanced(learners, X, _signs(labels, known))
@@ -178,12 +187,8 @@ class Classifier(Estimator):
         return self._probabilities
 
     def _probabilities(self, X: Any) -> Array:
-        scores = self.decision_function(X)
-        # neither form overflows
-        small = np.exp(-np.abs(scores))
-        likely = np.where(scores >= 0.0, 1.0, small) / (1.0 + small)
-        if scores.ndim == 1:
-            unlikely = np.where(scores >= 0.0, small, 1.0) / (1.0 + small)
+        unlikely, likely = of_log_odds(self.decision_function(X))
+        if likely.ndim == 1:
             return np.stack([unlikely, likely], axis=1)
         return likely / likely.sum(axis=1, keepdims=True)
 
@@ -270,13 +275,36 @@ class Classifier(Estimator):
         return super().__getattr__(name)
 
 
-def _labels(y: Any) -> Array:
-    """The labels as an array (n,), their type unchanged. NaN and infinity raise `WrongInput`."""
-    labels = label_vector(y)
+def _labels(given: Any, name: str = "y") -> Array:
+    """The labels as an array (n,), their type unchanged.
+
+    Raises `WrongInput` with the row of a label that is missing, or of another kind than the first.
+    """
+    labels = label_vector(given)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise WrongInput(f"y[{row}] is {labels[row]} (NaN or inf); remove the row")
+        raise WrongInput(f"{name}[{row}] is {labels[row]} (NaN or inf); remove the row")
+    if labels.dtype.kind in "biuf":
+        return labels
+    # of a list of texts and numbers, NumPy makes texts
+    each = given if labels.dtype.kind in "SU" and isinstance(given, list | tuple) else labels
+    for row, label in enumerate(each):
+        if not _in_order(label, label):
+            raise WrongInput(f"{name}[{row}] is {label!r}, which is no label; remove the row")
+        if not _in_order(label, each[0]):
+            raise WrongInput(
+                f"{name}[{row}] is {label!r} and {name}[0] is {each[0]!r}; give labels of one kind,"
+                " such as texts only"
+            )
     return labels
+
+
+def _in_order(one: Any, other: Any) -> bool:
+    """Whether two labels can be sorted; a missing one cannot, not even with itself."""
+    try:
+        return bool(one < other or one >= other)
+    except TypeError:
+        return False
 
 
 def _known_classes(labels: Array) -> Array:
@@ -300,14 +328,14 @@ def _signs(labels: Array, classes: Array) -> Array:
     """The labels of each learner: (1, n) with −1 and +1 for two classes, or (K, n) with +1 for the
     class and −1 for the rest. A label that is no class raises `WrongInput`.
     """
-    numbers = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
-    other = classes[numbers] != labels
-    if other.any():
-        row = int(np.flatnonzero(other)[0])
-        every = ", ".join(map(str, classes[:-1])) + f" and {classes[-1]!s}"
-        raise WrongInput(f"y[{row}] is {labels[row]!s}, and the classes are {every}")
-    learnt = [1] if classes.size == 2 else range(classes.size)
-    return np.array([np.where(numbers == k, 1.0, -1.0) for k in learnt])
+    matches = classes[:, None] == labels
+    known = matches.any(axis=0)
+    if not known.all():
+        row = int(np.argmin(known))
+        raise WrongInput(
+            f"y[{row}] is {labels.tolist()[row]!r}, and the classes are {classes.tolist()}"
+        )
+    return np.where(matches[1:] if classes.size == 2 else matches, 1.0, -1.0)
 
 
 def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:

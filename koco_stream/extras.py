@@ -16,6 +16,7 @@ EXTRAS = {
     "tomli_w": "sweep",
     "vl_convert": "sweep",
     "yaml": "sweep",
+    "bokeh": "dashboard",
     "prefect": "prefect",
     "sklearn": "documents",
     "cryptography": "tls",

@@ -76,6 +76,15 @@ def curvature_of(loss: str, clip: float) -> float:
         ) from None
 
 
+def of_log_odds(scores: Array) -> Array:
+    """The probabilities (2, …) of −1 and +1 of which predictions with the logistic loss are the
+    log-odds.
+    """
+    ratio = np.exp(-np.abs(scores))  # which does not overflow
+    rising = np.stack([ratio, np.ones_like(ratio)]) / (1.0 + ratio)
+    return np.where(scores >= 0.0, rising, rising[::-1])
+
+
 def check_labels(loss: str, labels: Array) -> None:
     """Raise `WrongInput` if the loss needs labels −1 and +1 and `labels` (n,) has others."""
     if loss not in OF_REAL_LABELS and not (np.abs(labels) == 1.0).all():

@@ -16,6 +16,7 @@ from river import base
 from koco_stream.errors import WrongInput
 from koco_stream.learners.base import Learner, unlearnt
 from koco_stream.learners.linear.ogd import OGD
+from koco_stream.losses import of_log_odds
 from koco_stream.one_at_a_time import OneAtATime
 from koco_stream.streams.rows import Rows, sparse_rows
 from koco_stream.types import Array
@@ -82,7 +83,7 @@ class RiverRegressor(_Adapter, base.Regressor):
 
 
 class RiverClassifier(_Adapter, base.Classifier):
-    """A learner as a River binary classifier, without probabilities.
+    """A learner as a River binary classifier, with probabilities if its loss is "logistic".
 
     `learner` and `n_features` are those of `RiverRegressor`. `classes` are the class that the
     learner sees as −1 and the one that it sees as +1; a prediction of 0 counts as the latter.
@@ -109,6 +110,19 @@ class RiverClassifier(_Adapter, base.Classifier):
     def predict_one(self, x: Features, **kwargs: Any) -> Any:
         """The predicted class for the features `x`."""
         return self.classes[1 if super().predict_one(x) >= 0.0 else 0]
+
+    def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
+        """The probability of each class for the features `x`; ½ before any learning.
+
+        Raises `NotImplementedError`, as River's classifiers do, if the loss is not "logistic".
+        """
+        if getattr(self.learner, "loss", None) != "logistic":
+            raise NotImplementedError(
+                f"{self.learner!r} has no probabilities; only a learner with loss='logistic' gives"
+                " them"
+            )
+        both = of_log_odds(np.array(super().predict_one(x))).tolist()
+        return dict(zip(self.classes, both, strict=True))
 
 
 def _number(name: Hashable, value: Any) -> float:

@@ -65,6 +65,14 @@ class Estimator(OneAtATime):
         given = [f"{n}={v!r}" for n, v in self.get_params().items() if v != defaults[n]]
         return f"{type(self).__name__}({', '.join(given)})"
 
+    def _repr_html_(self) -> str | None:
+        """scikit-learn's diagram, for notebooks; None without scikit-learn."""
+        try:
+            from sklearn.utils import estimator_html_repr
+        except ImportError:
+            return None
+        return str(estimator_html_repr(self))
+
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
     """The constructor of an estimator, which refuses unknown arguments with the nearest name."""

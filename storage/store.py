@@ -29,9 +29,14 @@ def open_store(where: AnyPath) -> StorePath:
     """
     store = store_path(where)
     if not check_store(store):
-        (store / MARK).write_text(
-            json_text({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n"
-        )
+        try:
+            (store / MARK).write_text(
+                json_text({"format": FORMAT, "created_by": koco_stream.__version__}) + "\n"
+            )
+        except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
+            raise WrongInput(
+                f"{store} cannot be made ({error.strerror}); choose another --store"
+            ) from None
     return store
 
 
@@ -73,7 +78,7 @@ def check_store(where: AnyPath) -> bool:
         left = [name for name in store.names() if not name.startswith((".staging", f".{MARK}."))]
     except NotADirectoryError:
         raise WrongInput(
-            f"{store} is a file; a store is a folder: choose another --store"
+            f"{store} is a file, or within one; a store is a folder: choose another --store"
         ) from None
     if not left:
         return False
@@ -102,7 +107,12 @@ def staging_folder(store: Path) -> Iterator[Path]:
                 shutil.rmtree(left, ignore_errors=True)
     folder = None
     while folder is None:
-        root.mkdir(parents=True, exist_ok=True)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError, NotADirectoryError) as error:
+            raise WrongInput(
+                f"{store} cannot be made ({error.strerror}); choose another --store"
+            ) from None
         with suppress(FileNotFoundError):  # another process has deleted `root` while it was empty
             folder = Path(tempfile.mkdtemp(prefix=f"{host}-{os.getpid()}-", dir=root))
     try:

@@ -1,5 +1,6 @@
 """Commands that show what sweeps came to: results, compare, report."""
 
+import shlex
 import sys
 import webbrowser
 from pathlib import Path
@@ -91,7 +92,8 @@ def results(
             text, remarks = in_terminal(views, table, len(whole) - len(table), line_width())
             click.echo(text)
         remarks += [
-            f"nightly runs of {one} have results of their own: --store {night_path(root, one)}"
+            f"nightly runs of {one} have results of their own: --store"
+            f" {shlex.quote(str(night_path(root, one)))}"
             for one in night_names(root)
             if not asked["sweep"]
         ]

@@ -1,5 +1,6 @@
 """Commands that run sweeps, and on what: sweep, reproduce, nightly, serve, cluster."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,9 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
     if failed:
         for row in summary["failed"]:
             say(f"failed: {row['learner']} {row['params']} on {row['dataset']}: {row['error']}")
-        again = f"koco sweep {request.sweep_file} --store {request.store} --retry-failed"
+        again = shlex.join(
+            ["koco", "sweep", request.sweep_file, "--store", str(request.store), "--retry-failed"]
+        )
         say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
     if stopped := summary["statuses"].get("stopped", 0):
         say(
@@ -200,7 +203,10 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
     from flows.nightly.night import FAILING, launch_nightly
 
     summary = launch_nightly(request, prefect)
-    say(f"its results: koco results --store {request.store}/nights/{summary['sweep']}")
+    say(
+        f"its results: koco results --store {shlex.quote(str(request.store))}"
+        f"/nights/{summary['sweep']}"
+    )
     click.echo(
         json_text(summary) if as_json else f"{summary['result']}; report: {summary['report']}"
     )

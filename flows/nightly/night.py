@@ -6,6 +6,7 @@ main store, and resumes there after an interruption. The next nightly run of the
 an empty store in that folder.
 """
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -208,7 +209,9 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
             else f"code or versions are not those of the accepted run: {codes[-1]} then, {code} now"
         )
     if result in FAILING:
-        lines.append(f"if this change is intended: koco nightly accept {sweep} --store {store}")
+        lines.append(
+            f"if this change is intended: koco nightly accept {sweep} --store {shlex.quote(store)}"
+        )
     return result, lines
 
 

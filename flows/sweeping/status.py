@@ -219,7 +219,10 @@ class Tally:
     def computing(self, dashboard: str | None) -> None:
         """Start the clock, as the workers are ready. Dask's pages are at `dashboard`, if any."""
         self.begun, self.status.dashboard = time.monotonic(), dashboard
-        say(f"  the workers compute{f'; Dask: {dashboard}' if dashboard else ''}")
+        say(
+            "  the workers compute"
+            f"{f'; Dask (koco-stream[dashboard]): {dashboard}' if dashboard else ''}"
+        )
 
     def plan(self, rounds: Mapping[str, int]) -> None:
         """Add the rounds of cohorts that will be computed."""

@@ -45,7 +45,8 @@ class TomlFile:
             ) from None
         except ValueError as error:  # UnicodeDecodeError too
             raise WrongInput(
-                f"{path}: {error}; a {kind} file is TOML, which is text in UTF-8"
+                f"{path}: {error}; a {kind} file is TOML: text in UTF-8, with texts in quotation"
+                " marks"
             ) from None
         self.lines = {} if text else lines_of(self.text)
 

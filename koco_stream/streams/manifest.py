@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -137,8 +138,8 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         there = prepared_names(store)
         hint = nearest(name, there) if there else "; the store has no dataset yet"
         raise WrongInput(
-            f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare {name}"
-            f" --from FILE --store {store})"
+            f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare"
+            f" {shlex.quote(name)} --from FILE --store {shlex.quote(str(store))})"
         )
     try:
         content = json.loads(path.read_text())

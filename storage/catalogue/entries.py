@@ -1,5 +1,6 @@
 """The catalogue of the papers' datasets (`papers.toml`), and the search for their files."""
 
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -141,7 +142,8 @@ def entry_named(name: str) -> Entry:
     if name not in CATALOGUE:
         if Path(name).is_file():
             raise WrongInput(
-                f"{name} is a file; the dataset's name comes first: koco prepare NAME --from {name}"
+                f"{name} is a file; the dataset's name comes first: koco prepare NAME --from"
+                f" {shlex.quote(name)}"
             )
         raise WrongInput(
             f"koco prepare {name} --from FILE needs a file, because the catalogue does not have"

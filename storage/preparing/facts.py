@@ -3,6 +3,7 @@ values.
 """
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -15,6 +16,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
+from storage.sources.features import ColumnSource
 from storage.sources.source import ParallelMap, Source
 
 HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
@@ -177,25 +179,26 @@ def without_missing(
         if not chunks.n_rows:
             raise WrongInput(
                 f"{source.paths[0]}: each of the {n_dropped:,} rows has a missing value; leave"
-                " out the columns with many missing values (--drop), or fill them in with"
-                " --missing mean"
+                " out the columns with missing values with --drop, and name another --target if its"
+                " values are missing"
             )
         said = f"rows with missing values left out: {n_dropped:,}"
         return replace(source, done=(*source.done, said)), chunks
-    d = source.n_features
-    assert d is not None  # a source with missing values knows its features
+    # only columns have missing values, and it is known by now how many features they are
+    assert isinstance(source, ColumnSource)
+    d = source.n_features or 0
     counts = parallel_map(partial(_missing_in, d), [chunk.path for chunk in chunks.chunks])
     n_missing = sum(counts, np.zeros(d, np.int64))
     features = np.flatnonzero(n_missing)
     if not features.size:
         return replace(source, done=(*source.done, "no value is missing")), chunks
-    names = [source.feature_names[j] if source.feature_names else f"{j + 1}" for j in features]
+    names = source.feature_names or [f"{k + 1}" for k in source.choice.features]
     holes = Holes(features, d, source.layout)
     covers = [chunks.cover(*rows) for rows in ranges]
-    values = _means(source, holes, names, covers, parallel_map)
+    values = _means(source, holes, [names[j] for j in features], covers, parallel_map)
     by_feature = ", ".join(
-        f"{name} ({n:,} by {value!r})"
-        for name, n, value in zip(names, n_missing[features], values.tolist(), strict=True)
+        f"{names[j]} ({n_missing[j]:,} by {value!r})"
+        for j, value in zip(features, values.tolist(), strict=True)
     )
     done = [*source.done, f"missing values filled in with the mean of the feature: {by_feature}"]
     tasks = [(chunk, scratch / f"filled-{k:07d}.arrow") for k, chunk in enumerate(chunks.chunks)]
@@ -228,7 +231,8 @@ def _means(
             n_rows = sum(rows_of(cover).n_rows for cover in covers)
             raise WrongInput(
                 f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
-                f" which missing values are filled in; leave it out with --drop {name}"
+                f" which missing values are filled in; leave it out with --drop"
+                f" {shlex.quote(name)}"
             )
     return np.ldexp(total / known, HEADROOM)
 

@@ -91,6 +91,9 @@ def refuse_damage(path: Path, after: str, error: Exception) -> NoReturn:
     """
     if isinstance(error, OSError) and error.errno is not None:
         raise error
-    raise WrongInput(
-        f"{path}: cut short or damaged after {after} ({error}); fetch the file again"
-    ) from None
+    remedy = (
+        f"name it {path.stem} if it is not compressed, or fetch it again"
+        if after == "line 0"
+        else "fetch the file again"
+    )
+    raise WrongInput(f"{path}: cut short or damaged after {after} ({error}); {remedy}") from None

@@ -4,6 +4,7 @@ Terms are counted by scikit-learn's CountVectorizer.
 """
 
 import hashlib
+import re
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
@@ -34,8 +35,8 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
 
     Rows are ordered as `copy_documents` says. Labels are 1 to k for the sorted groups. Features are
     the sorted terms of the training split, or of all documents if there is none; `n_features` sets
-    d if it is to exceed their number. Texts are decoded as latin-1. `strip` names what is removed
-    from each text. Raises `WrongInput` if it has another name than "headers", "footers", "quotes".
+    d if it is to exceed their number. `strip` names what is removed from each text. Raises
+    `WrongInput` if it has another name than "headers", "footers", "quotes".
     """
     refuse_first(
         (
@@ -163,8 +164,16 @@ class Documents(Source):
         with (self.scratch / TEXTS).open("rb") as handle:
             for start, size in piece[:2].T.tolist():
                 handle.seek(start)
-                text = handle.read(size).decode("latin-1")
+                text = _decoded(handle.read(size))
                 yield reduce(lambda text, strip: strip(text), strips, text)
+
+
+def _decoded(text: bytes) -> str:
+    """A text in UTF-8, or in latin-1 if it is not."""
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
 
 
 def _stripping() -> dict[str, Callable[[str], str]]:
@@ -203,6 +212,7 @@ def _count_vectorizer(vocabulary: Path) -> Any:
 
 MOST_DOCUMENT_BYTES = PIECE_BYTES
 MOST_DOCUMENTS = 2_000_000  # names are sorted in memory, at about 250 bytes each
+MOST_TOLD = 100  # strays named in a message
 
 
 class Document(NamedTuple):
@@ -219,80 +229,80 @@ class Document(NamedTuple):
         """Whether it is in a training split, whose rows come first."""
         return self.split.endswith("train")
 
+    @property
+    def path(self) -> str:
+        """Its path in the collection."""
+        return "/".join(filter(None, self[:3]))
+
 
 def copy_documents(path: Path, target: Path) -> list[Document]:
     """Write all texts of a collection to `target`, and return the documents in row order.
 
     `path` is a folder or .tar archive of documents `<group>/<name>` or `<split>/<group>/<name>`.
     Rows are ordered by split (names that end in "train" first, then by name), group and name,
-    compared by code point. Raises `WrongInput` if there are no documents, too many, too large ones
-    or duplicates, if a file is misplaced, or if the archive is damaged.
+    compared by code point. Raises `WrongInput` if there are no documents, too many or duplicates,
+    if the archive is damaged, or with the names of all files that are no documents.
     """
     documents: list[Document] = []
-    depth = start = 0
+    strays: dict[str, str] = {}
+    start = 0
     with target.open("wb") as handle:
         files = _files_below(path, "") if path.is_dir() else _files_in_archive(path)
-        for file_name, content in files:
-            names = _path_components(path, file_name)
-            depth = depth or len(names)
-            if len(names) != depth:
-                raise WrongInput(
-                    f"{path}, {file_name!r}: {len(names)} levels deep, but others are {depth};"
-                    " put all files at the same depth"
-                )
+        for file_name, content, why in files:
+            if why:
+                # what a hidden folder holds is not told
+                strays[re.sub(r"((?:^|/)\.[^/]*)/.*", r"\1", file_name)] = why
+                continue
             # all documents of a group share one string
-            split, group, name = map(sys.intern, ["", *names][-3:])
+            split, group, name = map(sys.intern, ["", *file_name.split("/")][-3:])
             documents.append(Document(split, group, name, start, len(content)))
             start += handle.write(content)
             if len(documents) > MOST_DOCUMENTS:
                 raise WrongInput(
                     f"{path}: more than {MOST_DOCUMENTS:,} documents; prepare fewer at a time"
                 )
+    have_split = 2 * sum(bool(one.split) for one in documents) > len(documents)
+    strays |= {
+        one.path: f"most are {'<split>/' * have_split}<group>/<id>"
+        for one in documents
+        if bool(one.split) != have_split
+    }
+    told = [f"{name!r} ({why})" for name, why in strays.items()]
     documents.sort(key=lambda one: (not one.is_first, one))
     twice = next((one for one, other in pairwise(documents) if one[:3] == other[:3]), None)
     refuse_first(
         [
             (
+                bool(told),
+                f"{path}: {len(told):,} of its files are no documents, which are <group>/<id> or"
+                f" <split>/<group>/<id>; move or remove {', '.join(told[:MOST_TOLD])}",
+            ),
+            (
                 not documents,
                 f"{path}: no documents; they are files in folders named after their groups:"
                 " <group>/<id> or <split>/<group>/<id>",
             ),
-            (
-                twice is not None,
-                f"{path}: {'/'.join(filter(None, (twice or ())[:3]))} occurs twice; remove one",
-            ),
+            (twice is not None, f"{path}: {twice and twice.path} occurs twice; remove one"),
         ]
     )
     return documents
 
 
-def _path_components(path: Path, name: str) -> list[str]:
-    """Path components of a document.
-
-    Raises `WrongInput` if the path is hidden, misplaced or not UTF-8.
-    """
-    names = name.split("/")
-    hidden = next((one for one in names if one.startswith(".")), None)
-    refuse_first(
-        (is_there, f"{path}, {name!r}: {message}")
-        for is_there, message in [
-            (
-                hidden is not None,
-                f"{hidden!r} is a hidden name, so this is not a document; remove it",
-            ),
-            (
-                len(names) == 1,
-                "a file at the top level, which has only the folders of groups; move it into one,"
-                " or remove it",
-            ),
-            (len(names) > 3, "too deep; documents are <group>/<id> or <split>/<group>/<id>"),
-            (
-                name.encode(errors="ignore").decode() != name,
-                "the name is not UTF-8; rename the file",
-            ),
-        ]
-    )
-    return names
+def _stray(name: str, size: int | None) -> str | None:
+    """Why a file is no document, if it is none. Its size is None if it is not a plain file."""
+    depth = name.count("/") + 1
+    reasons = [
+        (re.search(r"(^|/)\.", name), "hidden"),
+        (depth == 1, "at the top level"),
+        (depth > 3, "too deep"),
+        (name.encode(errors="ignore").decode() != name, "the name is not UTF-8"),
+        (size is None, "not a plain file"),
+        (
+            (size or 0) > MOST_DOCUMENT_BYTES,
+            f"{size or 0:,} bytes, more than the {MOST_DOCUMENT_BYTES:,} that a document may have",
+        ),
+    ]
+    return next((why for is_there, why in reasons if is_there), None)
 
 
 def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str, str]:
@@ -311,27 +321,21 @@ def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str,
     return {"folder": path.name, "sha256": content.hexdigest()}
 
 
-def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """Files below a folder as (`prefix` and path with slashes, content).
-
-    Raises `WrongInput` for a file that is too large, or for an entry that is neither file nor
-    folder.
-    """
+def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes, str | None]]:
+    """Files below a folder as (`prefix` and path with slashes, content, why it is no document)."""
     for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            yield from _files_below(path, f"{prefix}{path.name}/")
+        name = prefix + path.name
+        if path.is_dir() and not path.name.startswith("."):
+            yield from _files_below(path, f"{name}/")
         else:
-            if not path.is_file():
-                raise WrongInput(f"{path}: neither a file nor a folder; remove it")
-            _check_size(str(path), path.stat().st_size)
-            yield prefix + path.name, path.read_bytes()
+            why = _stray(name, path.stat().st_size if path.is_file() else None)
+            yield name, b"" if why else path.read_bytes(), why
 
 
-def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Files of a plain or compressed .tar archive as (path with slashes, content).
+def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes, str | None]]:
+    """Files of a plain or compressed .tar archive, as those of a folder.
 
-    Raises `WrongInput` for a damaged archive, a path that leads out of it, a link, or a file that
-    is too large.
+    Raises `WrongInput` for a damaged archive, or a path that leads out of it.
     """
     name = "its beginning, or no tar archive"
     try:
@@ -348,27 +352,15 @@ def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes]]:
                         )
                     if entry.isdir():
                         continue
-                    extracted = tar.extractfile(entry) if entry.isfile() else None
-                    if extracted is None:
-                        raise WrongInput(
-                            f"{path}, {name!r}: a link or a device; create the archive again with"
-                            " plain files only (tar -h)"
-                        )
-                    _check_size(f"{path}, {name!r}", entry.size)
-                    yield "/".join(names), extracted.read()
+                    member = "/".join(names)
+                    why = _stray(member, entry.size if entry.isfile() else None)
+                    content = None if why else tar.extractfile(entry)
+                    yield member, content.read() if content else b"", why
             # read to the end of a compressed file, where its checksum is verified
             while handle.read(1 << 20):
                 pass
     except (tarfile.TarError, *DAMAGE) as error:
         refuse_damage(path, name, error)
-
-
-def _check_size(file: str, size: int) -> None:
-    if size > MOST_DOCUMENT_BYTES:
-        raise WrongInput(
-            f"{file}: {size:,} bytes, more than the {MOST_DOCUMENT_BYTES:,} that a document may"
-            " have; shorten it or leave it out"
-        )
 
 
 class _Member(tarfile.TarInfo):

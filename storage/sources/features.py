@@ -276,7 +276,7 @@ def column_fields(
         *([f"dates and times: {dates}"] if dates else []),
         *choice.notes,
     ]
-    without = ((choice.dropped, ""), (choice.index, " (an index)"))
+    without = ((choice.dropped, ""), (choice.index, " (an index)"), (choice.empty, " (no value)"))
     left_out = ", ".join(choice.few(columns) + why for columns, why in without if columns)
     categories = as_text - {choice.target, *choice.dates}
     return {

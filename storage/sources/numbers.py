@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from pathlib import Path
 
 from koco_stream.errors import WrongInput
@@ -22,7 +23,7 @@ OTHER_NOTATION = re.compile(
 REWRITE = "write it with digits and a decimal point only, such as -1234.5"
 CHOOSE = "fill the value in, or say what to do with missing values: --missing mean or drop"
 DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
-EXAMPLE = "give its number with --labels, for example --labels 'g=1,b=-1'"
+EXAMPLE = "give its number with --labels, for example --labels LABEL=1"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 NOT_FINITE = ("inf", "infinity")
 MOST_DIGITS = 60  # characters of a number in another notation
@@ -95,6 +96,12 @@ def number_of(
         (True, remedy),
     ]
     advice = next(one for fits, one in remedies if fits)
+    if remedy == EXAMPLE:  # no rule can have a comma in a label
+        advice = (
+            advice.replace(EXAMPLE, "give the row one label, without commas")
+            if "," in text
+            else advice.replace("LABEL=1", shlex.quote(f"{text}=1"))
+        )
     raise WrongInput(f"{at(path, line, column)}: {what} is {text!r}, not a finite number; {advice}")
 
 
@@ -158,7 +165,9 @@ class LabelRule:
         number = self.number(name)
         if number is not None:
             return number
-        lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; add it there"
+        more = shlex.quote(f"{self.text},{name}={len(self.values) + 1}")
+        add = "correct it" if self.text == "letters" or "," in name else f"add it: --labels {more}"
+        lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"
         wrong = lacking if name.strip() else "empty; fill it in, or remove the row"
         raise WrongInput(f"{at(path, line, column)}: {what} is {wrong}")
 

@@ -135,7 +135,11 @@ def guess_format(path: Path) -> str:
     form = format_of(path, line)
     if form is None:
         raise WrongInput(
-            f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown(line)}; name it with --format"
-            f" {', '.join(FORMATS)}"
+            f"{at(path, number)}: neither LIBSVM, VW nor CSV: {shown(line)}; "
+            + (
+                "if blanks separate columns, name it with --format space"
+                if b" " in line.strip()
+                else "write a row a line, with commas between its columns"
+            )
         )
     return form

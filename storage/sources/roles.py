@@ -29,10 +29,11 @@ class Choice:
     """Roles of the columns of a table, counted from 0 here and from 1 in messages.
 
     `names` is empty for a table without names. The columns `index` number the rows, and are left
-    out as the `dropped` ones are. The columns `texts` hold texts; of these, the feature columns are
-    one-hot encoded, but for those of `dates`, which become parts; a target among them has classes.
-    What is `categorical` or `numeric` was said to be. With `one_hot`, a column may have any number
-    of texts. `separator` stands between the columns of a CSV file. `notes` say what is doubtful.
+    out as the `dropped` ones and the `empty` ones are. Those of `texts` hold texts; of these, the
+    feature columns are one-hot encoded, but for those of `dates`, which become parts; a target
+    among them has classes. What is `categorical` or `numeric` was said to be. With `one_hot`, a
+    column may have any number of texts. `separator` stands between the columns of a CSV file.
+    `notes` say what is doubtful.
     """
 
     width: int
@@ -43,6 +44,7 @@ class Choice:
     texts: tuple[int, ...]
     one_hot: bool
     index: tuple[int, ...] = ()
+    empty: tuple[int, ...] = ()
     categorical: tuple[int, ...] = ()
     numeric: tuple[int, ...] = ()
     dates: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -108,21 +110,30 @@ def chosen_columns(
     reading: Reading,
     column: Callable[[int], Sequence[str]],
     stored: Collection[str] = (),
+    whole: bool = False,
 ) -> Choice:
     """Select the target and the features among the `width` columns of a table.
 
     A column that holds the index of a data frame is left out, by its name and its first values,
-    which `column` gives as texts; so are the columns `stored` as an index. Without a `target`, the
+    which `column` gives as texts; so are the columns `stored` as an index, and those without a
+    value if `column` gives the `whole` table. Without a `target`, the
     last other column is the target. `names` is empty if the columns have none. Which columns hold
     texts is left open. Raises `WrongInput` if a named column does not exist, a name is repeated, or
     no feature is left.
     """
-    repeated = [*(Counter(names) - Counter({*names}))]
-    twice = f"{path}: two columns are called {''.join(repeated[:1])!r}; rename one of them"
-    refuse_first([(bool(repeated), twice)])
     named_one = partial(_column, path, names, width)
     target = None if reading.target is None else named_one("--target", reading.target)
     dropped = tuple(named_one("--drop", name) for name in reading.drop)
+    kept = {k: name for k, name in enumerate(names) if k not in dropped}
+    first = {name: k for k, name in reversed(kept.items())}
+    refuse_first(
+        (
+            k != first[name],
+            f"{path}: two columns are called {name!r}; rename one, or leave one out with --drop"
+            f" {k + 1}",
+        )
+        for k, name in kept.items()
+    )
     categorical = tuple(named_one("--categorical", name) for name in reading.categorical)
     numeric = tuple(named_one("--numeric", name) for name in reading.numeric)
     told = [k for k, n in Counter((*dropped, *categorical, *numeric)).items() if n > 1]
@@ -130,18 +141,27 @@ def chosen_columns(
     index = {k for k, name in enumerate(names) if name in stored or STORED.fullmatch(name)}
     index |= {k for k in named if labels_rows(column(k))}
     index -= {target, *dropped, *categorical, *numeric}
+    empty = {k for k in range(width) if whole and all(map(is_missing, column(k)))}
+    empty -= {*index, *dropped, *categorical, *numeric}
     if target is None:
-        target = max({*range(width)} - index, default=width - 1)
-    left_out = {target, *dropped, *index}
+        target = max({*range(width)} - index - empty, default=width - 1)
+    left_out = {target, *dropped, *index, *empty}
     features = tuple(k for k in range(width) if k not in left_out)
     choice = Choice(width, tuple(names), target, features, dropped, (), reading.one_hot)
-    choice = replace(choice, index=tuple(sorted(index)), categorical=categorical, numeric=numeric)
+    choice = replace(choice, index=tuple(sorted(index)), empty=tuple(sorted(empty)))
+    choice = replace(choice, categorical=categorical, numeric=numeric)
     own = f"{path}: --drop names the target column, {choice.called(target)}; name another --target"
     rename = f", or rename {choice.few(sorted(index))} if it is no index" if index else ""
     none = f"{path}: no column is left as a feature; keep at least one besides the target{rename}"
     twice = f"{path}: {choice.few(told[:1])} is named by two of --drop, --categorical, --numeric"
+    valueless = f"{path}: {choice.called(target)} has no value; name another --target"
     refuse_first(
-        [(bool(told), f"{twice}; name it with one"), (target in dropped, own), (not features, none)]
+        [
+            (bool(told), f"{twice}; name it with one"),
+            (target in dropped, own),
+            (target in empty, valueless),
+            (not features, none),
+        ]
     )
     notes = [
         f"{choice.called(k)} may only number the rows; if so, leave it out with --drop"

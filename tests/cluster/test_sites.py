@@ -1,6 +1,7 @@
 """Site files are checked before anything is asked of a queue, and that can be seen."""
 
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -117,6 +118,53 @@ def test_job_script__in_the_words_of_each_queue(site, kind, lines):
     assert set(lines) <= set(shown.splitlines())
 
 
+@needs_jobqueue
+@pytest.mark.parametrize(
+    ("kind", "mark", "log", "time"),
+    [
+        ("slurm", "#SBATCH", "koco-%J.err", "-t 49:30:07"),
+        ("pbs", "#PBS", "", "-l walltime=49:30:07"),
+        ("sge", "#$", "", "-l h_rt=49:30:07"),
+        ("lsf", "#BSUB", "koco-%J.err", "-W 49:31"),
+    ],
+)
+def test_job_script__of_days_with_its_log_in_one_word(
+    site, monkeypatch, tmp_path, kind, mark, log, time
+):
+    monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "it's a #blank"))
+    text = JOB.replace("slurm", kind).replace("01:00:00", "2-01:30:07")
+    lines = show(site(text)).stdout.splitlines()
+    own = [shlex.split(line.removeprefix(mark)) for line in lines if line.startswith(f"{mark} ")]
+    assert ["-e", f"{tmp_path}/it's a #blank/jobs/{log}"] in own
+    assert time.split() in own
+    lifetime = 49 * 3600 + 30 * 60 + 7 - 300
+    assert f"--lifetime {lifetime}s " in lines[-1]
+
+
+@needs_jobqueue
+@pytest.mark.parametrize(
+    ("kind", "skipped", "left"),
+    [
+        ("slurm", ["--mem", "-t", "-n", "-p", "-e"], ["--cpus-per-task=2", "-A -t-p", "-J koco"]),
+        ("pbs", ["-l select", "-A"], ["-l walltime=01:00:00", "-q q--mem"]),
+        ("sge", ["-cwd", "-o", "-P"], ["-l h_rt=01:00:00", "-q q--mem"]),
+        ("lsf", ["-M", "-R", "-P"], ["-n 2", "-W 01:00", "-q q--mem"]),
+    ],
+)
+def test_job_script__without_the_lines_that_a_site_skips(site, kind, skipped, left):
+    text = JOB.replace("slurm", kind) + "account: -t-p\nqueue: q--mem\n"
+    own = [
+        [line.partition(" ")[2] for line in show(site(text + more)).stdout.splitlines()]
+        for more in ("", f"job_skip: {skipped}\n")
+    ]
+    begun = [[line for line in lines if line.startswith(tuple(skipped))] for lines in own]
+    assert len(begun[0]) == len(skipped)
+    assert begun[1] == []
+    assert set(left) <= set(own[1])
+    assert len(own[0]) - len(own[1]) == len(skipped)
+    assert f"--memory-limit {2 << 30} " in own[1][-1]
+
+
 def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatch):
     pytest.importorskip("dask_kubernetes")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "do-not-tell")
@@ -162,6 +210,11 @@ def test_manifest__of_pods_that_are_confined_and_hold_no_secret(site, monkeypatc
             ("interface: lo", 'interface: lo\nworker_ports: "10:20"'),
             ["worker_ports: ports are written"],
         ),
+        (
+            ("interface: lo", "interface: lo\njob_skip: [mem]"),
+            ["job_skip: a directive as it begins"],
+        ),
+        (('"01:00:00"', '"0-00:00:30"'), ["at least a minute"]),
         (("cores: 2", "cores: [2"), ["this is not YAML"]),
     ],
 )
@@ -419,6 +472,13 @@ def test_listener__without_tls_or_of_another_authority__is_refused_at_once(plain
         cluster = cluster_named(address, 0, 0, str(folder))
         with pytest.raises(WrongInput, match=f"who listens at {address} has no certificate of"):
             cluster().__enter__()
+
+
+@needs_jobqueue
+def test_folder__that_a_job_cannot_name__is_refused(site, folder):
+    blank = folder.rename(folder.with_name("two words"))
+    with pytest.raises(WrongInput, match=r"/two words: jobs cannot name .*; move it$"):
+        cluster_named(site(JOB), 0, 0, str(blank))
 
 
 def test_address__that_others_reach_is_used_without_certificates_only_if_that_is_said():

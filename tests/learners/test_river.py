@@ -7,7 +7,7 @@ import pytest
 from river import checks as river_checks
 from river import evaluate, metrics
 
-from koco_stream import CONKONS, FOGD, ONS, OjaSON, WrongInput
+from koco_stream import CONKONS, FOGD, OGD, ONS, Classifier, OjaSON, WrongInput
 from koco_stream.river import RiverClassifier, RiverRegressor
 from tests.helpers.linear_streams import stream
 
@@ -49,7 +49,10 @@ def test_progressive_validation__has_the_learner_s_own_predictions(learner):
     ids=repr,
 )
 def test_river_s_checks__pass(wrapper, learner):
-    model = wrapper(learner)
+    check_all(wrapper(learner))
+
+
+def check_all(model):
     assert len([check(model.clone()) for check in river_checks.yield_checks(model)]) > 10
 
 
@@ -77,3 +80,18 @@ def test_classes__are_any_two_if_they_are_named():
     spam = RiverClassifier(OjaSON(2), classes=("ham", "spam"))
     spam.learn_one({"a": 1.0}, "ham")
     assert (spam.predict_one({"a": 1.0}), spam.predict_one({"a": -1.0})) == ("ham", "spam")
+
+
+def test_probabilities__are_those_of_a_classifier_if_the_loss_is_logistic():
+    learner = OGD(2.0, loss="logistic", clip=800.0)
+    labels, rows = (Y > 0).tolist(), as_dictionaries(X)
+    model = RiverClassifier(learner, n_features=5)
+    assert model.predict_proba_one(rows[0]) == {False: 0.5, True: 0.5}
+    pairs = zip(rows, labels, strict=True)
+    assert evaluate.progressive_val_score(pairs, model, metrics.ROCAUC()).get() > 0.6
+    expected = Classifier(learner).fit(X, labels).predict_proba(X)
+    found = [list(model.predict_proba_one(row).values()) for row in rows]
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+    check_all(RiverClassifier(learner))
+    with pytest.raises(NotImplementedError, match="only a learner with loss='logistic'"):
+        RiverClassifier(OjaSON(2)).predict_proba_one(rows[0])

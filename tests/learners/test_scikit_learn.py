@@ -2,6 +2,9 @@
 koco_stream/scikit_learn.py.
 """
 
+import re
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -99,11 +102,43 @@ def test_classifier__is_the_learner_on_signs():
 def test_classifier__refuses_other_classes_and_learns_nothing_from_them():
     model = Classifier(OjaSON(3)).partial_fit(X, Y > 0)
     before = model.decision_function(X).tobytes()
-    with pytest.raises(WrongInput, match=r"y\[0\] is 2, and the classes are False and True"):
-        model.partial_fit(X, np.full(len(X), 2))
+    for label in (2, "a", None):
+        with pytest.raises(WrongInput, match=rf"y\[0\] is {label!r}, "):
+            model.partial_fit(X, np.full(len(X), label))
+    for classes in ([False, True, 2], [0, 5], [0], ["False", "True"]):
+        with pytest.raises(WrongInput, match=r"classes is .*the first call had \[False, True\];"):
+            model.partial_fit(X, Y > 0, classes)
     with pytest.raises(WrongInput, match="target y is None"):
         model.partial_fit(X, None)
     assert model.decision_function(X).tobytes() == before
+    model.partial_fit(X[:0], [], classes=[True, False])  # the same ones
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a", None, "b"], "[1] is None, which is no label; remove the row"),
+        (["a", float("nan"), "b"], "[1] is nan"),
+        (pd.Series(["b", "a", pd.NA]), "[2] is "),
+        (pd.Series([0, 1, None], dtype="Int64"), "[2] is "),
+        (np.array([None, "a", "b"], object), "[0] is None, which is no label"),
+        (np.array(["2020-01-01", "NaT", "2021-01-01"], "M8[D]"), "[1] is np.datetime64('NaT'"),
+        ([0.0, 1.0, float("inf")], "[2] is inf"),
+        (["a", "b", 1], "[2] is 1 and "),
+        ((1, "2", 2), "[1] is '2' and "),
+        (np.array(["a", 1, "b"], object), "[1] is 1 and "),
+        (np.array(["a", b"b", "c"], object), "[1] is b'b' and "),
+    ],
+)
+def test_classifier__refuses_labels_that_are_missing_or_of_two_kinds_by_their_row(labels, message):
+    model = Classifier(OjaSON(3))
+    with pytest.raises(WrongInput, match=re.escape(f"y{message}")):
+        model.fit(X[:3], labels)
+    with pytest.raises(WrongInput, match=re.escape(f"y{message}")):
+        model.partial_fit(X[:3], labels, ["a", "b"])
+    with pytest.raises(WrongInput, match=re.escape(f"classes{message}")):
+        model.partial_fit(X[:3], ["a", "b", "a"], labels)
+    assert not model.__sklearn_is_fitted__()
 
 
 @pytest.mark.parametrize(
@@ -203,3 +238,11 @@ def test_probabilities__are_of_the_logistic_loss_only():
     with pytest.raises(AttributeError, match="no probabilities; only a learner with loss='logis"):
         model.predict_proba(X)
     assert hasattr(Classifier(OjaSON(3, loss="logistic")), "predict_proba")
+
+
+@pytest.mark.parametrize("model", [OjaSON(3), Classifier(OjaSON(3))], ids=repr)
+def test_notebooks__show_scikit_learn_s_diagram_if_it_is_there(model, monkeypatch):
+    for each in (model, type(model)(**model.get_params(deep=False)).fit(X, Y > 0)):
+        assert all(words in each._repr_html_() for words in ("<style>", "OjaSON(sketch_size=3)"))
+    monkeypatch.setitem(sys.modules, "sklearn.utils", None)
+    assert model._repr_html_() is None

@@ -61,14 +61,25 @@ def test_documents__stripped_as_scikit_learn_does(strip, words, tmp_path):
     assert " ".join(source.feature_names) == words
 
 
-text = st.text(st.sampled_from("abAÉ_1 \n-µ"), max_size=14).map(
-    lambda t: t.encode("latin-1", "replace")
+# text in latin-1 can be UTF-8 too, which it then is
+text = st.builds(
+    str.encode,
+    st.text(st.sampled_from("abAÉ_1 \n-µ\ufeff"), max_size=14),
+    st.sampled_from(["latin-1", "utf-8"]),
+    st.just("replace"),
 )
 files = st.dictionaries(
     st.sampled_from([f"{g}/{i}" for g in ("a", "B", "c.d") for i in ("1", "10", "9")]),
     text,
     min_size=1,
 )
+
+
+def as_text(content):
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 @settings(max_examples=40, deadline=None)
@@ -83,7 +94,7 @@ def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
 ):
     tmp = tmp_path_factory.mktemp("documents")
     order = sorted(files, key=lambda name: name.split("/"))
-    texts = [files[name].decode("latin-1").lower() for name in order]
+    texts = [as_text(files[name]).lower() for name in order]
     counts = [Counter(re.findall(r"\w\w+", text)) for text in texts]
     terms = sorted(set().union(*counts))
     groups = sorted({name.split("/")[0] for name in files})
@@ -137,12 +148,7 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
     ("files", "options", "message"),
     [
         ({}, {}, "no documents; they are files in folders"),
-        ({"README": b"x", "a/1": b"word"}, {}, "'README': a file at the top"),
-        ({"a/b/c/1": b"word"}, {}, "'a/b/c/1': too deep"),
-        ({"a/1": b"w", "b/c/2": b"w"}, {}, "'b/c/2': 3 levels deep, but others are 2"),
-        ({"a/.DS_Store": b"x"}, {}, "'a/.DS_Store': '.DS_Store' is a hidden name"),
         ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
-        ({"a/1": bytes(1 + MOST)}, {}, f"{1 + MOST:,} bytes, more than the {MOST:,} that a doc"),
         ({"a/1": b"one two"}, {"n_features": 1}, "2 terms, more than --n-features 1"),
     ],
 )
@@ -154,12 +160,45 @@ def test_documents__refuses_other_trees_by_name(files, options, message, archive
     assert str(refusal.value).startswith(str(path))
 
 
+STRAYS = {
+    ".git": "hidden",
+    "README": "at the top level",
+    "a/.DS_Store": "hidden",
+    "b/large": f"{1 + MOST:,} bytes, more than the {MOST:,} that a document may have",
+    "b/c/d/1": "too deep",
+    "b/c/2": "most are <group>/<id>",
+}
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("strays", [list(STRAYS), list(STRAYS)[:1], list(STRAYS)[-1:]], ids=len)
+def test_documents__names_all_strays_at_once(strays, archived, tmp_path):
+    texts = {"a/1": b"one", "b/1": b"two"}
+    for name in strays:
+        texts |= {".git/x/y/1": b"", ".git/2": b""} if name == ".git" else {name: b"some"}
+    if "b/large" in texts:
+        texts["b/large"] = bytes(1 + MOST)
+    archive, folder = tmp_path / "news.tar", tmp_path / "news"
+    path = put(archive, tar_of(texts)) if archived else make_folder(folder, texts)
+    with pytest.raises(WrongInput, match=r"move or remove '[^\n]*\)$") as refusal:
+        survey(path, tmp_path / "s")
+    told = dict(re.findall(r"'([^']+)' \((.*?)\)(?:, |$)", str(refusal.value)))
+    assert sorted(told) == sorted(strays)
+    assert [name for name, why in told.items() if STRAYS[name] not in why] == []
+
+
+def test_documents__counts_the_strays_and_names_a_hundred(tmp_path):
+    folder = make_folder(tmp_path / "news", {f"{k}.txt": b"" for k in range(103)})
+    with pytest.raises(WrongInput, match=r"news: 103 of its files are .*'96\.txt' \([^']*$"):
+        survey(folder, tmp_path / "s")
+
+
 def test_documents__refuses_a_pipe_and_an_unknown_section(tmp_path):
     folder = make_folder(tmp_path / "news", {"a/1": b"word"})
     with pytest.raises(WrongInput, match=r"--strip header: .*did you mean 'headers'"):
         survey(folder, tmp_path / "s", strip=("header",))
     os.mkfifo(folder / "a" / "2")
-    with pytest.raises(WrongInput, match=r"a/2: neither a file nor a folder"):
+    with pytest.raises(WrongInput, match=r"'a/2' \(not a plain file\)"):
         survey(folder, tmp_path / "s")
 
 
@@ -183,11 +222,11 @@ DAMAGED_HEADER[1024 + 3] ^= 1  # where tarfile would end quietly
                 ({"../a/1": b"word"}, tarfile.REGTYPE, "'../a/1': a name that points outside"),
                 ({"a/../../1": b"word"}, tarfile.REGTYPE, "'a/../../1': a name that points outs"),
                 ({"/a/1": b"word"}, tarfile.REGTYPE, "'/a/1': a name that points outside"),
-                ({"a/1": b""}, tarfile.SYMTYPE, "'a/1': a link or a device"),
-                ({"a/1": b""}, tarfile.LNKTYPE, "'a/1': a link or a device"),
-                ({"a/1": b""}, tarfile.CHRTYPE, "'a/1': a link or a device"),
+                ({"a/1": b""}, tarfile.SYMTYPE, "'a/1' (not a plain file)"),
+                ({"a/1": b""}, tarfile.LNKTYPE, "'a/1' (not a plain file)"),
+                ({"a/1": b""}, tarfile.CHRTYPE, "'a/1' (not a plain file)"),
                 ({"a/1": b"word", "./a/1": b"other"}, tarfile.REGTYPE, "a/1 occurs twice"),
-                ({"a\udcff/1": b"word"}, tarfile.REGTYPE, "the name is not UTF-8"),
+                ({"a\udcff/1": b"word"}, tarfile.REGTYPE, "(the name is not UTF-8)"),
             )
         ),
     ],

@@ -294,7 +294,9 @@ def test_prepared__is_what_the_options_say(text, options, expected, tmp_path):
 @pytest.mark.parametrize(
     ("store", "content", "message"),
     [
-        ("a.svm", {}, "is a file; a store is a folder"),
+        ("a.svm", {}, "is a file, or within one; a store is a folder"),
+        ("a.svm/store", {}, "is a file, or within one; a store is a folder"),
+        ("/proc/none/store", {}, r"/store cannot be made \(No such .*; choose another --store"),
         (".", {"letter.txt": "dear reader"}, "is not a store"),
         ("store", {"store/koco-store.json": '{"format": 99}'}, "format 99"),
     ],

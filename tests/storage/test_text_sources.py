@@ -116,7 +116,7 @@ def test_unpacked_blocks__are_bounded_and_hold_whole_lines(tmp_path):
     assert all(len(text) <= 2 << 16 and text.endswith(b"\n") for text in seen[1:])
 
 
-MISSED = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,5\nNone, n/a,1\n'
+MISSED = b'1,?,3\n4, NA,6\n"7",nan,"-9"\nNaN,,5\nNone, n/a,1\n2,8,1\n'
 DROPPED = MISSED.replace(b"5", b"null")
 
 

@@ -265,6 +265,9 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
         return first.get(names[k], [])
 
     stored = _index_columns(schemas[0])
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    wrong = f"{paths[0]}: two columns are called {''.join(twice[:1])!r}; rename one of them"
+    refuse_first([(bool(twice), wrong)])
     choice = chosen_columns(paths[0], names, len(names), reading, first_of, stored)
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)

@@ -170,7 +170,7 @@ def column_source(
     The columns of the first file apply to all. Raises `WrongInput` if the first lines of a file are
     malformed.
     """
-    choice, first = inspect(paths[0], form, reading, None)
+    choice, first = inspect(paths[0], form, reading, None, len(paths) == 1)
     files = [first, *(inspect(path, form, reading, choice)[1] for path in paths[1:])]
     fields = column_fields(paths, form, choice, reading)
     return ColumnText(
@@ -259,14 +259,15 @@ def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
 
 
 def inspect(
-    path: Path, form: str, reading: Reading, known: Choice | None
+    path: Path, form: str, reading: Reading, known: Choice | None, alone: bool = False
 ) -> tuple[Choice, TextFile]:
     """Decide the roles of the columns from a file's first lines, and where its rows begin.
 
-    The roles `known` of the first file's columns apply to all. With `one_hot`, a column holds texts
-    if its first value that is not missing is not a number, as far as the first rows show. Raises
-    `WrongInput` if the columns are malformed or differ from those of the first file, or if there
-    are no rows.
+    The roles `known` of the first file's columns apply to all. Of a file that is `alone`, columns
+    without any value are left out, if all its rows are seen here. With `one_hot`, a column holds
+    texts if its first value that is not missing is not a number, as far as the first rows show.
+    Raises `WrongInput` if the columns are malformed or differ from those of the first file, or if
+    there are no rows.
     """
     comments, first, line = top_of(path)
     line = line or comments[0][1]
@@ -289,8 +290,10 @@ def inspect(
         ]
     )
     problems = Problems()
-    some = islice(problems.until_fault(rows), max(3, min(MOST_ROWS, MOST_VALUES // width)))
+    most = max(3, min(MOST_ROWS, MOST_VALUES // width))
+    some = islice(problems.until_fault(rows), most)
     seen = [[text[:MOST_SHOWN] for text in row] for _, row in some]
+    whole = alone and len(seen) < most and not problems.met
     marked = marked if reading.header or any(map(is_numeric, fields)) else []
     again = known is not None and known.names == tuple(fields)
     header = not marked and (again or _is_header(path, first, fields, seen, reading))
@@ -319,7 +322,9 @@ def inspect(
         ]
     )
     if known is None:
-        known = chosen_columns(path, names, len(fields), reading, partial(column_of, seen))
+        known = chosen_columns(
+            path, names, len(fields), reading, partial(column_of, seen), whole=whole
+        )
         known = with_kinds(known, partial(column_of, seen), reading.labels is not None)
         known = replace(known, separator=separator)
     first += header

@@ -37,6 +37,10 @@ MARKS = (b"#", b"%")
 MATRIX = b"%%MatrixMarket"
 MOST_BYTES = 1_000_000  # of comments and blank lines before the rows
 MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
+# columns with '|' between them, unlike a row of VW: several without blanks, or single words
+BARRED = re.compile(
+    rb"[^|:']+((?<!\s)\|[^|:]*){2,}\Z|[^\s|:']+(\s*\|\s*[^\s|:]*){2,}\Z|[^\s|:']+\|[^\s|:]+\Z"
+)
 LIBSVM = re.compile(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z")
 
 Rows = TypeVar("Rows")
@@ -316,6 +320,8 @@ def format_of(path: Path, line: bytes) -> str | None:
     text = line.strip()
     if not named and not text:
         raise WrongInput(f"{path}: the file holds no rows")
+    if not named and BARRED.match(text[:MOST_SEEN]):
+        raise WrongInput(f"{path}: '|' between columns is not read; write commas or tabs instead")
     words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
     told = [
         (text.lower().startswith(b"@relation"), "arff"),

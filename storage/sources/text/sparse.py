@@ -128,6 +128,11 @@ class SparseText(TextSource[Piece]):
         is_vw = self.format == "vw"
         tokens = self.vw_tokens(line, path, number) if is_vw else _tokens(line.split(b"#", 1)[0])
         text, column = next(tokens)
+        if re.fullmatch(rb"\d+:\S+", text) and self.rule.number(text.decode("latin-1")) is None:
+            raise WrongInput(
+                f"{at(path, number, column)}: {shown(text)} is a feature, and there is no label;"
+                " write one at the beginning of the line"
+            )
         label = self.rule(text, path, number, "the label", column)
         row: dict[int, float] = {}
         last = -1
@@ -166,8 +171,8 @@ class SparseText(TextSource[Piece]):
                 [
                     (
                         number > most,
-                        f"{where}: feature {digits.decode()[:60]} is beyond {most}; hash the"
-                        " features to fewer numbers",
+                        f"{where}: feature {digits.decode()[:60]} is beyond {most}; number"
+                        " the features anew",
                     ),
                     (
                         number < self.first,
