@@ -1,18 +1,13 @@
-"""The best linear function in hindsight in the features of a learner: the row "BATCH" of the
-poster's tables.
+"""The best linear function in hindsight in a learner's features: the row "BATCH" of the poster's
+tables (Calandriello, Lazaric, Valko, NIPS 2017).
 
-The poster (Calandriello, Lazaric, Valko, NIPS 2017) uses the span of KORS's final dictionary and
-adds α‖w‖² to the summed loss (its L*), and so does this module: min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². The
-loss is a sum, not a mean, and there is no factor ½: scikit-learn's C is 1/(2α), its ridge α.
+min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖² is the poster's L*, a sum without a factor ½: scikit-learn's C is
+1/(2α), its ridge α. Newton's method with a line search reads the rows in blocks. The squared loss
+takes two steps, the second against rounding errors. The hinge loss is smoothed over a width μ → 0.
 
-All losses are minimised by Newton's method with a line search, which reads the rows in blocks and
-keeps matrices of size r only. The squared loss takes one step (its normal equations, by Cholesky)
-and another that removes rounding errors. The hinge loss is smoothed over a width μ that goes to 0.
-
-The method stops when a bound on f(w) − min f is small. For losses with a slope everywhere the bound
-is ‖∇f(w)‖²/(4α), since f is 2α-strongly convex; it also stops when only rounding lowers f. For the
-hinge loss the bound is the duality gap with the dual variables of the smoothed loss. Sums are
-computed by BLAS, so the last digits depend on the machine.
+The method stops when a bound on f(w) − min f is small: ‖∇f(w)‖²/(4α), since f is 2α-strongly
+convex, or for the hinge loss the duality gap; or when only rounding lowers f. BLAS computes the
+sums, so the last digits depend on the machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -63,11 +58,9 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
     Raises
     ------
     WrongInput
-        An unknown loss, an α that is not positive, no rows, or labels other than −1 and +1 where
-        the loss needs them.
+        An argument or a label does not fit, or there are no rows.
     ArithmeticError
-        No convergence in 500 steps, or because of rounding (features of very different scales with
-        a tiny α).
+        No convergence in 500 steps, or because of rounding.
     """
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
@@ -106,9 +99,8 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """The objective f at weights w: its value, gradient (r,) and Hessian (r, r).
-
-    For the hinge loss also the unsmoothed value and the duality gap.
+    """The objective f at weights w: value, gradient (r,), Hessian (r, r), and a hinge's duality
+    gap.
     """
 
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
@@ -135,8 +127,7 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction), (30,), for the step sizes s in `STEPS`, from one pass over the
-        rows.
+        """f(w + s·direction), (30,), for the step sizes s in `STEPS`, from one pass over the rows.
         """
         values = np.zeros(STEPS.size)
         for features, y in self.blocks():
@@ -151,8 +142,7 @@ def derivatives(
 ) -> tuple[Array, Array, Array]:
     """A loss and its first and second derivative in the score, (n,) each.
 
-    With a positive `width` μ, the hinge loss is smoothed: z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2
-    beyond.
+    With `width` μ > 0, the hinge loss is z²/(2μ) for z = 1 − yŷ in [0, μ], and z − μ/2 beyond.
     """
     if loss in OF_REAL_LABELS:
         error, second = scores - y, 2.0 if loss == "squared" else 1.0
@@ -172,11 +162,6 @@ def derivatives(
 
 
 def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
-    """The Newton step −H⁻¹∇f (r,).
-
-    If H is numerically singular, it is computed from eigenvalues, raised to 2α, below which they
-    cannot be in exact arithmetic.
-    """
     try:
         return cho_solve(cho_factor(hessian), -gradient)
     except LinAlgError:
@@ -190,8 +175,8 @@ class Batch(OneAtATime):
     Parameters
     ----------
     learner : object
-        Has `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`. If it is not fitted,
-        `fit` lets it learn from the rows first.
+        Has `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`. `fit` first lets it
+        learn from the rows if it is not fitted.
     alpha : float
         α > 0 in min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
@@ -211,10 +196,7 @@ class Batch(OneAtATime):
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the weights for the rows of X (n, d) with labels y (n,).
-
-        Raises as `best_linear` and the learner do.
-        """
+        """Find the weights for the rows of X (n, d) with labels y (n,)."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         X = X.tocsr() if hasattr(X, "tocsr") else X
         labels = as_labels(y, X.shape[0])
@@ -235,10 +217,7 @@ class Batch(OneAtATime):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip].
-
-        Raises `AttributeError` before `fit`.
-        """
+        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip]."""
         if not hasattr(self, "weights_"):
             raise AttributeError("this Batch is not fitted yet: call fit first")
         scores = np.asarray(self.learner.features(X)) @ self.weights_

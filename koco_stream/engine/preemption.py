@@ -1,6 +1,6 @@
-"""Preemption: a worker that is told to stop soon saves its current cohort and stops.
+"""Preemption: a worker that is told to stop saves its cohort and stops.
 
-A signal handler sets the event `requested`; a cohort checks it after each block of rows.
+A signal handler sets `requested`, which a cohort checks after each block.
 """
 
 import threading
@@ -9,7 +9,4 @@ requested = threading.Event()
 
 
 class Preempted(Exception):
-    """The worker was told to stop.
-
-    Its cohort's states are saved, and another worker can resume from them.
-    """
+    """The worker was told to stop; another can resume its cohort from the saved states."""

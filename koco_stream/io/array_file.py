@@ -1,8 +1,7 @@
-"""Array files: named arrays with a JSON header. Saved learners and checkpoints of cohorts are such.
+"""Array files: named arrays with a JSON header, for saved learners and checkpoints of cohorts.
 
-An array file is a table file (`io.table_file`) whose rows are pieces of the arrays' bytes, one
-after the other, and whose footer says which array is where. A piece is compressed, so what is
-mostly zero takes little room, and is a row group, so few bytes are in memory at a time.
+An array file is a table file (`io.table_file`) whose rows are compressed pieces of the arrays'
+bytes, one a row group, and whose footer says where each array is.
 """
 
 import json
@@ -25,7 +24,7 @@ HEADER, ARRAYS = b"koco_header", b"koco_arrays"
 
 
 def write_arrays(file: StorePath, header: dict[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write named arrays and a header, atomically; an array that has several names is written once.
+    """Write named arrays and a header, atomically; an array with several names is written once.
 
     The header may contain NumPy scalars and infinities.
     """
@@ -39,7 +38,7 @@ def write_arrays(file: StorePath, header: dict[str, Any], arrays: Mapping[str, A
 
 
 def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
-    """The arrays' bytes in pieces; all are of the same size but for the last one."""
+    """The arrays' bytes in pieces of one size, but for the last."""
     piece = bytearray()
     for array in arrays:
         # An array that is not contiguous is copied when its turn comes: all copies might not fit
@@ -56,10 +55,7 @@ def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
 
 
 def read_header(file: StorePath) -> dict[str, Any]:
-    """The header of an array file, of whose other bytes nothing is read or checked.
-
-    Raises `WrongInput` if it is damaged or has another format.
-    """
+    """The header of an array file, whose other bytes are not checked."""
     return opened(file, lambda parquet, _: _in_footer(parquet, HEADER))
 
 
@@ -69,11 +65,7 @@ def _in_footer(parquet: pq.ParquetFile, key: bytes) -> Any:
 
 @contextmanager
 def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
-    """Context manager that gives an array file's header and arrays, all bytes of which are checked.
-
-    An array is read when it is asked for. Raises `WrongInput` if the file is damaged or has another
-    format.
-    """
+    """Context manager that gives an array file's header and arrays, after all bytes are checked."""
     with file.local() as path:
         opened(StorePath(str(path)), lambda _, hashes: hashes.check(0, hashes.end))
         with pq.ParquetFile(path) as parquet:
@@ -81,7 +73,7 @@ def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of an opened array file, by name; each is read when it is asked for."""
+    """The arrays of an opened array file, by name; each is read on access."""
 
     def __init__(self, parquet: pq.ParquetFile) -> None:
         self.parquet, entries = parquet, _in_footer(parquet, ARRAYS)
@@ -100,7 +92,7 @@ class Arrays(Mapping[str, Array]):
         return array
 
     def place(self, name: str) -> int:
-        """Where an array begins: names of the same array have the same place."""
+        """Where an array begins: equal for names of one array."""
         return int(self.places[name][2])
 
     def _piece(self, number: int) -> Array:

@@ -1,6 +1,4 @@
-"""The source of Python files that are not this package's: what belongs together, its hash, and how
-it is imported.
-"""
+"""A user's Python files: what belongs together, its hash, and its import."""
 
 import ast
 import importlib.util
@@ -17,8 +15,7 @@ from koco_stream.io.files import json_text, text_hash
 def source_files(path: Path) -> dict[str, str]:
     """The text of a learner's file, and of what it imports beside it, by path in its folder.
 
-    Imports are found in the text, also in functions; what is not beside the file is an installed
-    package. Raises `WrongInput` if the file is missing or is not Python.
+    Imports are found in the text, also in functions.
     """
     files: dict[str, str] = {}
     waiting = [path.name]
@@ -73,10 +70,7 @@ def hash_of(files: dict[str, str]) -> str:
 
 
 def import_file(name: str, path: Path) -> ModuleType:
-    """Import a file, and what it imports beside it, as the module `name`.
-
-    Raises what the file raises.
-    """
+    """Import a file, and what it imports beside it, as the module `name`."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

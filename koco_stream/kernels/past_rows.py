@@ -1,8 +1,7 @@
 """The rows of a stream so far with their labels and their coordinates in the span of a dictionary.
 
-A point that joins the dictionary adds a coordinate to every past row. That takes the kernel value
-of the point with each of them, and their other coordinates: O(t(J + s)) for t rows of s non-zeros
-and J points. A round in which no point joins only appends its row. Every sum has one order.
+A point that joins the dictionary adds a coordinate to every past row, in O(t(J + s)) for t rows of
+s non-zeros and J points. A round in which no point joins only appends its row.
 """
 
 from typing import NamedTuple
@@ -22,8 +21,8 @@ from koco_stream.types import Array
 class PastRows(NamedTuple):
     """The past rows of a stream.
 
-    history: the rows. norms, labels, z (room,): ‖x_s‖², y_s, and scratch for numbers of each row.
-    coordinates (room, room of points): φ̃_s. x (d,): scratch, all zeros but in `kernel_values`.
+    norms, labels, z (room,): ‖x_s‖², y_s, and scratch for numbers of each row. coordinates (room,
+    room of points): φ̃_s. x (d,): scratch, all zeros but in `kernel_values`.
     """
 
     history: History
@@ -56,7 +55,7 @@ def lacks_past(past: PastRows, features: int) -> bool:
 
 
 def more_past(past: PastRows, features: int, points: int) -> PastRows:
-    """The same rows with room for one more with `features` non-zeros, and for `points` points."""
+    """The rows with room for another with `features` non-zeros, and for `points` points."""
     n, room = int(past.history.n), past.norms.size
     if n == room:
         room = more_room(room)
@@ -74,10 +73,7 @@ def more_past(past: PastRows, features: int, points: int) -> PastRows:
 
 @jit
 def kernel_values(past: PastRows, kernel: Kernel, idx: Array, val: Array, n2: float) -> None:
-    """Compute k(x, x_s) of the row x = (idx, val), whose square norm is n2, with each past row x_s.
-
-    They are left in z.
-    """
+    """z_s ← k(x, x_s) of the row x = (idx, val), ‖x‖² = n2, with each past row x_s."""
     rows = past.history
     for i in range(idx.size):
         past.x[idx[i]] = val[i]
@@ -97,10 +93,10 @@ def kernel_values(past: PastRows, kernel: Kernel, idx: Array, val: Array, n2: fl
 
 @jit
 def new_coordinates(past: PastRows, phi: Array, n: int, pivot: float, sums: Array) -> None:
-    """The coordinate z_s of each past row that a new point adds, from the kernel values in z.
+    """The coordinate z_s that a new point adds to each past row, from the kernel values in z.
 
-    `phi` (n,) are the point's other coordinates, and `pivot` is that of its row of K. `sums`
-    (room,) becomes Σ_s z_s φ̃_s.
+    `phi` (n,) are the point's other coordinates and `pivot` its last one. `sums` (room,) becomes
+    Σ_s z_s φ̃_s.
     """
     width = past.coordinates.shape[1]
     sums[:] = 0.0

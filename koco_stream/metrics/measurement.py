@@ -1,4 +1,4 @@
-"""The metrics of one run, computed while it runs, with memory that is known before."""
+"""The metrics of one run, computed while it runs, in memory that is known before."""
 
 import math
 from typing import NamedTuple
@@ -14,23 +14,7 @@ SEGMENT = 2**20  # the most rounds whose scores are kept
 
 
 class Metered(NamedTuple):
-    """What is measured, and of what.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Metrics.
-    loss : int
-        The code of the run's loss.
-    task : str
-        "classification" or "regression".
-    n_rounds : int
-        The rounds of the stream.
-    window : int, optional
-        The rounds of a window.
-    classes : tuple of float
-        All classes, if each has a score; else empty.
-    """
+    """What is measured, of how many rounds; `classes` are given if each has a score."""
 
     names: tuple[str, ...]
     loss: int
@@ -46,11 +30,11 @@ class Metered(NamedTuple):
 
     @property
     def n_windows(self) -> int:
-        """The number of windows in the stream."""
+        """The windows in the stream."""
         return -(-self.n_rounds // self.window) if self.window else 0
 
     def segment_rounds(self, segment: int = SEGMENT) -> int:
-        """The rounds of a segment, which is a whole number of windows; 0 without `auc`."""
+        """The rounds of a segment, in whole windows; 0 without `auc`."""
         window = self.window or 1
         return max(segment // window, 1) * window if "auc" in self.names else 0
 
@@ -64,16 +48,10 @@ def measurement_bytes(metered: Metered) -> int:
 
 
 class Measurement:
-    """The metrics of one run: over all its rounds, and over consecutive windows.
+    """The metrics of one run over all its rounds, and over consecutive windows.
 
-    The numbers do not depend on the blocks in which the rounds come.
-
-    Parameters
-    ----------
-    metered : Metered
-        What is measured.
-    segment : int
-        The most rounds whose scores are kept.
+    They do not depend on the blocks in which rounds come. Scores of at most `segment` rounds are
+    kept.
     """
 
     def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
@@ -99,20 +77,14 @@ class Measurement:
         return int(self._arrays["total_sums"][ROUNDS] + self._arrays["sums"][ROUNDS])
 
     def arrays(self) -> dict[str, Array]:
-        """Its whole state, as arrays by name. It goes on from what they are filled with."""
+        """Its whole state by name; filling these arrays restores it."""
         return self._arrays
 
     def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
         """Measure the first `done` rounds of a block.
 
-        Parameters
-        ----------
-        predictions, learnt : ndarray of shape (1, n) or (K, n)
-            The predictions and the labels that were learnt; (K, n) if each class has a score.
-        numbers : ndarray of shape (n,)
-            The rows' classes, counted from 0, if each class has a score; else empty.
-        done : int
-            How many rounds count.
+        `predictions` and `learnt` are (1, n), or (K, n) if each class has a score; then `numbers`
+        (n,) are the rows' classes, from 0.
         """
         metered = self.metered
         a = self._arrays
@@ -142,7 +114,6 @@ class Measurement:
             first = last
 
     def _left(self, rounds: int) -> int:
-        """The rounds until a window or a segment ends."""
         lengths = [n for n in (self.metered.window, self._segment) if n]
         return min(n - rounds % n for n in lengths)
 
@@ -164,7 +135,7 @@ class Measurement:
         return self._arrays["ranked"], self._arrays["counts"]
 
     def finish(self) -> None:
-        """End the last window and segment. No more rounds can be added."""
+        """End the last window and segment."""
         a = self._arrays
         rounds = self.rounds
         window = self.metered.window
@@ -176,7 +147,7 @@ class Measurement:
             self._end(rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
-        """The metrics over all rounds of a finished run, by name; None where one is not defined."""
+        """A finished run's metrics by name; None where one is not defined."""
         a = self._arrays
         row = np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
@@ -188,9 +159,9 @@ class Measurement:
         }
 
     def windows(self) -> dict[str, Array]:
-        """The windows of a finished run: `first` and `last` round (from 1), and each metric (w,).
+        """A finished run's windows: `first` and `last` round (from 1), and each metric (w,).
 
-        Loss and error are always among them, and what was not asked for or is not defined is NaN.
+        A metric that is undefined or not asked for is NaN.
         """
         window = self.metered.window or 1
         rounds = self.rounds

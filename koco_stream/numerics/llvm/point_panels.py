@@ -1,11 +1,9 @@
 """Loops over the points of a dictionary, sixteen points side by side.
 
-A dictionary's table is stored in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15,
-so that a loop over lines reads contiguous memory. A vector (panels·16,) is flat. Padding holds
-zeros and is computed like points. Each point's sums are its own, over even and odd positions
-separately and added at the end. Neither computing points side by side nor a larger capacity
-therefore changes any number. As in `koco_stream.numerics.llvm.feature_lines`, each loop is in LLVM
-instructions beside a Python loop that specifies it.
+A table is stored in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15. A vector
+(panels·16,) is flat. Padding holds zeros and is computed like points. Each point has its own sums,
+over even and odd positions, so neither the loop's width nor the capacity changes any number. Each
+instruction stands beside the Python loop that specifies it.
 """
 
 import math
@@ -43,7 +41,7 @@ CHUNK = 128  # lines of a panel and of a tile that stay in the processor's first
 
 
 def room_for(n: int) -> int:
-    """n rounded up to a multiple of the panel size."""
+    """n rounded up to whole panels."""
     return BLOCK * ((n + BLOCK - 1) // BLOCK)
 
 
@@ -54,10 +52,9 @@ def _write(out: Array, at: int, line: Array) -> None:
 def literal_products(
     points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int
 ) -> float:
-    """Compute the inner products out[at + p] ← xᵀx_p of the row x = (idx, val) with points p < n.
+    """out[at + p] ← xᵀx_p of the row x = (idx, val) with points p < n; returns ‖x‖².
 
-    Returns ‖x‖². Line `line_of[j]` of `points` holds feature j of every point; line 0 is all zeros,
-    for features that no point has.
+    Line `line_of[j]` of `points` holds feature j; line 0 is zeros.
     """
     squares = [0.0, 0.0]
     for i in range(idx.size):
@@ -93,9 +90,7 @@ def products(
 def literal_add_lines(
     table: Array, lines: Array, val: Array, begin: int, end: int, n: int, sums: Array
 ) -> None:
-    """Add lines of a table for the entries i of a row with begin ≤ i < end, where `begin` is even:
-    sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for p < n, rounded once.
-    """
+    """sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for begin (even) ≤ i < end and p < n."""
     room = room_for(n)
     for i in range(begin, end):
         line = table[lines[i - begin], :room].astype(np.float64)
@@ -121,7 +116,7 @@ def add_lines(
 
 
 def literal_fetch(line_of: Array, idx: Array) -> None:
-    """Have the processor fetch line_of[j] for all features j of a row. Nothing waits for it."""
+    """Have the processor fetch line_of[j] for all features j of a row."""
 
 
 @instruction("void", literal_fetch, 1)
@@ -132,16 +127,14 @@ def fetch(e: Lines, line_of: Any, idx: Any) -> None:
 
 
 def _line_at(panels: Memory, first: Any, j: Any) -> Any:
-    """The pointer to line j of the panel that begins at point `first`."""
     return panels.at(panels.b.mul(first, panels.shape[-2]), panels.b.mul(j, INT64(BLOCK)))
 
 
 def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> bool:
-    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−D·scale) with
-    D = ‖x‖² + ‖x_p‖² − 2·out[at + p].
+    """out[at + p] ← exp(−D·scale) with D = ‖x‖² + ‖x_p‖² − 2·out[at + p], for p < n.
 
-    Where D is below CLOSE·(‖x‖² + ‖x_p‖²), or NaN, it has lost its digits, and the value is NaN.
-    Returns whether there are such, in the padding too.
+    Where D has lost its digits, below CLOSE·(‖x‖² + ‖x_p‖²), the value is NaN. Returns whether
+    there are such.
     """
     end = room_for(n)
     sums = n2 + norms[:end]
@@ -181,9 +174,9 @@ def exponential(e: Lines, x: Any) -> Any:
 
 
 def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for all points p.
+    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for all points p.
 
-    Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
+    Line j of a panel of `matrix` (panels, room, 16) is for x_j.
     """
     for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
@@ -204,12 +197,10 @@ def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> 
 
 
 def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -> None:
-    """Solve Lx = `right` into `out`, for the points from `begin` on, with which a panel begins;
-    those before are there.
+    """Solve Lx = `right` into `out` from point `begin` on, with which a panel begins.
 
-    L is lower triangular, with the reciprocals of its diagonal. An entry of x is one sum, in order,
-    of products that are rounded once. Unlike a product with the inverse, this has the exact result
-    for a matrix within rounding of L, however ill-conditioned it is.
+    L is lower triangular, with the reciprocals of its diagonal. Unlike a product with the inverse,
+    the result is exact for a matrix within rounding of L, however ill-conditioned it is.
     """
     for first in range(begin, room_for(n), BLOCK):
         panel, x = L[first // BLOCK], right[first : first + BLOCK].copy()
@@ -237,9 +228,7 @@ def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> No
 
 
 def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
-    """Solve LX = `tile` (room, 16) in its place, with the same numbers as `literal_substitute` for
-    each of the sixteen columns.
-    """
+    """Solve LX = `tile` (room, 16) in place, each column as `literal_substitute` does."""
     for i in range(room_for(n)):
         for j in range(i):
             tile[i] = literal_fused(tile[j], -L[i // BLOCK, j, i % BLOCK], tile[i])
@@ -248,10 +237,8 @@ def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
 
 @instruction("void", literal_substitute_tile, HALF)
 def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
-    """The instructions of `literal_substitute_tile`.
-
-    They compute eight points with eight columns at a time, over lines that stay in the processor's
-    first cache.
+    """The instructions of `literal_substitute_tile`, in tiles of 8 × 8 that stay in the first
+    cache.
     """
 
     def half_line(point: Any, half: int) -> Any:
@@ -285,15 +272,11 @@ def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
 
 
 def _least(e: Lines, x: Any, y: Any) -> Any:
-    """The smaller of two integers."""
     return e.b.select(e.b.icmp_signed("<", x, y), x, y)
 
 
 def literal_times_transposed(U: Array, n: int, x: Array, out: Array) -> None:
-    """The product out[p] ← Σ_j U[j, p]·x[j] for all points p, padding included, with an upper
-    triangular U, whose column p is line p of the panels. An entry is sixteen sums of products that
-    are rounded once, then added pairwise.
-    """
+    """out[p] ← Σ_j U[j, p]·x[j], U upper triangular, whose column p is line p of the panels."""
     for p in range(room_for(n)):
         sums = np.zeros(BLOCK)
         for first in range(0, p + 1, BLOCK):
@@ -313,10 +296,7 @@ def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
 
 
 def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) -> None:
-    """The product out ← Uv with an upper triangular U, whose column p is line p of the panels.
-    Column p of U loses `taken`[p] times what the columns before it add to the product. Products are
-    rounded once.
-    """
+    """out ← Uv, U upper triangular; column p loses `taken`[p] times what earlier columns add to it."""
     for panel in range(room_for(n) // BLOCK):
         total = np.zeros(BLOCK)
         for p in range(panel * BLOCK, n):
@@ -340,7 +320,7 @@ def update_factor(e: Lines, U: Any, n: Any, v: Any, taken: Any, out: Any) -> Non
 
 
 def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
-    """The dot product Σ_p x[at + p]·y[to + p] over p < n, in sixteen sums, then added pairwise."""
+    """Σ_p x[at + p]·y[to + p] over p < n."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         sums += (
@@ -360,7 +340,7 @@ def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
 
 
 def literal_weighted_size(x: Array, y: Array, weights: Array, n: int) -> float:
-    """The sum Σ_p |x[p]·y[p]|·weights[p] over p < n, in sixteen sums, then added pairwise."""
+    """Σ_p |x[p]·y[p]|·weights[p] over p < n."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         line = slice(first, first + BLOCK)
@@ -379,7 +359,7 @@ def weighted_size(e: Lines, x: Any, y: Any, weights: Any, n: Any) -> Any:
 
 
 def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
-    """Add a multiple of a vector: y[to + p] += factor·x[at + p] for p < n."""
+    """y[to + p] += factor·x[at + p] for p < n."""
     end = room_for(n)
     y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
@@ -395,9 +375,7 @@ def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) 
 def literal_accumulate(
     tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int
 ) -> None:
-    """Add coefficient-weighted kernel values: sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r]
-    for first ≤ s < end in order. `first` is even; `tile` is (rows, 16).
-    """
+    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first (even) ≤ s < end in order."""
     flat = sums.reshape(-1)
     for s in range(first, end):
         start = to + BLOCK * (s % 2)
@@ -422,9 +400,7 @@ def accumulate(
 
 
 def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
-    """Compute x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n, and set
-    the padding to zero.
-    """
+    """x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n."""
     end = room_for(n)
     for to, line in zip(
         (cosines, sines), literal_cos_sin(x.reshape(-1)[at : at + end]), strict=True
