@@ -1,13 +1,11 @@
 """The best linear function in hindsight in a learner's features: the row "BATCH" of the poster's
 tables (Calandriello, Lazaric, Valko, NIPS 2017).
 
-min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖² is the poster's L*, a sum without a factor ½: scikit-learn's C is
-1/(2α), its ridge α. Newton's method with a line search reads the rows in blocks. The squared loss
-takes two steps, the second against rounding errors. The hinge loss is smoothed over a width μ → 0.
-
-The method stops when a bound on f(w) − min f is small: ‖∇f(w)‖²/(4α), since f is 2α-strongly
-convex, or for the hinge loss the duality gap; or when only rounding lowers f. BLAS computes the
-sums, so the last digits depend on the machine.
+min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖² is the poster's L*: scikit-learn's C is 1/(2α), its ridge α. Newton's
+method with a line search reads the rows in blocks. The hinge loss is smoothed over a width μ → 0.
+The method stops when only rounding lowers f, or when a bound on f(w) − min f is small:
+‖∇f(w)‖²/(4α), or for the hinge loss the duality gap. BLAS computes the sums, so the last digits
+depend on the machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,29 +36,10 @@ STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 
 
 def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
-    """The weights w that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
+    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
-    Parameters
-    ----------
-    blocks : callable
-        Each call returns an iterator over all rows, in the same order, as pairs of features (k, r)
-        and labels (k,).
-    loss : str
-        The loss's name.
-    alpha : float
-        α > 0.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        The weights.
-
-    Raises
-    ------
-    WrongInput
-        An argument or a label does not fit, or there are no rows.
-    ArithmeticError
-        No convergence in 500 steps, or because of rounding.
+    Each call of `blocks` returns an iterator over all rows, in the same order, as pairs of features
+    (k, r) and labels (k,). `ArithmeticError` says that 500 steps or rounding did not converge.
     """
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
@@ -99,8 +78,7 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """The objective f at weights w: value, gradient (r,), Hessian (r, r), and a hinge's duality
-    gap.
+    """The objective f at weights w, its gradient (r,), Hessian (r, r), and a hinge's duality gap.
     """
 
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
@@ -127,8 +105,7 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction), (30,), for the step sizes s in `STEPS`, from one pass over the rows.
-        """
+        """f(w + s·direction), (30,), for the step sizes s in `STEPS`."""
         values = np.zeros(STEPS.size)
         for features, y in self.blocks():
             scores, change = features @ self.w, features @ direction
@@ -142,7 +119,7 @@ def derivatives(
 ) -> tuple[Array, Array, Array]:
     """A loss and its first and second derivative in the score, (n,) each.
 
-    With `width` μ > 0, the hinge loss is z²/(2μ) for z = 1 − yŷ in [0, μ], and z − μ/2 beyond.
+    With `width` μ > 0, a hinge is z²/(2μ) for z = 1 − yŷ in [0, μ], and z − μ/2 beyond.
     """
     if loss in OF_REAL_LABELS:
         error, second = scores - y, 2.0 if loss == "squared" else 1.0

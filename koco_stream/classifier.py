@@ -89,7 +89,7 @@ class Classifier(Estimator):
         y : array-like of shape (n,)
             Labels of any kind that can be sorted.
         classes : array-like, optional
-            All classes; required in the first call if `y` does not contain all of them.
+            All classes; required in the first call if `y` lacks some.
 
         Returns
         -------
@@ -255,7 +255,7 @@ class Classifier(Estimator):
 
 
 def _labels(given: Any, name: str = "y") -> Array:
-    """The labels (n,), their type unchanged, if none is missing and all are of one kind."""
+    """Labels (n,) of one kind, none of them missing."""
     labels = label_vector(given)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -276,7 +276,7 @@ def _labels(given: Any, name: str = "y") -> Array:
 
 
 def _in_order(one: Any, other: Any) -> bool:
-    """Whether two labels can be sorted; a missing one cannot, not even with itself."""
+    """Whether two labels can be sorted; a missing one cannot."""
     try:
         return bool(one < other or one >= other)
     except TypeError:
@@ -284,7 +284,7 @@ def _in_order(one: Any, other: Any) -> bool:
 
 
 def _known_classes(labels: Array) -> Array:
-    """The distinct labels (K,), sorted, if there are at least two."""
+    """At least two distinct labels (K,), sorted."""
     classes = np.unique(labels)
     if classes.size < 2:
         found = f"only one class, {classes[0]!s}" if classes.size else "no label"
@@ -301,7 +301,7 @@ def _known_classes(labels: Array) -> Array:
 
 
 def _signs(labels: Array, classes: Array) -> Array:
-    """Each learner's labels, −1 and +1: (1, n) for two classes, or (K, n)."""
+    """Each learner's labels −1 and +1, (1, n) for two classes or (K, n)."""
     matches = classes[:, None] == labels
     known = matches.any(axis=0)
     if not known.all():
@@ -313,7 +313,7 @@ def _signs(labels: Array, classes: Array) -> Array:
 
 
 def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
-    """Learn in one pass; returns the predictions (n,) of a single learner, or (n, K)."""
+    """Learn in one pass; returns the predictions (n,) or (n, K)."""
     if len(learners) == 1:
         return learners[0].progressive(X, signs[0])
     with ExitStack() as locked:

@@ -17,9 +17,8 @@ class OneAtATime:
 
     Of a class that is not the library's, only learning methods and properties hold it, since others
     may start threads that need it. A method that needs other objects' locks takes its own first.
-    Each process has a lock of its own, because one that was held during a fork would never be free.
-    A lock is neither pickled nor copied; attributes in `changed_in_place` are copied, since later
-    calls change them.
+    Each process has its own lock, because one that was held during a fork would never be free.
+    Attributes in `changed_in_place` are copied in a pickle, since later calls change them.
     """
 
     changed_in_place: ClassVar[tuple[str, ...]] = ()
@@ -51,8 +50,6 @@ class OneAtATime:
 
 
 class _Locks(dict[int, Any]):
-    """An object's locks by process, which no pickle or copy has."""
-
     def __reduce__(self) -> tuple[type["_Locks"], tuple[()]]:
         return _Locks, ()
 

@@ -3,7 +3,7 @@
 All of scikit-learn's estimator checks pass, but for those that tags exempt:
 
 - `poor_score` of regressors: R² > 0.5 after one pass over 200 rows with labels beyond `clip`.
-- `required = False` of the target: KORS predicts nothing, so its labels are optional.
+- `required = False` of the target: KORS predicts nothing.
 - `multi_class = False` of `Classifier`: the losses are for two classes.
 
 A `Classifier` of `Constant` fails the checks of accuracy, and of scores in a tie.
@@ -69,7 +69,6 @@ class Estimator(OneAtATime):
 
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
-    """The constructor, refusing an unknown argument with the nearest name."""
     arguments = inspect.signature(constructor).parameters
     if any(one.kind is one.VAR_KEYWORD for one in arguments.values()):
         return constructor
@@ -101,7 +100,6 @@ def estimator_tags(kind: str, target_required: bool = True) -> Any:
 
 
 def _of_scikit_learn(name: str, otherwise: Any) -> Any:
-    """scikit-learn's exception or warning of this name, or `otherwise`."""
     try:
         import sklearn.exceptions
     except ImportError:
@@ -128,10 +126,7 @@ def warn_of_column_vector() -> None:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The names (d,) of a data frame's or Arrow table's columns, if all are texts.
-
-    Prepared rows, whose columns hold lists, have none.
-    """
+    """A data frame's or Arrow table's column names (d,), if all are texts and none holds lists."""
     names = list(getattr(X, "columns", ()))
     if hasattr(X, "column_names"):
         from pyarrow import types

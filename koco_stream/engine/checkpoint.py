@@ -1,8 +1,7 @@
 """Checkpoints of cohorts: the states of a cohort's runs after a given round, in the store.
 
-Any worker can resume a cohort from its checkpoint with bit-identical results. A damaged one, or one
-of other code, is ignored. The last checkpoint stays if runs may go on for more rounds, in smaller
-cohorts that read the states of their runs only, or with a larger time limit.
+Any worker can resume a cohort with bit-identical results. A damaged checkpoint, or one of other
+code, is ignored. The last one stays if runs may go on for more rounds or with more time.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -43,7 +42,7 @@ def save_cohort(
     later: Sequence[int] = (),
     paused: bool = False,
 ) -> None:
-    """Write the runs' states after `rounds` rounds; an array that several share is written once.
+    """Write the runs' states after `rounds` rounds; shared arrays are written once.
 
     Runs of `later` rounds go on from there if the cohort has `paused`.
     """
@@ -67,7 +66,7 @@ def save_cohort(
 
 
 def _own_arrays(k: int, run_state: RunState) -> dict[str, Array]:
-    """Run k's arrays but for its curve and states, by their names in a checkpoint."""
+    """Run k's arrays but for its curve and states."""
     measured = {} if run_state.measurement is None else run_state.measurement.arrays()
     return {
         f"{k}.totals": run_state.totals,
@@ -77,14 +76,12 @@ def _own_arrays(k: int, run_state: RunState) -> dict[str, Array]:
 
 
 def resumed(where: StorePath, run_states: Sequence[RunState], later: Sequence[int] = ()) -> int:
-    """Load a cohort's checkpoint into its new runs; returns the rounds done, or 0."""
+    """Load a cohort's checkpoint into its new runs; returns the rounds done."""
     return _loaded(where, {one.run.run_id: one for one in run_states}, later)
 
 
 def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequence[RunState]) -> int:
-    """Load paused runs' states into a cohort's new runs of `n_rounds` rounds; returns the rounds
-    done, or 0.
-    """
+    """Load paused runs' states into longer runs of `n_rounds` rounds; returns the rounds done."""
     rounds, source = cohort.pause
     later = [n_rounds, *cohort.later]
     mine = np.isin(points_until(rounds, later), points_until(n_rounds, cohort.later))
@@ -98,11 +95,7 @@ def _loaded(
     later: Sequence[int],
     points: Array | None = None,
 ) -> int:
-    """Load runs from a checkpoint, by their run_ids there; returns the rounds done.
-
-    Nothing is loaded if it is missing, damaged or of other code, lacks a run, or has other `later`
-    runs.
-    """
+    """Load runs by their run_ids in a checkpoint that fits; returns the rounds done, or 0."""
     try:
         with opened_arrays(where) as (header, arrays):
             numbers = {run_id: k for k, run_id in enumerate(header["runs"])}
@@ -118,14 +111,14 @@ def _loaded(
 
 
 class Saved(NamedTuple):
-    """An opened checkpoint, with the histories that its restored states share."""
+    """An opened checkpoint, with the histories that restored states share."""
 
     header: dict[str, Any]
     arrays: Arrays
     histories: dict[int, Any]
 
     def restore(self, k: int, run_state: RunState, points: Array | None) -> None:
-        """Load run k into a new run, with all or the marked `points` of its curve."""
+        """Load run k, with all or the marked `points` of its curve."""
         arrays, n_states = self.arrays, self.header["states"][k]
         if not run_state.states and n_states:
             return  # the run could start when the checkpoint was written, but not now
@@ -162,7 +155,7 @@ def header_of(where: StorePath) -> dict[str, Any]:
 def remove_finished(
     store: AnyPath, finished: Callable[[], Set[str]], passed: Set[str] = frozenset()
 ) -> None:
-    """Remove the checkpoints all of whose runs are in `finished()`, as after a cohort was split.
+    """Remove the checkpoints all of whose runs are in `finished()`, as after a split.
 
     A paused cohort's stays until longer runs have `passed` all its runs.
     """
@@ -175,12 +168,12 @@ def remove_finished(
 
 
 def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
-    """The run_ids of each cohort with a checkpoint of this code."""
+    """The run_ids of each checkpoint of this code."""
     return [tuple(one["runs"]) for one in checkpoints(store).values() if one["code"] == code_hash()]
 
 
 def paused_runs(store: AnyPath) -> dict[str, Pause]:
-    """The pauses by run_id, but for failed and stopped runs: the longer run may do better."""
+    """The pauses by run_id, but for failed and stopped runs: a longer run may do better."""
     return {
         run_id: Pause(one["rounds"], path.name.removesuffix(".koco"))
         for path, one in checkpoints(store).items()

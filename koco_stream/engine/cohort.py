@@ -35,10 +35,7 @@ GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two l
 
 @dataclass(frozen=True)
 class Receipt:
-    """A worker's summary of a processed cohort.
-
-    `rounds` and `scan_seconds` are the work done now: 0 if the result file existed.
-    """
+    """A worker's summary of a processed cohort and of the work done now."""
 
     cohort_id: str
     runs: int
@@ -75,8 +72,7 @@ def run_cohort(
 
     An interrupted cohort resumes from its last checkpoint, which is then removed, unless runs may
     go on from it. `expected` are package versions that this process must have. `Preempted` says
-    that the process was told to stop and has saved the states. A dataset or learner that changed
-    since the plan raises `WrongInput` or `LearnerChanged`.
+    that it was told to stop and has saved the states.
     """
     if expected is not None:
         check_versions(expected)
@@ -154,7 +150,7 @@ def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
 
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
-    """Write a result file in which all runs failed with the message `error`."""
+    """Write a result file in which all runs failed with this message."""
     fetch_files(store, cohort)
     failed = [
         RunState(run, None, [], np.zeros((0, 3)), status="failed", error=error)
@@ -172,11 +168,10 @@ def fetch_files(store: str, cohort: Cohort) -> None:
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
-    """The rows in a block that suit the sizes of the runs' states.
+    """The rows in a block that suit the runs' states.
 
-    Each run's turn, and each class's, brings a state back into the processor's cache, so large
-    states get longer blocks. That costs no memory for sparse data in stored order, and is planned
-    for runs over all classes.
+    Each run's turn brings its state back into the processor's cache, so large states get longer
+    blocks where these cost no memory.
     """
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     longest = LONGEST_BLOCK
@@ -201,7 +196,7 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
 
 
 def groups_of(run_states: list[RunState]) -> list[tuple[bool, list[RunState]]]:
-    """The runs in groups that share kernel values, each with whether its rows have an intercept."""
+    """The runs that share kernel values, in groups, and whether these have an intercept."""
     groups: dict[tuple[bool, Any], list[RunState]] = {}
     for i, one in enumerate(run_states):
         shares = issubclass(one.run.learner_class, SharedKernelLearner)
@@ -222,8 +217,8 @@ def advance_runs(
 ) -> int:
     """Advance the live runs through rounds `first` to `last` of the stream.
 
-    A dictionary that outgrows `states_bytes` (0: no limit) ends its run. Returns the round reached,
-    before `last` if a run is late or the process was told to stop.
+    Returns the round reached, before `last` if a run is late or the process was told to stop. A
+    dictionary that outgrows `states_bytes` ends its run.
     """
     groups = groups_of(run_states)
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
@@ -253,9 +248,9 @@ def advance_runs(
 def advance_group(
     run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
 ) -> None:
-    """Advance runs that share a scan over one block of rows; each takes an equal share of the time.
+    """Advance runs that share a scan over one block; each takes an equal share of the time.
 
-    An exception from one learner ends its run, and one from shared work all runs of the group.
+    A learner's exception ends its run, and one from shared work the whole group.
     """
     n_states, n = labels.learnt.shape
     predictions = np.empty((len(run_states) * n_states, n))
@@ -291,10 +286,7 @@ def advance_group(
 def count(
     run_state: RunState, predictions: Array, labels: BlockLabels, done: list[int], points: Array
 ) -> None:
-    """Add a block's losses and mistakes to a run's totals and curve.
-
-    `predictions` (K, n) are its states', of which state k has done `done[k]` rounds.
-    """
+    """Add a block to a run's totals and curve; state k has done `done[k]` of its rounds."""
     loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
     kept = totals, points, run_state.at, run_state.curve
     if not labels.classes:
@@ -316,7 +308,7 @@ def count(
 
 
 def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds: int) -> None:
-    """Measure a block's rounds, and keep their predictions, if the run asks for it."""
+    """Measure a block and keep its predictions, if the run asks for it."""
     if run_state.predictions.size:
         first = int(run_state.totals[0]) - rounds
         found = predictions[0, :rounds]

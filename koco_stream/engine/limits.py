@@ -21,8 +21,7 @@ def rows_in_time(cohort: Cohort, n_rows: int) -> int:
 def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState]) -> set[str]:
     """Stop the runs that have reached their time limit after `done` rounds.
 
-    They are saved first, as cohorts that can go on, whose cohort_ids are returned. Runs that share
-    work stay together.
+    They are saved as cohorts that can go on, whose cohort_ids are returned.
     """
     kept = set()
     for seconds in {one.seconds for one in run_states if one.is_late}:
@@ -42,7 +41,7 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
 
 
 def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
-    """End the runs with the largest dictionaries as failed, until all states fit `states_bytes`.
+    """End the runs with the largest dictionaries, until all states fit `states_bytes`.
 
     Otherwise their worker would be killed with all its runs.
     """

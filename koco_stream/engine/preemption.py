@@ -1,6 +1,6 @@
-"""Preemption: a worker that is told to stop saves its cohort and stops.
+"""Preemption: a worker that is told to stop saves its cohort.
 
-A signal handler sets `requested`, which a cohort checks after each block.
+A signal handler sets `requested`.
 """
 
 import threading
@@ -9,4 +9,4 @@ requested = threading.Event()
 
 
 class Preempted(Exception):
-    """The worker was told to stop; another can resume its cohort from the saved states."""
+    """The worker was told to stop, and has saved its cohort."""

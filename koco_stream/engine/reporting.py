@@ -1,7 +1,4 @@
-"""Reports of how much of a cohort is done, at most once a second, to all `listeners`.
-
-They are the process that runs a sweep, or a Dask worker, which passes reports on.
-"""
+"""Reports of how much of a cohort is done, at most once a second, to all `listeners`."""
 
 import time
 from collections.abc import Callable
@@ -21,15 +18,13 @@ listeners: list[Callable[[Report], None]] = []
 
 
 class Reporter:
-    """Reports the progress of one cohort, after the `begun` rounds of its stream."""
+    """Reports a cohort's progress after the `begun` rounds of its stream."""
 
     def __init__(self, cohort_id: str, begun: int) -> None:
         self.cohort_id, self.begun, self.last = cohort_id, begun, time.monotonic()
 
     def tell(self, done: float, runs: int) -> None:
-        """Report the `done` rounds of the stream of `runs` runs, unless the last report is too
-        recent.
-        """
+        """Report that `runs` runs have done `done` rounds, unless the last report is too recent."""
         now = time.monotonic()
         if now - self.last < EVERY or not listeners:
             return

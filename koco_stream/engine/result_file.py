@@ -42,7 +42,7 @@ PARAMETERS = {column.name: column.kind for column in PARAMETER_COLUMNS}
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
-    """The store's folder of result files that are not collected yet."""
+    """The folder of result files that are not collected yet."""
     return store_path(store) / "results" / "parts"
 
 
@@ -54,10 +54,7 @@ def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
 def commit(
     store: AnyPath, sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> None:
-    """Write the result file of a cohort whose runs have ended.
-
-    Windows and predictions are written before it, but not of runs that may be computed again.
-    """
+    """Write the result file of a cohort whose runs have ended, after windows and predictions."""
     for run_state in run_states:
         if run_state.status in OPEN:
             run_state.measurement = None
@@ -70,7 +67,7 @@ def commit(
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
-    """Write the windows and predictions of a cohort's runs, each with a row group for each run."""
+    """Write the windows and predictions of a cohort's runs, in a row group each."""
     windowed = [one for one in run_states if one.run.measured.window]
     kept = [one for one in run_states if one.run.measured.keep_predictions]
     for name, table_of, mine in (
@@ -117,7 +114,7 @@ def read_result(file: StorePath) -> pa.Table:
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
-    """The run statuses in a cohort's result file, if it can be read."""
+    """The statuses in a cohort's result file, if it can be read."""
     try:
         table = read_result(result_path(store, cohort))
     except (FileNotFoundError, WrongInput):  # the runs are computed again, and the file replaced
@@ -128,7 +125,7 @@ def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
 def result_table(
     sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> pa.Table:
-    """The result table of a finished cohort, in the schema `schemas.result_schema`."""
+    """The result table of a finished cohort."""
     stream, n, points = cohort.stream, len(run_states), curve_points(reader.n_rows)
     classification = reader.manifest.task == "classification" or stream.positive_class is not None
     shared = {
@@ -169,7 +166,7 @@ def result_table(
 
 
 def identity_columns(run: Run) -> dict[str, Any]:
-    """What a run is, but for its stream, in the columns of `runs`."""
+    """What a run is, but for its stream, as columns."""
     learner = run.learner_class
     columns: dict[str, Any] = {
         "run_id": run.run_id,
@@ -194,7 +191,7 @@ def identity_columns(run: Run) -> dict[str, Any]:
 
 
 def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any]:
-    """What a run amounts to, in the columns of `runs`."""
+    """What a run amounts to, as columns."""
     rounds, loss, mistakes = run_state.totals.tolist()
     columns: dict[str, Any] = {
         "status": run_state.status,
@@ -229,10 +226,7 @@ def nested_curves(
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The runs' loss curves as one nested Arrow array.
-
-    Lines marked in `own` have the rounds `points`.
-    """
+    """The runs' loss curves, nested; lines marked in `own` have the rounds `points`."""
     found = [one.curve[: one.at][own[: one.at]] for one in run_states]
     at, lines = [len(curve) for curve in found], np.concatenate(found)
     rounds = np.concatenate([points[:reached] for reached in at])
@@ -252,9 +246,8 @@ def nested_curves(
 
 
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
-    """The final size of a run's dictionaries together, and their size at each of `points`.
-
-    These are None if points can leave, and all are without a dictionary.
+    """The final size of a run's dictionaries together, and that at each of `points`, if it only
+    grows.
     """
     learner, states = run_state.run.learner_class, run_state.states
     last = [recorded(state).get("dictionary_size") for state in states]

@@ -1,7 +1,7 @@
 """The process of a foreign learner: `python -m koco_stream.foreign_host.host PROGRESS CONNECTION`.
 
-The first message on the connection has the learner, the others blocks of rows. PROGRESS is an open
-file of 8 bytes with the current round, which survives a killed learner.
+The first message has the learner, the others blocks of rows. PROGRESS is a file of 8 bytes with the
+current round, which survives a killed learner.
 """
 
 import math
@@ -53,7 +53,7 @@ class Hosted:
         self.model = model_of(asked["target"], asked["arguments"], asked["seed"], self.n_features)
 
     def learn(self, asked: dict[str, Any], arrays: list[Array], progress: Array) -> Array:
-        """A block's predictions, each before its label, up to the first that is not finite."""
+        """A block's predictions, up to the first that is not finite."""
         labels = arrays[1].tolist()
         predictions = np.empty(len(labels))
         for t, row in enumerate(self._rows_of(arrays, asked["sparse"])):
@@ -89,7 +89,7 @@ def model_of(target: str, arguments: dict[str, Any], seed: int, n_features: int)
 
 
 def in_words(error: BaseException) -> str:
-    """An exception's type and text, and the last place in its learner's code."""
+    """An exception's text, and the last place in its learner's code."""
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
     places = traceback.extract_tb(error.__traceback__)
     here = os.path.dirname(__file__)
@@ -117,10 +117,7 @@ def serve(connection: Connection, progress: Array) -> None:
 
 
 def end_with(connection: Connection) -> None:
-    """End this process, and those that it started, with the one that asks.
-
-    A thread waits for that, since the learner may be busy.
-    """
+    """End this process, and those that it started, with the one that asks."""
 
     def watch() -> None:
         closed = select.poll()

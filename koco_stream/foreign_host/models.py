@@ -1,9 +1,8 @@
 """Learners of other libraries, asked for rounds, whose prediction is a score.
 
-- River: a row is a dictionary from feature numbers to values. A classifier has the labels True and
-  False.
-- scikit-learn: a row is an array (1, d) if it is dense, else a SciPy CSR matrix.
-- Vowpal Wabbit: feature j is `j:value` of its text form, not hashed.
+River has rows as dictionaries from feature numbers to values, and labels True and False.
+scikit-learn has them as an array (1, d), or a CSR matrix if they are sparse. Vowpal Wabbit has
+feature j as `j:value`, not hashed.
 """
 
 import math
@@ -33,7 +32,7 @@ def log_odds(p: float) -> float:
 class RiverModel:
     """A learner with `learn_one` and `predict_one`.
 
-    A classifier's score is the log-odds of True, or −1 and +1 if it predicts classes only.
+    A classifier's score is True's log-odds, or −1 and +1 if it predicts classes only.
     """
 
     def __init__(self, learner: Any) -> None:
@@ -42,7 +41,7 @@ class RiverModel:
         self.has_probabilities = self.classifies
 
     def round(self, row: Row, label: float) -> float:
-        """A row's score; if it is finite, the row is then learnt."""
+        """A row's score; the row is learnt if that is finite."""
         x = _features(row)
         score = self._score(x)
         if math.isfinite(score):
@@ -71,10 +70,10 @@ def _features(row: Row) -> dict[int, float]:
 
 
 class ScikitLearnModel:
-    """A learner with `partial_fit`, which has an argument `classes` if it classifies.
+    """A learner with `partial_fit`; its argument `classes` says that it classifies.
 
     The score is its `decision_function`, else the log-odds of `predict_proba`, else what it
-    predicts; 0 at first.
+    predicts.
     """
 
     def __init__(self, learner: Any, n_features: int) -> None:
@@ -83,7 +82,7 @@ class ScikitLearnModel:
         self.has_learnt = False
 
     def round(self, row: Row, label: float) -> float:
-        """A row's score; if it is finite, the row is then learnt."""
+        """A row's score; the row is learnt if that is finite."""
         X = self._matrix(row)
         score = self._score(X)
         if math.isfinite(score):
@@ -91,7 +90,7 @@ class ScikitLearnModel:
         return score
 
     def _matrix(self, row: Row) -> Any:
-        """A row as a new matrix, since a learner may keep it."""
+        """A new matrix, since a learner may keep it."""
         idx, val = row
         if idx is None:
             return val.reshape(1, -1)
@@ -151,7 +150,7 @@ class VowpalWabbitModel:
             )
 
     def round(self, row: Row, label: float) -> float:
-        """The prediction for a row, made as it is learnt, which `-p` would write."""
+        """The prediction for a row, made as it is learnt."""
         example = self._example(row)
         example.set_label_string(f"{label:.9g}")
         self.workspace.learn(example)

@@ -84,7 +84,7 @@ def learns_classes(learner: Any) -> bool:
 
 @cache
 def constructor_of(target: str) -> inspect.Signature | None:
-    """The signature of a target's constructor, if it has one."""
+    """The constructor's signature, if it has one."""
     return _signature(class_of(target))
 
 

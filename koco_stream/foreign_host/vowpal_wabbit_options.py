@@ -60,17 +60,17 @@ def check_options(text: Any) -> None:
 
 
 def loss(text: str) -> str:
-    """The name of our loss that measures its predictions."""
+    """The name of our loss for its predictions."""
     return LOSSES.get(options_in(text).get("loss_function") or "", "squared")
 
 
 def draws(text: str) -> bool:
-    """Whether it may draw random numbers that depend on the given seed."""
+    """Whether its random numbers may depend on the given seed."""
     found = options_in(text)
     return "random_seed" not in found and not DRAW_NOTHING.issuperset(found)
 
 
 def rows_in_use(text: str) -> int:
-    """How many of the last rows it still uses: an epoch of its OjaNewton."""
+    """How many of the last rows it still uses."""
     size = options_in(text).get("epoch_size") or "1"
     return max(int(size), 1) if size.isdigit() else 1

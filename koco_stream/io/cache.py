@@ -1,7 +1,7 @@
 """The cache folder: compiled code, copies of datasets, Prefect's home, Dask's scratch space.
 
 It may be deleted at any time. It is `$KOCO_CACHE`, or `koco-stream` in `$XDG_CACHE_HOME` or
-`~/.cache`, or, if that cannot be written, in the temporary directory.
+`~/.cache`, or else in the temporary directory.
 """
 
 import json
@@ -39,9 +39,9 @@ def cache_folder() -> Path:
 
 
 def private_folder(*names: str) -> Path:
-    """A folder below the cache folder, created with mode 0700, as are those above it.
+    """A folder below the cache folder, made with mode 0700.
 
-    Raises `PermissionError` if one of them belongs to someone else, or others may write to it:
+    `PermissionError` says that one of them belongs to someone else, or others may write to it:
     compiled code is executed from it.
     """
     folder = cache_folder()
@@ -63,7 +63,7 @@ def private_folder(*names: str) -> Path:
 def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
     """The result of `compute`, as decoded from JSON, cached by its `identity`.
 
-    Processes that need it together wait for the first. A number that is not finite is None.
+    Processes that need it together wait for the first.
     """
     path = private_folder(folder) / f"{content_hash(identity)}.json"
     if not path.is_file():
@@ -74,7 +74,6 @@ def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> 
 
 
 def _make(folder: Path) -> None:
-    """Create a folder, and those above it, with mode 0700; existing ones stay."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:

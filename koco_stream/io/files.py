@@ -18,9 +18,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Context manager that gives a temporary path, which is synced and renamed to `path` on
-    success.
-    """
+    """Context manager that gives a temporary path, synced and renamed to `path` on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
@@ -40,7 +38,7 @@ def written_atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, older_than: float) -> None:
-    """Remove temporary files of killed processes in `folder`, older than so many seconds."""
+    """Remove temporary files that are older than so many seconds."""
     for path in folder.glob(".*.tmp"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > older_than:
@@ -55,9 +53,9 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
-    """Context manager that holds the lock file `path`; it is released when its holder dies.
+    """Context manager that holds the lock file `path`, until its holder dies at the latest.
 
-    It waits for another holder, or raises `BlockingIOError` if `wait` is false.
+    Without `wait`, another holder raises `BlockingIOError`.
     """
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,13 +72,13 @@ def sync(path: Path) -> None:
 
 
 def json_text(value: Any, indent: int | None = None, sort_keys: bool = False) -> str:
-    """The JSON of a value; what JSON lacks becomes text, and NaN and infinities null."""
+    """The JSON of a value, with texts for what JSON lacks, and null for NaN and infinities."""
     plain = finite(value)
     return json.dumps(plain, indent=indent, sort_keys=sort_keys, allow_nan=False, default=str)
 
 
 def finite(value: Any) -> Any:
-    """The value, also nested, with None for numbers that are not finite."""
+    """The value, with None for numbers that are not finite."""
     if isinstance(value, dict):
         return {name: finite(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -89,10 +87,7 @@ def finite(value: Any) -> Any:
 
 
 def canonical_json(value: Any, allow_nan: bool = False) -> str:
-    """JSON with sorted keys and without spaces, so that equal values give equal text.
-
-    NumPy scalars are allowed. NaN and infinities need `allow_nan`.
-    """
+    """JSON with sorted keys and without spaces: equal values give equal text."""
     return json.dumps(
         value,
         sort_keys=True,
@@ -103,12 +98,12 @@ def canonical_json(value: Any, allow_nan: bool = False) -> str:
 
 
 def content_hash(value: Any) -> str:
-    """The first 32 hexadecimal digits of the SHA-256 of a value's canonical JSON."""
+    """32 hexadecimal digits of the SHA-256 of a value's canonical JSON."""
     return text_hash(canonical_json(value))
 
 
 def text_hash(text: str) -> str:
-    """The first 32 hexadecimal digits of a text's SHA-256."""
+    """32 hexadecimal digits of a text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

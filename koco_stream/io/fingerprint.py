@@ -1,6 +1,6 @@
 """What a worker process reports before it gets work: versions, machine, disks, store access.
 
-The module can be imported even if a package that workers need is missing, so that this is reported.
+It reports a missing package, too.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 
 class VersionMismatch(Exception):
-    """The package versions differ from the sender's, so results could."""
+    """The package versions differ from the sender's."""
 
 
 @cache
 def source_hash() -> str:
-    """A hash of all source files of `koco_stream` (64 hexadecimal digits)."""
+    """A hash of all source files of `koco_stream`."""
     digest = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
         digest.update(
@@ -39,7 +39,7 @@ def source_hash() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions that must be equal on all workers, or why a package cannot be imported."""
+    """The versions that must be equal on all workers, or why an import fails."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         try:
@@ -67,8 +67,8 @@ def check_versions(expected: dict[str, str]) -> None:
 def facts(store: str, token: str) -> dict[str, Any]:
     """Everything that the preflight check asks of a worker.
 
-    A worker that finds `token` in the store's folder `question_folder(token)` writes an answer
-    beside it: both see one store.
+    It answers a `token` in the store's folder `question_folder(token)`, which shows that both see
+    one store.
     """
     from koco_stream.io.paths import store_path
 
@@ -94,12 +94,12 @@ def facts(store: str, token: str) -> dict[str, Any]:
 
 
 def question_folder(token: str) -> str:
-    """The store's folder in which the preflight check and workers exchange files."""
+    """The store's folder for the preflight check."""
     return f".preflight-{token}"
 
 
 def free_bytes(path: Path) -> int | None:
-    """The free bytes on the disk of `path`, which need not exist yet, if known."""
+    """The free bytes on the disk of `path`, if known."""
     try:
         return shutil.disk_usage(
             next(there for there in (path, *path.parents) if there.exists())
@@ -110,7 +110,7 @@ def free_bytes(path: Path) -> int | None:
 
 @cache
 def processor() -> str:
-    """The model name of this machine's processor, or its architecture."""
+    """The processor's model, or its architecture."""
     with suppress(OSError):  # not Linux
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -21,10 +21,9 @@ T = TypeVar("T")
 class StorePath:
     """A file or folder in a store, which need not exist; this class reads and writes local ones.
 
-    `koco_stream.io.object_store.ObjectPath` replaces what an object store does differently. `str`
-    gives its `address` and `store_path` parses it. Files are written atomically and replace
-    existing ones. Folders exist as soon as they contain a file. Other failures than a missing file
-    raise an `OSError`.
+    `ObjectPath` replaces what an object store does differently. `store_path` parses the `address`.
+    Files are written atomically and replace existing ones. Folders exist as soon as they contain a
+    file.
     """
 
     address: str
@@ -56,14 +55,14 @@ class StorePath:
             raise
 
     def names(self) -> list[str]:
-        """The names of the entries of this folder, sorted; empty if it does not exist."""
+        """The sorted names of this folder's entries, if it exists."""
         try:
             return sorted(inside.name for inside in self.path.iterdir())
         except FileNotFoundError:
             return []
 
     def files(self, ending: str) -> list[Self]:
-        """The files directly in this folder whose names end with `ending`, sorted."""
+        """This folder's files whose names end with `ending`, sorted."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
     def read_bytes(self) -> bytes:
@@ -76,11 +75,11 @@ class StorePath:
         return self.read_bytes().decode("utf-8")
 
     def read_table(self) -> pa.Table:
-        """Read a Parquet file that is no table file, with its page checksums verified."""
+        """Read a Parquet file that is no table file, with its page checksums."""
         return self.reading(partial(pq.read_table, page_checksum_verification=True))
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
-        """The result of `read` on the opened file, all of one version."""
+        """The result of `read` on the opened file."""
         with pa.OSFile(self.address) as handle:
             return read(handle)
 
@@ -91,18 +90,16 @@ class StorePath:
         return [path.stat().st_size for path in sorted(self.path.rglob("*")) if path.is_file()]
 
     def sha256(self) -> str:
-        """The SHA-256 of the file, in hexadecimal."""
+        """The file's SHA-256 in hexadecimal."""
         with self.local() as path:
             return file_hash(path)
 
     def local(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a local path to read from, perhaps a temporary copy."""
+        """Context manager that gives a local path, perhaps a temporary copy."""
         return nullcontext(self.path)
 
     def written(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a temporary local path, whose content becomes this file on
-        success.
-        """
+        """Context manager that gives a temporary path, which becomes this file on success."""
         return written_atomically(self.path)
 
     def write_bytes(self, content: bytes) -> None:
@@ -115,7 +112,7 @@ class StorePath:
         self.write_bytes(text.encode("utf-8"))
 
     def put(self, path: Path) -> None:
-        """Copy the local file `path` to this path."""
+        """Copy a local file to this path."""
         with self.written() as temporary:
             shutil.copyfile(path, temporary)
 
@@ -129,10 +126,8 @@ class StorePath:
             shutil.rmtree(self.path)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that holds the lock file at this path; it is released when its holder
-        dies.
+        """Context manager that holds the lock file at this path.
 
-        Object stores have no locks: the work inside must be safe if several processes do it at
-        once.
+        Object stores have no locks: what is done inside must be safe in several processes at once.
         """
         return locked(self.path)

@@ -1,11 +1,10 @@
 """Paths in an object store (S3, compatible servers, Google Cloud Storage), through pyarrow.
 
-Credentials and region are found as by the vendors' own tools (docs/clusters.md). pyarrow ignores
-AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL when it is given options, so this module reads them.
+The environment has credentials and region (docs/data.md). pyarrow ignores AWS_ENDPOINT_URL_S3 and
+AWS_ENDPOINT_URL when it is given options, so this module reads them.
 
-An object is replaced atomically by its put or the end of its multipart upload, so no rename is
-needed. A read takes several requests, between which the object may be replaced; the result counts
-only if the object is still the same afterwards.
+An object is replaced atomically, so no rename is needed. A read takes several requests, so it
+counts only if the object is still the same afterwards.
 """
 
 import os
@@ -55,7 +54,7 @@ NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
 @dataclass(frozen=True)
 class ObjectPath(StorePath):
-    """A file or folder in an object store, at an address like `s3://bucket/prefix`."""
+    """A file or folder in an object store, such as `s3://bucket/prefix`."""
 
     filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
     is_local: ClassVar[bool] = False
@@ -71,7 +70,7 @@ class ObjectPath(StorePath):
             return bool(self.filesystem.get_file_info(self.key).is_file)
 
     def names(self) -> list[str]:
-        """The names of the entries directly below this path, sorted."""
+        """The sorted names of the entries below this path."""
         with self._explained_failures():
             try:
                 found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.key))
@@ -89,7 +88,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """Context manager that gives a temporary copy in the cache folder."""
+        """Context manager that gives a temporary copy."""
 
         def copy(handle: pa.NativeFile) -> None:
             with path.open("wb") as out:
@@ -101,16 +100,16 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """Context manager that gives a temporary path, which is uploaded on success."""
+        """Context manager that gives a temporary path, uploaded on success."""
         with _temporary(self.name) as path:
             yield path
             self.put(path)
 
     def put(self, path: Path) -> None:
-        """Upload the local file `path`, in a thread, which no exception interrupts.
+        """Upload a local file, in a thread, which no exception interrupts.
 
-        pyarrow completes an object whenever its stream is closed, even after an exception, so an
-        interrupted upload would leave a truncated one. Its `copy_files` does not report failures.
+        pyarrow completes an object even after an exception, so that one would leave it truncated.
+        Its `copy_files` does not report failures.
         """
         with self._explained_failures(), ThreadPoolExecutor(1) as thread:
             thread.submit(self._upload, path).result()
@@ -120,9 +119,8 @@ class ObjectPath(StorePath):
             shutil.copyfileobj(source, target, READ_BYTES)
 
     def remove(self) -> None:
-        """Remove the object if it exists.
-
-        pyarrow then creates an empty object for the folder, which no listing here shows.
+        """Remove the object if it exists; pyarrow leaves an empty one for the folder, which no
+        listing here shows.
         """
         with self._explained_failures(), suppress(FileNotFoundError):
             self.filesystem.delete_file(self.key)
@@ -137,7 +135,7 @@ class ObjectPath(StorePath):
         return nullcontext()
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
-        """The result of `read` on the opened object, repeated if it was replaced meanwhile."""
+        """The result of `read` on the opened object, repeated if that was replaced meanwhile."""
         for _ in range(READINGS):
             with self._explained_failures():
                 with self.filesystem.open_input_file(self.key) as handle:
@@ -160,9 +158,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Context manager that turns the object store's failures, but not local ones, into
-        `StoreUnavailable`.
-        """
+        """Context manager that turns the object store's failures into `StoreUnavailable`."""
         try:
             yield
         except OSError as error:
@@ -201,7 +197,7 @@ def object_path(address: str) -> ObjectPath:
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:
-    """pyarrow's S3 filesystem, not cached: one that lives when the program ends may hang it."""
+    """pyarrow's S3 filesystem, uncached: one alive at the program's end may hang it."""
     endpoint = _endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return pyarrow.fs.S3FileSystem(
@@ -216,7 +212,6 @@ def _s3(bucket: str) -> pyarrow.fs.FileSystem:
 
 @cache
 def _region(bucket: str) -> str:
-    """The AWS region of a bucket; requests to another region fail."""
     try:
         return str(pyarrow.fs.resolve_s3_region(bucket))
     except OSError as error:
@@ -228,7 +223,6 @@ def _endpoint() -> str | None:
 
 
 def _explained(scheme: str, said: str) -> str:
-    """The library's error text, translated into what the user can do."""
     if any(word in said for word in NO_BUCKET):
         return "there is no such bucket; create it, or choose another --store"
     if any(word in said for word in REFUSED):

@@ -12,10 +12,7 @@ AnyPath = str | Path | StorePath
 
 
 def store_path(where: AnyPath) -> StorePath:
-    """Parse a store's address: a folder, `s3://bucket/prefix` or `gs://bucket/prefix`.
-
-    No store is contacted, but Amazon may be asked for a bucket's region.
-    """
+    """Parse a store's address: a folder, `s3://bucket/prefix` or `gs://bucket/prefix`."""
     if isinstance(where, StorePath):
         return where
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", where) if isinstance(where, str) else None

@@ -13,10 +13,7 @@ from koco_stream.io.files import json_text, text_hash
 
 
 def source_files(path: Path) -> dict[str, str]:
-    """The text of a learner's file, and of what it imports beside it, by path in its folder.
-
-    Imports are found in the text, also in functions.
-    """
+    """A learner's file and what it imports beside it, also in functions: texts by path."""
     files: dict[str, str] = {}
     waiting = [path.name]
     while waiting:
@@ -47,7 +44,7 @@ def source_files(path: Path) -> dict[str, str]:
 
 
 def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
-    """The modules that a file in the folder `inside` imports, as paths without `.py`."""
+    """The modules that a file in the folder `inside` imports, as paths."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -70,7 +67,7 @@ def hash_of(files: dict[str, str]) -> str:
 
 
 def import_file(name: str, path: Path) -> ModuleType:
-    """Import a file, and what it imports beside it, as the module `name`."""
+    """Import a file as the module `name`, and what it imports beside it."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

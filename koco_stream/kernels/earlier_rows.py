@@ -1,8 +1,7 @@
 """The history of a stream's rows, and the kernel values of up to sixteen new rows with all of them.
 
-These depend only on the stream and the kernel, so a cohort computes them once. A tile (rows, 16)
-holds k(x_s, x_r) for all past rows s and the rows r of a block of at most sixteen, which count as
-past rows too.
+A cohort computes them once. A tile (rows, 16) holds k(x_s, x_r) for all past rows s and the rows r
+of a block, which count as past rows too.
 """
 
 from typing import NamedTuple
@@ -20,7 +19,7 @@ CHUNK = 256  # past rows whose kernel values stay in the cache while all runs of
 
 
 class History(NamedTuple):
-    """The rows of a stream seen so far, as sparse rows: n (), indptr (room + 1,), indices, values."""
+    """The rows so far as sparse rows: n (), indptr (room + 1,), indices, values."""
 
     n: Array
     indptr: Array
@@ -36,7 +35,7 @@ def no_rows() -> History:
 
 
 def with_room(history: History, rows: int, non_zeros: int) -> History:
-    """The history with room for this many more rows and non-zeros; arrays at least double."""
+    """The history with room for more rows and non-zeros; arrays at least double."""
     n = int(history.n)
     held = int(history.indptr[n])
     room, entries = history.indptr.size - 1, history.indices.size
@@ -59,7 +58,7 @@ _free: list[Array] = []
 
 
 def block_of(rows: Rows) -> Points:
-    """An empty block with room for any sixteen consecutive rows of `rows`."""
+    """An empty block for any sixteen consecutive rows of `rows`."""
     first = np.arange(0, rows.n_rows, BLOCK)
     non_zeros = rows.indptr[np.minimum(first + BLOCK, rows.n_rows)] - rows.indptr[first]
     lines = 1 + min(rows.n_features, int(non_zeros.max(initial=0)))
@@ -81,7 +80,7 @@ def give_back(block: Points) -> None:
 
 @jit
 def clear_block(block: Points) -> None:
-    """Empty a block, in time proportional to its non-zeros, not to d."""
+    """Empty a block, in time proportional to its non-zeros."""
     block.features[0, : block.used[()]] = 0.0
     for i in range(block.entries[()]):
         block.line_of[block.rows.indices[i]] = 0
@@ -92,7 +91,7 @@ def clear_block(block: Points) -> None:
 
 @inlined
 def load_block(block: Points, history: History, rows: Rows, begin: int, learning: bool) -> None:
-    """Load the rows from `begin` on into a block, and when learning, append them to the history."""
+    """Load the rows from `begin` on into a block, and when learning into the history."""
     clear_block(block)
     for t in range(begin, min(begin + BLOCK, rows.indptr.size - 1)):
         idx, val = row(rows, t)
@@ -135,9 +134,8 @@ def fill_tile(
     """Load a block's rows, compute their kernel values with the history, and the runs' sums over
     it.
 
-    tile: k(x_s, x_r) for past rows s ≥ `first` and rows r of the block. own (16,): k(x_r, x_r).
-    sums (runs, 2, 16): Σ_s c_s·k(x_s, x_r) over even s and over odd s before the block, in order,
-    for the coefficients (runs, room) of each run.
+    tile: k(x_s, x_r) for past rows s ≥ `first`. own (16,): k(x_r, x_r). sums (runs, 2, 16): Σ_s
+    c_s·k(x_s, x_r) over even and over odd s before the block, for each run's coefficients.
     """
     known = int(history.n[()])
     load_block(block, history, rows, begin, learning)

@@ -1,7 +1,7 @@
 """The kernels: gaussian exp(−‖x − x'‖²/(2·bandwidth²)), polynomial (xᵀx' + 1)^degree, linear xᵀx'.
 
-Values come from inner products and square norms, for many rows at once. Squared distances that are
-small beside the norms would lose their digits: they are summed over the features instead.
+Values come from inner products and square norms. Where squared distances would lose their digits
+so, they are summed over the features.
 """
 
 import math
@@ -18,7 +18,7 @@ KERNELS = {"gaussian": GAUSSIAN, "polynomial": POLYNOMIAL, "linear": LINEAR}
 
 
 class Kernel(NamedTuple):
-    """A kernel for compiled code: its code, 1/(2·bandwidth²) if it is Gaussian, and its degree."""
+    """A kernel for compiled code: its code, 1/(2·bandwidth²), and its degree."""
 
     kind: int
     scale: float
@@ -26,17 +26,13 @@ class Kernel(NamedTuple):
 
 
 def gaussian_kernel(bandwidth: float) -> Kernel:
-    """The Gaussian kernel; if the bandwidth's square underflows, the kernel of rows that differ is
-    0.
-    """
+    """The Gaussian kernel; if bandwidth² underflows, that of rows that differ is 0."""
     square = 2.0 * bandwidth * bandwidth
     return Kernel(GAUSSIAN, 1.0 / square if square > 1e-300 else 1e300, 1)
 
 
 class Others(NamedTuple):
-    """The rows of one side of kernel values: row p has entries `begin[p]` to before `end[p]`, and
-    the square norm `norms[p]`.
-    """
+    """The other rows: row p has entries `begin[p]` to before `end[p]`, and ‖x_p‖² in `norms`."""
 
     begin: Array
     end: Array
@@ -56,10 +52,7 @@ def values_of(
     n: int,
     out: Array,
 ) -> None:
-    """Replace out[p] = xᵀx_p by k(x, x_p) for first ≤ p < n, where ‖x‖² is n2.
-
-    Entries before `first` are undefined afterwards.
-    """
+    """Replace out[p] = xᵀx_p by k(x, x_p) for first ≤ p < n; earlier entries become undefined."""
     if kernel.kind == GAUSSIAN:
         if gaussian(others.norms, n2, kernel.scale, n, out, 0):
             measure_close(kernel.scale, others, idx, val, first, n, out)
@@ -72,7 +65,7 @@ def values_of(
 def measure_close(
     scale: float, others: Others, idx: Array, val: Array, first: int, n: int, out: Array
 ) -> None:
-    """Compute the Gaussian kernel values that norms leave too few digits, NaN in `out`."""
+    """Compute the Gaussian kernel values that are NaN in `out` by their distances."""
     for p in range(first, n):
         if math.isnan(out[p]):
             own = slice(others.begin[p], others.end[p])
@@ -82,7 +75,7 @@ def measure_close(
 
 @jit
 def squared_distance(idx: Array, val: Array, others: Array, values: Array) -> float:
-    """‖x − z‖² of x = (idx, val) and z = (others, values), in order of the features."""
+    """‖x − z‖² of x = (idx, val) and z = (others, values)."""
     total, k = 0.0, 0
     for i in range(idx.size):
         while k < others.size and others[k] < idx[i]:

@@ -1,7 +1,6 @@
 """Points that can leave a dictionary, at a cost of the non-zeros that they hold.
 
-A line becomes free when the last point that has its feature leaves, so a dictionary with a budget
-needs lines only for its points' features.
+A line becomes free when the last point that has its feature leaves.
 """
 
 from typing import NamedTuple
@@ -15,10 +14,10 @@ from koco_stream.types import Array
 
 
 class Holdings(NamedTuple):
-    """What the lines hold. It is found from the points, so it is never saved.
+    """What the lines hold; it is found from the points, so it is never saved.
 
-    n (): the points of which it is known, −1 before it is found. points_of (lines,): how many
-    points have a line's feature. free (lines,), n_free (): lines below `used` that no point has.
+    n (): the points of which it is known, or −1. points_of (lines,): how many points have a line's
+    feature. free (lines,), n_free (): lines that no point has.
     """
 
     n: Array
@@ -46,7 +45,7 @@ def with_room(points: Points, held: Holdings, s: int) -> tuple[Points, Holdings]
 
 
 def found(points: Points) -> Holdings:
-    """What the lines hold, as the points say."""
+    """What the lines hold, by the points."""
     used = points.features[:, : int(points.used)]
     points_of = np.count_nonzero(used, axis=(0, 2)).astype(np.int32)
     free = np.flatnonzero(points_of[1:] == 0).astype(np.int32) + np.int32(1)
@@ -55,19 +54,19 @@ def found(points: Points) -> Holdings:
 
 @inlined
 def lacks(points: Points, held: Holdings, s: int) -> bool:
-    """Whether there may be too little room for s more features, some in free lines."""
+    """Whether s more features may lack room, some in free lines."""
     return lacks_lines(points, s - held.n_free[()], s)
 
 
 @inlined
 def must_be_found(points: Points, held: Holdings, s: int) -> bool:
-    """Whether the holdings are unknown, or may lack room for a row of s non-zeros."""
+    """Whether the holdings are unknown, or may lack room for s non-zeros."""
     return bool(held.n[()] != points.n[()] or lacks(points, held, s))
 
 
 @inlined
 def join(points: Points, held: Holdings, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Make the row (idx, val) of round t, with square norm n2, point p, if there is room."""
+    """Make the row (idx, val) of round t, ‖x‖² = n2, point p."""
     for i in range(idx.size):
         j = idx[i]
         line = points.line_of[j]

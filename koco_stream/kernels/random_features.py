@@ -1,13 +1,12 @@
 """Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
 
 They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht, 2007). With n
-frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean. An entry of u is
-one of the levels of koco_stream.numerics.random. For rows that differ in m features, by at most 12
-bandwidths each, the mean is therefore within m·2·10⁻⁵ of the kernel.
+frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean. The entries of u
+are levels of koco_stream.numerics.random. So for rows that differ in m features, by at most 12
+bandwidths each, the mean is within m·2·10⁻⁵ of the kernel.
 
-The entries of a feature are drawn when it occurs, so time and memory do not depend on d. The first
-features get a line of a table; the others are drawn again each time, which is faster than memory
-outside the processor's caches.
+A feature's entries are drawn when it occurs, so nothing costs O(d). The first features are kept in
+a table; drawing the others again is faster than memory outside the processor's caches.
 """
 
 from typing import Any, NamedTuple
@@ -31,10 +30,9 @@ class Frequencies(NamedTuple):
     """The frequencies, as far as they have been drawn. They are never saved.
 
     seed, scale (), pairs: entry j of u_i is `scale` times level i that `draw_levels` draws at
-    position j, whatever d and n. line_of (d,): each feature's line, 0 if it has none. used ():
-    lines in use. table (lines, room): a feature's levels; the first GROUP lines are of features
-    without one. lines (GROUP,), sums (2, room): lines of features of the current row, and its sums
-    over even and odd positions.
+    position j. line_of (d,): each feature's line, or 0. used (): lines in use. table (lines, room):
+    a feature's levels; the first GROUP lines are of features without one. lines (GROUP,), sums (2,
+    room): of the current row, over even and odd positions.
     """
 
     seed: Array
@@ -75,9 +73,9 @@ FARTHEST = 1e9  # bandwidths: beyond, cosines have fewer than seven digits
 
 @inlined
 def count_far(s: Any, n2: float, bandwidth: float) -> None:
-    """Count a round as doubtful if this row or an earlier one is too far away for its cosines.
+    """Count a round as doubtful if this row or an earlier one is too far away.
 
-    Their errors are those of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
+    Errors of cosines are those of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
     """
     far = not n2 <= FARTHEST * FARTHEST * bandwidth * bandwidth
     s.doubtful_rounds[()] += far or s.doubtful_rounds[()] > 0
@@ -85,10 +83,7 @@ def count_far(s: Any, n2: float, bandwidth: float) -> None:
 
 @inlined
 def fourier_row(u: Frequencies, idx: Array, val: Array, n: int, out: Array) -> None:
-    """Compute uᵀx, cos uᵀx and sin uᵀx for x = (idx, val), in these lines of `out` (lines, room).
-
-    Cosines and sines are 0 beyond n.
-    """
+    """Write uᵀx, cos uᵀx and sin uᵀx for x = (idx, val) to lines of `out` (lines, room)."""
     room = out.shape[1]
     for p in range(room):
         u.sums[0, p] = u.sums[1, p] = 0.0
@@ -104,7 +99,7 @@ def fourier_row(u: Frequencies, idx: Array, val: Array, n: int, out: Array) -> N
 
 @jit
 def find_lines(u: Frequencies, idx: Array, begin: int, end: int, n: int) -> None:
-    """Fill `lines` for at most GROUP features of a row; entries that are not held are drawn."""
+    """Fill `lines` for at most GROUP features of a row, drawing what is not held."""
     # All are looked up before the first is drawn: drawing would wait for each one's memory.
     for i in range(begin, end):
         u.lines[i - begin] = u.line_of[idx[i]]
@@ -121,6 +116,6 @@ def find_lines(u: Frequencies, idx: Array, begin: int, end: int, n: int) -> None
 
 
 def fourier_floats(d: int, n: int) -> int:
-    """The memory of n frequencies for d features, and of three lines, in 8-byte numbers."""
+    """The memory of n frequencies and three lines, in 8-byte numbers."""
     table = (GROUP + most_lines(d, n)) * room_for(n) // 4
     return table + 6 * room_for(n) + d // 4 + 48

@@ -14,7 +14,7 @@ SEGMENT = 2**20  # the most rounds whose scores are kept
 
 
 class Metered(NamedTuple):
-    """What is measured, of how many rounds; `classes` are given if each has a score."""
+    """What is measured; `classes` are given if each has a score."""
 
     names: tuple[str, ...]
     loss: int
@@ -34,7 +34,7 @@ class Metered(NamedTuple):
         return -(-self.n_rounds // self.window) if self.window else 0
 
     def segment_rounds(self, segment: int = SEGMENT) -> int:
-        """The rounds of a segment, in whole windows; 0 without `auc`."""
+        """The rounds of a segment, in whole windows, for `auc`."""
         window = self.window or 1
         return max(segment // window, 1) * window if "auc" in self.names else 0
 
@@ -50,8 +50,7 @@ def measurement_bytes(metered: Metered) -> int:
 class Measurement:
     """The metrics of one run over all its rounds, and over consecutive windows.
 
-    They do not depend on the blocks in which rounds come. Scores of at most `segment` rounds are
-    kept.
+    They do not depend on the blocks in which rounds come. Scores of `segment` rounds are kept.
     """
 
     def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
@@ -83,8 +82,8 @@ class Measurement:
     def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
         """Measure the first `done` rounds of a block.
 
-        `predictions` and `learnt` are (1, n), or (K, n) if each class has a score; then `numbers`
-        (n,) are the rows' classes, from 0.
+        `predictions` and `learnt` are (1, n), or (K, n) if each class has a score, with the classes
+        `numbers` (n,).
         """
         metered = self.metered
         a = self._arrays
@@ -118,7 +117,6 @@ class Measurement:
         return min(n - rounds % n for n in lengths)
 
     def _end(self, rounds: int, is_last: bool = False) -> None:
-        """End the window and the segment that end after so many rounds; at last both end."""
         window = self.metered.window
         segment = self._segment
         if segment and window and (rounds % window == 0) != is_last:
@@ -147,7 +145,7 @@ class Measurement:
             self._end(rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
-        """A finished run's metrics by name; None where one is not defined."""
+        """A finished run's metrics by name, if they are defined."""
         a = self._arrays
         row = np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
@@ -159,9 +157,7 @@ class Measurement:
         }
 
     def windows(self) -> dict[str, Array]:
-        """A finished run's windows: `first` and `last` round (from 1), and each metric (w,).
-
-        A metric that is undefined or not asked for is NaN.
+        """A finished run's windows: `first` and `last` round (from 1), and each metric (w,) or NaN.
         """
         window = self.metered.window or 1
         rounds = self.rounds

@@ -35,8 +35,8 @@ def add_rounds(
 ) -> None:
     """Add rounds `first` to `last` of a block to `sums` (SIZE,) and `confusion` (K, K).
 
-    `predictions` and `learnt` are (1, n), or (K, n) for `MANY`, with the classes `numbers` (n,).
-    Row i of `confusion` counts class i's rows by predicted class.
+    `predictions` and `learnt` are (1, n), or (K, n) for `MANY`. Row i of `confusion` counts class
+    i's rows by predicted class.
     """
     for t in range(first, last):
         sums[ROUNDS] += 1.0
@@ -109,10 +109,7 @@ def add_block(
     confusion_into: Array,
     windows: Array,
 ) -> None:
-    """Add a block that begins after `rounds` rounds, and fill `windows` (w, …) as they end.
-
-    Without windows, `window` is 0.
-    """
+    """Add a block that begins after `rounds` rounds; `windows` (w, …) are filled as they end."""
     first = 0
     done = predictions.shape[1]
     while first < done:
@@ -160,10 +157,7 @@ def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> 
 
 @jit
 def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
-    """Fill `out`, in the order of `declared.WINDOWED`, from sums (SIZE,) and confusion (K, K).
-
-    An undefined metric is NaN, and so is the AUC.
-    """
+    """Fill `out`, in the order of `WINDOWED`, from sums and confusion, or with NaN."""
     rounds = sums[ROUNDS]
     multiply_out(sums)
     for i in range(out.size):

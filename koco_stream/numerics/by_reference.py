@@ -1,8 +1,7 @@
-"""Tuples that compiled functions are given by reference.
+"""Tuples that compiled functions are given by reference: one address, of which `s.w` reads a field.
 
-numba passes a named tuple as six or more numbers for each array in it and copies them in each call,
-which took up to half the time of a round. By reference it is one address, and `s.w` reads a field.
-Such a tuple has no numbered entries and cannot be unpacked.
+By value numba passes six or more numbers for each array, in each call, which took up to half the
+time of a round. Such a tuple has no numbered entries and cannot be unpacked.
 """
 
 from typing import Any

@@ -1,8 +1,7 @@
 """The interface to the compiler numba: every compiled function of the project goes through `jit`.
 
-There is no fastmath and no parallel loop, so every sum has a fixed order. The name of a folder of
-cached code is a hash of the function's file, of all that it imports, and of the versions of numba
-and Python. numba takes half a second to import, so that waits until something is compiled.
+There is no fastmath and no parallel loop, so every sum has a fixed order. The cache's key covers
+all that a function's file imports, and the versions of numba and Python.
 """
 
 import hashlib
@@ -27,28 +26,26 @@ IMPORT = re.compile(r"^ *from (koco_stream(?!\.io\b)[\w.]*) import (\([^)]*\)|.*
 
 
 def versioned(text: str) -> str:
-    """A hash (16 hexadecimal digits) of a text and of the compiler's versions."""
+    """A hash (16 hexadecimal digits) of a text and the compiler's versions."""
     text = f"{sys.version}|{version('numba')}|{version('llvmlite')}|{text}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
 def code_hash() -> str:
-    """A hash of `koco_stream`'s source and of the compiler's versions."""
+    """A hash of `koco_stream`'s source and the compiler's versions."""
     return versioned(source_hash())
 
 
 def file_of(module: str) -> Path | None:
-    """The file of a module of ours, if there is one."""
+    """The file of a module of ours."""
     path = PACKAGE.parent.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return file if file.is_file() else None
 
 
 def imports_of(text: str) -> frozenset[str]:
-    """The modules of ours that this source imports; a package only if a name comes from its own
-    file.
-    """
+    """The modules of ours that a source imports; a package only for a name of its own file."""
     imports = set[str]()
     for base, names in IMPORT.findall(text):
         for name in (words.split()[0] for words in names.strip("()").split(",") if words.strip()):
@@ -58,7 +55,7 @@ def imports_of(text: str) -> frozenset[str]:
 
 @cache
 def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
-    """The text of a module of ours, and its imports of ours."""
+    """A module's text and its imports of ours."""
     file = file_of(module)
     text = file.read_text(encoding="utf-8") if file else ""
     return text, imports_of(text)
@@ -66,7 +63,7 @@ def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
 
 @cache
 def closure_hash(modules: frozenset[str]) -> str:
-    """A hash of these modules, of all of ours that they import, and of the versions."""
+    """A hash of these modules, all of ours that they import, and the versions."""
     texts, waiting = dict[str, str](), set(modules)
     while waiting:
         module = waiting.pop()
@@ -76,7 +73,7 @@ def closure_hash(modules: frozenset[str]) -> str:
 
 
 class Later:
-    """A module that is imported at its first use."""
+    """A module that is imported at its first use: numba takes half a second."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -86,7 +83,7 @@ class Later:
 
 
 class Compiled:
-    """A numba function, which `make` creates when it or a compiled caller is first called."""
+    """A numba function that `make` creates when it or a compiled caller is first called."""
 
     def __init__(
         self, function: Callable[..., Any], make: Callable[[], Any], **options: Any
@@ -98,7 +95,7 @@ class Compiled:
 
     @property
     def made(self) -> Any:
-        """numba's function."""
+        """The compiled function."""
         if self._made is None:
             from numba.core.compiler_lock import global_compiler_lock
 
@@ -115,7 +112,7 @@ class Compiled:
         return cpu_target.typing_context.resolve_value_type(made)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call numba's function."""
+        """Call the compiled function."""
         return self.made(*arguments)
 
     def __getattr__(self, name: str) -> Any:
@@ -125,7 +122,7 @@ class Compiled:
 
 
 def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
-    """A function whose instructions `typed` emits; `literal` replaces it without the compiler."""
+    """A function whose instructions `typed` emits, or `literal` without the compiler."""
 
     def make() -> Any:
         from numba.extending import intrinsic
@@ -138,8 +135,7 @@ def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline `function` into its compiled callers, before their types are inferred.
 
-    This suits short functions with many array arguments, which a call would copy. It saves most of
-    a learner's compile time.
+    A call would copy its array arguments, and inlining saves most of a learner's compile time.
     """
     return jit(function, inline="always")
 
@@ -147,10 +143,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def jit(
     function: Callable[..., Any], inline: str = "never", bound: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
-    """Compile `function`, unless `NUMBA_DISABLE_JIT` is 1, and cache it.
-
-    The cache's key covers the functions `bound` to its names.
-    """
+    """Compile `function`; the cache's key also covers functions that are `bound` to its names."""
     if UNCOMPILED:
         return function
     return Compiled(function, lambda: _dispatcher(function, inline, bound), inline=inline)
@@ -185,7 +178,7 @@ def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...
 
 
 def is_ours(function: Callable[..., Any]) -> bool:
-    """Whether a function is of this package, not of a user's file."""
+    """Whether a function is of this package."""
     return function.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 

@@ -1,7 +1,4 @@
-"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations.
-
-The matrices are lines of `a`, as in koco_stream.numerics.llvm.feature_lines.
-"""
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations."""
 
 import math
 from typing import Any
@@ -19,7 +16,7 @@ LARGEST_POWER = 1000  # so that its reciprocal is a number, too
 
 @jit
 def unit_scale(largest: float) -> float:
-    """The power of two that scales numbers up to `largest` to at most 1, without changing a digit."""
+    """The power of two that scales numbers up to `largest` to at most 1, without rounding."""
     power = -math.frexp(largest)[1] if math.isfinite(largest) else 0
     return math.ldexp(1.0, min(max(power, -LARGEST_POWER), LARGEST_POWER))
 
@@ -28,10 +25,10 @@ def unit_scale(largest: float) -> float:
 def symmetric_eigen(
     a: Array, shape: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
 ) -> None:
-    """Compute eigenvalues, to a[values:], and eigenvectors, one a line, to a[vectors:], unsorted.
+    """Compute eigenvalues, to a[values:], and eigenvectors, as lines at a[vectors:], unsorted.
 
-    The method is Householder's tridiagonal form and implicit QL steps (Golub and Van Loan, 8.3).
-    The matrix is overwritten; `scratch` has four lines. Without convergence some eigenvalue is NaN.
+    Householder's tridiagonal form and implicit QL steps (Golub and Van Loan, 8.3) overwrite the
+    matrix. Without convergence some eigenvalue is NaN.
     """
     W = len(shape)
     largest = 0.0
@@ -96,7 +93,6 @@ def _reflect(
 
 @jit
 def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
-    """Do QL steps with Wilkinson's shift until the matrix (d, e) decouples at `first`."""
     W = len(shape)
     for _ in range(60):
         last = first

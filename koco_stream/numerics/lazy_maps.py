@@ -1,11 +1,11 @@
 """Linear maps that are applied to a column only when it is next used.
 
 At the end of epoch e every column x (n_in numbers) of a table becomes M_e x (n_out numbers, then
-zeros). That would cost O(d), so a column, which is a line of the table, ends with 1 plus the epoch
-of its last update, or 0 if it was never used and is zero. It is updated by M_e and a product of Q,
-the first n_out columns of each later map. Columns share these products within blocks of 16 epochs
-and across blocks, so one takes at most four products with a small matrix, whatever its age
-(docs/errata.md, S13). Line k of a stored map is what input k adds to the outputs.
+zeros). That would cost O(d), so a column, a line of the table, ends with 1 plus the epoch of its
+last update, or 0 if it is unused and zero. It is updated by M_e and a product of Q, the first n_out
+columns of each later map. Columns share these products within and across blocks of 16 epochs, so
+one takes at most four products, whatever its age (docs/errata.md, S13). Line k of a stored map is
+for input k.
 """
 
 from typing import Any, NamedTuple
@@ -25,8 +25,8 @@ EPOCH, USED, PERIOD, FIRST = range(4)
 class Maps(NamedTuple):
     """The maps of past epochs, their products, and which columns were used.
 
-    counts: int64, see above. used: (d,) int32, the columns in the order of their first use. lines:
-    the parts of `Layout`, in lines of `width` numbers.
+    counts: int64, see above. used: (d,) int32, the columns by first use. lines: the parts of
+    `Layout`.
     """
 
     counts: Array
@@ -38,8 +38,8 @@ class Layout(NamedTuple):
     """Where the parts of a `Maps` begin.
 
     In `lines`: `later`, Q_e; `maps`, M_e times the later maps of its block; `within`, products from
-    a block's start; `across`, products over the whole blocks after a block; `scratch`, three lines.
-    In `counts`: up to which epoch or block (exclusive) these are computed.
+    a block's start; `across`, products over the whole blocks after a block. In `counts`: up to
+    which epoch or block (exclusive) these are computed.
     """
 
     later: int
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
 
 @inlined
 def layout(period: int, n_in: int, n_out: int, width: int) -> Layout:
-    """The layout of a `Maps` from columns of n_in numbers to n_out."""
+    """The layout for columns of n_in numbers, which maps turn into n_out."""
     blocks = period // BLOCK
     maps = period * n_out * width
     within = maps + period * n_in * width
@@ -70,7 +70,7 @@ def layout(period: int, n_in: int, n_out: int, width: int) -> Layout:
 def empty_maps(
     n_columns: int, n_in: int, n_out: int, out_shape: tuple[int, ...], period: int
 ) -> Maps:
-    """The initial `Maps`; `period`, in epochs, is a multiple of `BLOCK`."""
+    """The initial `Maps`; `period` is a multiple of `BLOCK` epochs."""
     counts = np.zeros(FIRST + period + 2 * (period // BLOCK), np.int64)
     counts[PERIOD] = period
     size = layout(period, n_in, n_out, len(out_shape)).end
@@ -78,20 +78,20 @@ def empty_maps(
 
 
 def maps_floats(n_columns: int, n_in: int, n_out: int, width: int, period: int) -> int:
-    """The size of a `Maps` in 8-byte numbers."""
+    """The size in 8-byte numbers."""
     return n_columns // 2 + 2 * period + layout(period, n_in, n_out, width).end
 
 
 @inlined
 def map_at(M: Maps, n_in: int, n_out: int, width: int) -> int:
-    """Where in `lines` the caller writes this epoch's map."""
+    """Where the caller writes this epoch's map in `lines`."""
     at = layout(M.counts[PERIOD], n_in, n_out, width)
     return int(at.maps + M.counts[EPOCH] * n_in * width)
 
 
 @inlined
 def current_epoch(M: Maps) -> int:
-    """The last number of the lines that are up to date."""
+    """The last number of lines that are up to date."""
     return int(M.counts[EPOCH] + 1)
 
 
@@ -99,7 +99,7 @@ def current_epoch(M: Maps) -> int:
 def scatter_lines(
     M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int, new: Any
 ) -> None:
-    """`scatter` to columns that are up to date; if `new` is not 0, first uses are noted."""
+    """`scatter` to columns that are up to date, or unused if `new` is not 0."""
     if new == 0:
         scatter(table, shape, idx, val, a, coefficient)
     else:
@@ -110,7 +110,7 @@ def scatter_lines(
 def scatter_first_time(
     M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """`scatter` to columns that may never have been used."""
+    """`scatter` to columns that may be unused."""
     now, used = current_epoch(M), M.counts[USED]
     if used + idx.size < M.used.size:
         M.counts[USED] = scatter_first(
@@ -126,7 +126,7 @@ def scatter_first_time(
 
 @inlined
 def is_current(M: Maps, table: Array, j: int) -> bool:
-    """Whether column j was used and is up to date."""
+    """Whether column j is used and up to date."""
     return bool(table[j, table.shape[1] - 1] == current_epoch(M))
 
 
@@ -140,7 +140,7 @@ def first_use(M: Maps, table: Array, j: int) -> None:
 
 @jit
 def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any) -> None:
-    """Bring column j, line j of `table`, up to date."""
+    """Bring column j up to date."""
     now, width, age = M.counts[EPOCH], len(out_shape), table.shape[1] - 1
     if table[j, age] == 0.0:
         first_use(M, table, j)
@@ -187,7 +187,7 @@ def refresh_used(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -
 def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> bool:
     """Begin the next epoch, after the caller has written this one's map.
 
-    Returns whether a period ended: then all used columns are up to date and no map is left.
+    Returns whether a period ended, with all used columns up to date.
     """
     epoch, width = M.counts[EPOCH], len(out_shape)
     at = layout(M.counts[PERIOD], n_in, n_out, width)
@@ -210,7 +210,7 @@ def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> b
 
 @jit
 def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_shape: Any) -> None:
-    """Extend within[block] to Q_{end−1} ⋯ Q_start, where `start` is the block's first epoch."""
+    """Extend within[block] to Q_{end−1} ⋯ Q_start, from the block's first epoch on."""
     lines = n_out * len(out_shape)
     start, own, to = block * BLOCK, at.within + block * lines, at.within_to + block
     if M.counts[to] == start:
@@ -226,7 +226,7 @@ def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_s
 def _prolong_across(
     M: Maps, block: int, current: int, at: Layout, n_out: int, out_shape: Any
 ) -> None:
-    """Extend across[block] to the product of the whole blocks block + 1 to current − 1."""
+    """Extend across[block] to the product of the blocks block + 1 to current − 1."""
     lines = n_out * len(out_shape)
     own, to = at.across + block * lines, at.across_to + block
     for b in range(M.counts[to], current):

@@ -1,8 +1,7 @@
 """Small linear algebra in a fixed order of operations, for the compiled learners.
 
-Outputs are computed side by side (SIMD); no sum is split. A sparse row is `idx` (s,) int32,
-increasing feature numbers, and `val` (s,), their values. A `table` (d, width) has one line for each
-feature.
+A sparse row is `idx` (s,) int32, increasing feature numbers, and `val` (s,), their values. A
+`table` (d, width) has a line for each feature.
 """
 
 import math
@@ -15,7 +14,7 @@ from koco_stream.types import Array
 
 @jit
 def square_norm(val: Array) -> float:
-    """‖x‖² of a row's values, summed in order."""
+    """‖x‖² of a row's values."""
     n2 = 0.0
     for i in range(val.size):
         n2 += np.float64(val[i]) * np.float64(val[i])
@@ -24,7 +23,7 @@ def square_norm(val: Array) -> float:
 
 @jit
 def row_dot(w: Array, idx: Array, val: Array) -> float:
-    """wᵀx of w (d,) and the row x = (idx, val), summed in order."""
+    """wᵀx of w (d,) and the row x = (idx, val)."""
     total = 0.0
     for i in range(idx.size):
         total += w[idx[i]] * np.float64(val[i])
@@ -68,7 +67,7 @@ def gram_schmidt(table: Array, m: int, dots: Array) -> None:
 
 @jit
 def product(left: Array, right: Array, out: Array) -> None:
-    """out ← left·right, (n, k) times (k, m), each entry summed in order."""
+    """out ← left·right, (n, k) times (k, m)."""
     for i in range(left.shape[0]):
         out[i, :] = 0.0
         for k in range(left.shape[1]):
@@ -80,8 +79,7 @@ def product(left: Array, right: Array, out: Array) -> None:
 def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
     """Cholesky factor L with LLᵀ = shift·I + M of a positive semidefinite (m, m) matrix M.
 
-    `matrix` and `factor` are offsets in `a`, in lines of W. Pivots are at least `shift`, as in
-    exact arithmetic.
+    `matrix` and `factor` are offsets in `a`, in lines of W. Pivots are at least `shift`.
     """
     for i in range(m):
         for j in range(i + 1):

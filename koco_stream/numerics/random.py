@@ -1,10 +1,9 @@
 """Counter-based random numbers: each is a function of a seed and a position.
 
-SplitMix64 (Steele, Lea, Flood, 2014) gives 64 bits, from which the ziggurat of Marsaglia and Tsang
-(2000) makes normal numbers. Where a round needs thousands, sixteen bits choose one of 65,536 pairs
-of levels (`level_pairs`), in a quarter of the time. For |t| ≤ 12 a level's characteristic function
-is within 2·10⁻⁵ of exp(−t²/2). That of a pair is within 2·10⁻⁴ of independent numbers for |s|, |t|
-≤ 6, and within half a percent beyond.
+SplitMix64 (Steele, Lea, Flood, 2014) gives 64 bits, and the ziggurat of Marsaglia and Tsang (2000)
+normal numbers. Where a round needs thousands, sixteen bits choose one of 65,536 pairs of levels, in
+a quarter of the time. For |t| ≤ 12 a level's characteristic function is within 2·10⁻⁵ of
+exp(−t²/2). That of a pair is within 2·10⁻⁴ for |s|, |t| ≤ 6, and within half a percent beyond.
 """
 
 import math
@@ -32,7 +31,7 @@ AT_ONCE = 16  # `words` is a multiple of so many, which are computed side by sid
 
 
 def _layers() -> tuple[Array, Array]:
-    """The ziggurat's layers: their right edges x (257,), widest first, and exp(−x²/2) there."""
+    """The layers' right edges x (257,), widest first, and exp(−x²/2) there."""
     x = np.empty(LAYERS + 1)
     x[0] = AREA / math.exp(-TAIL * TAIL / 2)
     x[1] = TAIL
@@ -68,7 +67,7 @@ def uniform(seed: Any, position: Any) -> float:
 
 @jit
 def _rarely(word: Any) -> float:
-    """The slow path of `normal`, taken in one draw of seventy: the layers' edges and the tail."""
+    """The slow path of `normal`, in one draw of seventy: the layers' edges and the tail."""
     while True:
         layer = np.int64(word & np.uint64(255))
         sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))

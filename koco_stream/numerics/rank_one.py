@@ -1,10 +1,9 @@
 """The eigenpairs of a symmetric matrix after a rank-one change, from those before.
 
 With z = Qg, Qᵀ diag(d) Q + ggᵀ has the eigenvalues of diag(d) + zzᵀ, whose eigenvectors turn the
-lines of Q. Golub's secular equation gives the eigenvalues, each correct relative to itself, in
-O(n²), and Gu and Eisenstat's formula gives orthogonal eigenvectors. Deflation leaves out what z
-barely touches, and one of two equal eigenvalues. Arguments are offsets, above 0, in one flat array
-`a`, in lines of W numbers, a multiple of AT_ONCE.
+lines of Q. They come from Golub's secular equation, each correct relative to itself, and from Gu
+and Eisenstat's formula, in O(n²). Deflation leaves out what z barely touches, and one of two equal
+eigenvalues. Arguments are offsets, above 0, in a flat array `a`, in lines of W numbers.
 """
 
 import math
@@ -41,8 +40,8 @@ def rank_one_lines(most: int) -> int:
 def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) -> int:
     """Replace d, z and the n lines of Q by those of Qᵀ diag(d) Q + ggᵀ, where z = Qg.
 
-    Returns the number of roots of the secular equation. Eigenvalues are NaN if numbers are not
-    finite or too unlike.
+    Returns the number of roots of the secular equation. Eigenvalues are NaN if numbers are too
+    unlike.
     """
     unit = _rescale(a, n, d, z)
     active = _deflate(a, W, n, d, z, lines)
@@ -59,9 +58,7 @@ def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scra
 
 @jit
 def _rescale(a: Array, n: int, d: int, z: int) -> float:
-    """Multiply z by a power of two, which is returned, and d by its square, against under- and
-    overflow.
-    """
+    """Multiply z by a power of two, which is returned, and d by its square."""
     size = math.sqrt(a[d])
     for i in range(n):
         size = max(size, abs(a[z + i]))
@@ -85,9 +82,7 @@ def _exchange(a: Array, W: int, d: int, z: int, lines: int, i: int, k: int) -> N
 
 @jit
 def _deflate(a: Array, W: int, n: int, d: int, z: int, lines: int) -> int:
-    """Put the eigenpairs that the change leaves, to rounding, last; return the number of the
-    others.
-    """
+    """Put the eigenpairs that hardly change last; return the number of the others."""
     active = 0
     for i in range(n):
         # Leaving z_i out changes entries of the matrix by less than ε√(d_i d_j).

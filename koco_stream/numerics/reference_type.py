@@ -26,7 +26,7 @@ class Reference(types.Type):
         return self.kind
 
     def field(self, number: int) -> Any:
-        """The type of a field's value: a reference if it is a tuple."""
+        """The type of a field's value; a tuple's is a reference."""
         kind = self.kind.types[number]
         return Reference(kind) if isinstance(kind, BaseNamedTuple) else kind
 
@@ -64,10 +64,9 @@ def _read(context: Any, builder: Any, reference: Reference, pointer: Any, name: 
 
 
 def _loaded(builder: Any, pointer: Any, kind: Any, *path: int) -> Any:
-    """The value at `pointer`, put together from its numbers.
+    """The value at `pointer`, from its numbers.
 
-    The compiler is told that they do not change. Otherwise it would read them again after each
-    change of an array.
+    They are declared unchanging, or each change of an array would reload them.
     """
     if isinstance(kind, ir.LiteralStructType | ir.ArrayType):
         value = ir.Constant(kind, ir.Undefined)
@@ -83,7 +82,7 @@ def _loaded(builder: Any, pointer: Any, kind: Any, *path: int) -> Any:
 
 
 def given(typing_context: Any, value: Any) -> Any:
-    """The type of `by_reference(value)`, and the emitter of its instructions."""
+    """The type of `by_reference(value)`, and its instructions."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = cgutils.alloca_once_value(builder, args[0])

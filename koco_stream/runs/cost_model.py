@@ -1,7 +1,6 @@
 """The planner's cost model: the time and memory that runs take.
 
-A learner declares the time of a round on a typical machine, which is multiplied by a factor
-measured on a few rows before the sweep or on earlier runs.
+What a learner states is multiplied by a factor measured before the sweep or on earlier runs.
 """
 
 import math
@@ -43,10 +42,9 @@ TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measureme
 
 @dataclass(frozen=True)
 class DataSize:
-    """A dataset's counts, the bytes of its largest shard's copy (0 if unknown), and its classes.
+    """A dataset's counts, and the bytes of its largest shard's copy (0 if unknown).
 
-    `dictionary_sample.with_growths` estimates `growths`, of dictionaries, by sampling and rounds,
-    and `median_distance`, between two rows.
+    `dictionary_sample.with_growths` estimates `growths` and the rows' `median_distance`.
     """
 
     n_rows: int
@@ -69,7 +67,7 @@ class DataSize:
         return min(self.n_rows, stream.max_rows or self.n_rows)
 
     def measured_bytes(self, run: Run, rounds: int) -> int:
-        """The bytes for a run's metrics and kept predictions."""
+        """The bytes for a run's metrics and predictions."""
         measured = run.measured
         classes = tuple(map(float, range(self.n_classes)))
         seen = Seen(self.n_features, rounds, task="classification", classes=classes)
@@ -78,7 +76,7 @@ class DataSize:
         return kept + (measurement_bytes(run.metered(seen)) if asked else 0)
 
     def seen_by(self, run: Run) -> StreamSize:
-        """The size of a run's stream, with its intercept feature."""
+        """The size of a run's stream, with its intercept."""
         d = self.n_features + run.adds_intercept
         rounds = self.rounds(run.stream)
         sampling = run.learner_class.sampling(run.params)
@@ -87,7 +85,7 @@ class DataSize:
 
 
 class RunCost(NamedTuple):
-    """The cost of a run; a cohort does the shared part once for all runs with the same `key`."""
+    """A run's cost; a cohort pays the shared part once for each `key`."""
 
     seconds: float
     bytes: int
@@ -100,8 +98,8 @@ class RunCost(NamedTuple):
 class Costs:
     """Estimates the costs of runs on datasets of these sizes, by dataset hash.
 
-    `factors` are the ratios of measured to stated seconds, by learner. A dictionary that may need
-    more than `worker_bytes` is planned with all of it, and its run fails if it outgrows that.
+    `factors` are measured to stated seconds, by learner. A dictionary that may need more than
+    `worker_bytes` is planned with all of it.
     """
 
     sizes: dict[str, DataSize]
@@ -110,7 +108,7 @@ class Costs:
     rungs: Rungs = NO_RUNGS
 
     def of(self, run: Run) -> RunCost:
-        """The cost of a run on one core, from where it begins."""
+        """A run's cost on one core, from where it begins."""
         whole = self._from_the_first_row(run)
         begun = self.rungs.pause(run).rounds
         if not begun:
@@ -146,9 +144,8 @@ class Costs:
         )
 
     def work_done(self, run: Run, share: float) -> float:
-        """The share of a run's work in a share of its rounds.
-
-        They differ if rounds take longer as a dictionary grows.
+        """The share of a run's work in a share of its rounds, which take longer as a dictionary
+        grows.
         """
         stream = self.sizes[run.stream.dataset_hash].seen_by(run)
         some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
@@ -165,7 +162,7 @@ class Costs:
 
 
 def cost_of(learner: AnyLearner, params: Public, stream: StreamSize) -> Cost:
-    """The cost that a learner states; `UNKNOWN`, with a warning, if that fails."""
+    """The cost that a learner states, or `UNKNOWN` with a warning."""
     try:
         cost = learner.cost(params, stream)
         if math.isfinite(cost.floats + cost.nanoseconds):
@@ -191,7 +188,7 @@ class Timing(NamedTuple):
 
 
 def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
-    """Each learner's median ratio of measured to stated seconds."""
+    """Each learner's median of measured to stated seconds."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = cost_of(learner_named(timing.learner), timing.params, timing.stream)
@@ -207,10 +204,7 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
 
 
 def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """A worker's memory for a pass besides its runs' states, in bytes by term.
-
-    Memory-mapped shard copies are not counted, since all workers share them.
-    """
+    """A worker's memory besides its runs' states and memory-mapped copies, in bytes by term."""
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
     gathered = stream.order != AS_STORED
     numbers = {

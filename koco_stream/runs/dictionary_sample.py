@@ -1,13 +1,10 @@
 """The expected growth of dictionaries, estimated from a few hundred of a dataset's rows.
 
-A row that comes after t others joins with a probability that depends on q_t, what those do not
-explain of it. Two estimates each use fewer rows and are rather too large, and the smaller one
-counts:
+A row that comes after t others joins with a probability that depends on what those do not explain
+of it. Of two estimates, which are rather too large, the smaller counts:
 
-- m < t of the rows with the ridge γm/t, which is exact if the rows lie in few directions;
-- the row's nearest neighbours, which is exact if the other kernel values are 0.
-
-The points are the sum of the probabilities over the rounds of a shuffled stream.
+- m < t of the rows with the ridge γm/t, exact if the rows lie in few directions;
+- the nearest neighbours, exact if other kernel values are 0.
 """
 
 import math
@@ -45,7 +42,7 @@ LARGE_POINTS = 400
 
 
 class DictionarySample:
-    """Sampled rows X (n, d), in random order, to estimate how dictionaries grow on a dataset."""
+    """Sampled rows X (n, d), in random order, to estimate how dictionaries grow."""
 
     def __init__(self, X: Any, rounds: int) -> None:
         if X.shape[0] < 2:
@@ -60,7 +57,7 @@ class DictionarySample:
 
     @property
     def distances(self) -> Array:
-        """The squared distances (queries, n) between the queries and the earlier rows."""
+        """Squared distances (queries, n) of queries and earlier rows."""
         squared = self.query_norms[:, None] + self.norms[None, :] - 2.0 * self.products
         return np.maximum(squared, 0.0)
 
@@ -145,9 +142,7 @@ def kernel_values(sampling: Sampling, products: Array, left: Array, right: Array
 
 
 def unexplained(among: Array, values: Array, own: Array, ridge: float) -> Array:
-    """k(x, x) − kᵀ(K + ridge·I)⁻¹k of rows x, (b, n), for K (b, k, k), k (b, n, k) and k(x, x) (b,
-    n).
-    """
+    """k(x, x) − kᵀ(K + ridge·I)⁻¹k of rows x, (b, n), for K (b, k, k) and k (b, n, k)."""
     k = among.shape[-1]
     diagonal = np.diagonal(among, axis1=1, axis2=2).max()
     shifted = among + (ridge + JITTER * k * diagonal) * np.eye(k)
@@ -166,7 +161,7 @@ def dense(products: Any) -> Array:
 
 
 def sampled_rows(store: AnyPath, stream: Stream) -> Any:
-    """Rows (n, d) of a stream's dataset, from at most three shards, in random order."""
+    """Rows (n, d) of at most three shards, in random order."""
     stored = replace(Stream(stream.dataset, stream.dataset_hash), positive_class=None)
     reader = StreamReader(store, stored)
     draw = np.random.default_rng(0)
@@ -186,10 +181,7 @@ def sampled_rows(store: AnyPath, stream: Stream) -> Any:
 def with_growths(
     store: AnyPath, sizes: dict[str, DataSize], runs: Iterable[Run]
 ) -> dict[str, DataSize]:
-    """The sizes with the expected growth of the runs' dictionaries.
-
-    If an estimate fails, a warning says so, and all rows are planned to join.
-    """
+    """The sizes with the growth of the runs' dictionaries, or a warning that all rows may join."""
     asked: dict[str, dict[tuple[Sampling, int], Stream]] = {}
     for run in runs:
         sampling = run.learner_class.sampling(run.params)
@@ -221,7 +213,7 @@ def with_growths(
 
 
 def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[str]:
-    """Warnings of dictionaries with a large share of the rows, one for each learner and dataset."""
+    """Warnings of dictionaries with a large share of the rows, by learner and dataset."""
     largest: dict[tuple[str, str], tuple[float, Run, float]] = {}
     for run in runs:
         seen = sizes[run.stream.dataset_hash].seen_by(run)

@@ -1,16 +1,15 @@
 """The sweep planner, which groups runs into cohorts.
 
-It does no I/O, and the same input gives the same plan. Few passes share reading and kernel values;
-many cohorts, the longest first, keep all workers busy until the end:
+The same input gives the same plan. Few passes share reading and kernel values; many cohorts keep
+all workers busy until the end:
 
-- A cohort lasts min(`cohort_seconds`, max(served, total / (12 · workers))) of the seconds of all
-  runs, where served is max(0.25 s, 0.006 s · workers).
-- It lasts at least 10 readings of its stream, and 8 times the work that its runs share, unless a
-  worker would then have none.
+- A cohort lasts min(`cohort_seconds`, max(served, total / (12 · workers))) of all runs' seconds,
+  where served is max(0.25 s, 0.006 s · workers).
+- It lasts at least 10 readings of its stream, and 8 times its runs' shared work, unless a worker
+  would then have none.
 - A worker's last cohorts are a half and two quarters of that.
-- A worker's memory and `cohort_runs` are hard limits.
-- A short cohort of each learner starts first, then the longest. The cohorts of a learner that takes
-  more time than all others come last.
+- A short cohort of each learner starts first, then the longest. A learner that takes more time than
+  all others comes last.
 """
 
 import math
@@ -44,8 +43,8 @@ LONG = 10.0  # seconds of a learner's runs that are worth a word, and an order o
 class Limits:
     """The limits of a plan; None stands for no limit.
 
-    A cohort should last `cohort_seconds`, and loses `checkpoint_seconds` of work when it is
-    interrupted. `paused_bytes` is the room on disk for cohorts that pause.
+    An interrupted cohort loses at most `checkpoint_seconds` of work. `paused_bytes` is the room on
+    disk for cohorts that pause.
     """
 
     workers: int
@@ -61,8 +60,8 @@ class Limits:
 class Plan:
     """A sweep's cohorts in the order of their start, and what was planned with.
 
-    `memory` is a worker's peak in bytes, by term. `taken` are each learner's expected seconds
-    without time limit.
+    `memory` is a worker's peak in bytes, by term. `taken` are each learner's seconds without time
+    limit.
     """
 
     cohorts: tuple[Cohort, ...]
@@ -77,13 +76,13 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The expected seconds of all cohorts on one core, within time limits."""
+        """All cohorts' seconds on one core, within time limits."""
         return sum(min(cohort.seconds, cohort.seconds_allowed) for cohort in self.cohorts)
 
 
 @dataclass
 class UnfinishedCohort:
-    """A cohort under construction, with its expected time and memory."""
+    """A cohort under construction."""
 
     stream: Stream
     costs: Costs
@@ -117,9 +116,8 @@ class UnfinishedCohort:
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
     def finished(self, limits: Limits, pauses: bool) -> Cohort:
-        """The cohort, with checkpoints if it takes longer than may be lost.
-
-        If it `pauses`, longer runs may go on from its last checkpoint.
+        """The cohort, with checkpoints if it takes long; if it `pauses`, longer runs may go on from
+        it.
         """
         seconds = self.seconds + self.costs.reading(self.stream, self.pause.rounds)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
@@ -150,8 +148,8 @@ def plan(
 ) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    `begun` has the run_ids of each cohort with a checkpoint, which is kept if `runs` has all of
-    them and they fit the memory. Raises `MemoryError` if a single run does not fit a worker.
+    `begun` has the run_ids of each cohort with a checkpoint, which is kept if it still fits.
+    `MemoryError` says that a single run does not fit a worker.
     """
     costs = Costs(sizes, factors or {}, limits.worker_bytes, rungs)
     left = {run.run_id: (run, costs.of(run)) for run in runs}
@@ -204,7 +202,7 @@ def plan(
 
 
 def longest_of(taken: dict[str, float]) -> str | None:
-    """The learner that takes more time than all others together, if that is long."""
+    """The learner that takes more time than all others, if that is long."""
     longest = max(taken, key=taken.__getitem__, default="")
     return (
         longest if len(taken) > 1 and taken[longest] > max(LONG, sum(taken.values()) / 2) else None
@@ -227,9 +225,7 @@ def early_results(cohorts: list[Cohort], longest: str | None) -> list[Cohort]:
 def cohorts_of(
     empty: UnfinishedCohort, costed: list[tuple[Run, RunCost]], limits: Limits, total: float
 ) -> list[UnfinishedCohort]:
-    """Split one stream's runs into cohorts, the first of which is `empty`; `total` are all runs'
-    seconds.
-    """
+    """Split one stream's runs into cohorts, the first of which is `empty`."""
     workers = max(limits.workers, 1)
     served = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
     least = max(served, PASSES * empty.costs.reading(empty.stream, empty.pause.rounds))
@@ -275,11 +271,7 @@ def cohorts_of(
 def cohort_lengths(
     alike: list[tuple[Run, RunCost]], workers: int, least: float, target: float
 ) -> Iterator[float]:
-    """The seconds of successive cohorts of runs that share work.
-
-    They are equal, but each worker's last one is cut into smaller pieces, since estimates are not
-    exact.
-    """
+    """The seconds of successive cohorts of runs that share work; each worker's last is cut up."""
     own = sum(cost.seconds for _, cost in alike)
     shared = alike[0][1].shared_seconds
     cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))

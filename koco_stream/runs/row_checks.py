@@ -26,9 +26,7 @@ PLAIN_OBJECT = rf"\A\{{(?:{_TEXT}: ?{_VALUE}(?:, ?{_TEXT}: ?{_VALUE})*)?\}}\z"
 
 
 def check_rows(table: pa.Table) -> None:
-    """Raise `pa.ArrowInvalid` with the column if a row lacks a value of `NEEDED`, or a value is
-    wrong.
-    """
+    """Raise `pa.ArrowInvalid` with the column if a value is missing or wrong."""
     names = table.column_names
     for name in NEEDED:
         if name in names and table.column(name).null_count:

@@ -1,4 +1,4 @@
-"""Runs, cohorts and runs in progress; hashes of content identify them."""
+"""Runs, cohorts and runs in progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,10 +18,7 @@ from koco_stream.types import Array
 
 @dataclass(frozen=True)
 class Measured:
-    """What a sweep measures beside loss and error.
-
-    `metrics` are sorted names, `window` is a number of rounds.
-    """
+    """What a sweep measures beside loss and error; `window` is a number of rounds."""
 
     metrics: tuple[str, ...] = ()
     window: int | None = None
@@ -29,7 +26,7 @@ class Measured:
 
     @cached_property
     def identity_text(self) -> str:
-        """This as canonical JSON, for a run's identity."""
+        """This as canonical JSON."""
         return canonical_json(asdict(self))
 
 
@@ -40,8 +37,7 @@ NOTHING_MORE = Measured()
 class Run:
     """One configuration (a learner, its parameters and its seed) on one stream.
 
-    `params` lacks parameters that cannot change the result; the seed of a deterministic learner is
-    None.
+    What cannot change the result is left out of `params`, or None.
     """
 
     stream: Stream
@@ -58,14 +54,12 @@ class Run:
         learner_seed: int,
         measured: Measured = NOTHING_MORE,
     ) -> "Run":
-        """Make a run from a user's parameters: checked, completed, and reduced to those with an
-        effect.
-        """
+        """Make a run from a user's parameters."""
         return Run(stream, *configuration_of(learner, given, learner_seed), measured)
 
     @cached_property
     def run_id(self) -> str:
-        """A hash (32 hexadecimal digits) of everything that can change the run's numbers."""
+        """A hash (32 hexadecimal digits) of everything that can change the numbers."""
         seed = "null" if self.learner_seed is None else self.learner_seed
         version = self.learner_class.numbers_version
         measured = self.measured.identity_text
@@ -91,7 +85,7 @@ class Run:
 
     @property
     def file(self) -> Reference | None:
-        """The reference of its learner, if that is a user's file."""
+        """Its learner's reference, if that is a user's file."""
         reference = Reference.of(self.learner)
         return reference if reference.of_file else None
 
@@ -100,15 +94,14 @@ class Run:
         return replace(self, stream=replace(self.stream, max_rows=rounds))
 
     def metered(self, seen: "Seen") -> Metered:
-        """What a measurement of the run computes."""
+        """What the run's measurement computes."""
         names = self.measured.metrics
         window = self.measured.window
         classes = seen.classes if self.stream.multiclass is not None else ()
         return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
 
     def check_labels(self, classes: Sequence[float], task: str, names: Sequence[str] = ()) -> None:
-        """Raise `WrongInput` if the loss does not suit a dataset's classes, which may have `names`.
-        """
+        """Raise `WrongInput` if the loss does not suit a dataset's classes, shown by `names`."""
         name = repr(self.stream.dataset)
         positive = self.stream.positive_class
         words = list(map(json_text, names)) or [f"{c:g}" for c in classes]
@@ -156,14 +149,14 @@ class Run:
 def configuration_of(
     learner: str, given: dict[str, Any], learner_seed: int
 ) -> tuple[str, dict[str, Any], int | None]:
-    """A learner's name, parameters and seed, reduced to what affects the result."""
+    """A learner's name, parameters and seed, reduced to what has an effect."""
     chosen = learner_named(learner)
     public = chosen.complete(given)
     return learner, chosen.identifying(public), learner_seed if chosen.stochastic(public) else None
 
 
 class Seen(NamedTuple):
-    """What a run sees of its stream: its size without intercept, and its sorted classes, if any."""
+    """What a run sees of its stream: its size without intercept, and its classes."""
 
     n_features: int
     n_rounds: int = 0
@@ -178,7 +171,7 @@ class RunState:
 
     `states` has one state, or one of each class, or none if the learner could not start. `totals`
     are rounds, cumulative loss and mistakes, as in `curve` (k, 3), of which `at` lines are filled.
-    `seconds` is the time in its scan. `predictions` (n_rounds,) is empty unless they are kept.
+    `seconds` is the time in its scan. `predictions` (n_rounds,) may be empty.
     """
 
     run: Run
@@ -196,10 +189,7 @@ class RunState:
 
     @staticmethod
     def start(run: Run, seen: Seen, points: Array, time_limit: float | None = None) -> "RunState":
-        """A run before its first round, with a curve at the rounds `points`.
-
-        It has failed if the learner cannot start.
-        """
+        """A run before its first round, or failed if its learner cannot start."""
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(
@@ -232,13 +222,13 @@ class RunState:
         return self.status == "ok" and self.seconds >= self.time_limit
 
     def fail(self, error: Exception) -> None:
-        """End the run as "failed", or as "stopped" by its limit."""
+        """End the run as "failed", or "stopped" by its limit."""
         self.status = "stopped" if isinstance(error, TimeLimit) else "failed"
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class Pause(NamedTuple):
-    """Where runs go on: after so many rounds of a cohort's checkpoint, or from the first round."""
+    """Where runs go on: after so many rounds, in a cohort's checkpoint."""
 
     rounds: int = 0
     cohort_id: str = ""
@@ -250,8 +240,7 @@ NO_PAUSE = Pause()
 class Rungs(NamedTuple):
     """The rungs of successive halving that a plan knows.
 
-    `later` are the rounds of the later rungs of a stream, increasing. `paused` are the pauses, by
-    run_id.
+    `later` are a stream's later rungs in rounds, increasing; `paused` is by run_id.
     """
 
     later: Mapping[Stream, tuple[int, ...]]
@@ -262,7 +251,7 @@ class Rungs(NamedTuple):
         return self.paused.get(run.run_id, NO_PAUSE)
 
     def last(self, stream: Stream, rounds: int) -> int:
-        """The rounds of the last rung of a stream that has so many rounds itself."""
+        """The last rung, in rounds, of a stream of so many rounds."""
         return self.later.get(stream, (rounds,))[-1]
 
 
@@ -273,9 +262,9 @@ NO_RUNGS = Rungs({}, {})
 class Cohort:
     """A group of runs that share one pass over a stream.
 
-    States are saved every `checkpoint_rounds` rounds (0: never), and have `states_bytes` of a
-    worker's memory (0: unknown). Runs that may go on for `later` rounds leave their last
-    checkpoint, from which smaller cohorts go on, with this `pause`.
+    States are saved every `checkpoint_rounds` rounds (0: never), and have `states_bytes` of memory
+    (0: unknown). Runs that may go on for `later` rounds leave their last checkpoint, from which
+    smaller cohorts go on, with this `pause`.
     """
 
     stream: Stream
@@ -300,7 +289,7 @@ class Cohort:
 
     @property
     def resumable(self) -> bool:
-        """Whether its states can be saved: a foreign learner's cannot."""
+        """Whether its states can be saved, which foreign learners' cannot."""
         return all(run.learner_class.numbers == "own" for run in self.runs)
 
     @cached_property

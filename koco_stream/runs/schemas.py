@@ -1,4 +1,4 @@
-"""The columns of the result tables, from which schemas, checks and documentation are made."""
+"""The columns of the result tables, from which schemas and documentation are made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ARROW_TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a result table; if it is `measured`, executions of a run may differ in it."""
+    """A column of a result table; executions may differ if it is `measured`."""
 
     name: str
     kind: type
@@ -223,7 +223,7 @@ def typed(**columns: type) -> pa.Schema:
 
 @cache
 def result_schema() -> pa.Schema:
-    """The Arrow schema of a result file: `runs` with each run's curve nested."""
+    """The schema of a result file: `runs` with nested curves."""
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
     return schema(RUNS).append(pa.field("curve", curve))
 
@@ -232,8 +232,7 @@ def result_schema() -> pa.Schema:
 def curve_points(n_rounds: int) -> Array:
     """The rounds (k,) at which loss curves have points, increasing, as float64.
 
-    There are eight per decade from 1 to `n_rounds`, evenly spaced in log t, and one at half of
-    them.
+    They are eight per decade, evenly spaced in log t, and one at half of `n_rounds`.
     """
     if n_rounds < 1:
         return np.zeros(0)
@@ -244,5 +243,5 @@ def curve_points(n_rounds: int) -> Array:
 
 
 def points_until(n_rounds: int, later: Sequence[int]) -> Array:
-    """The points of the curves of a run of `n_rounds` rounds and of those that go on to `later`."""
+    """The points of the curves of a run and of those that go on to `later`."""
     return np.unique(np.concatenate([curve_points(n) for n in (n_rounds, *later)]))

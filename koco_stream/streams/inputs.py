@@ -16,9 +16,9 @@ MOST_FEATURES = 2**31 - 1  # feature numbers are int32
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
     """Convert any supported input (n, d) to canonical rows; what is sparse stays so.
 
-    X is a NumPy array, a SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table with a
-    column for each feature or of prepared rows, a data frame, or `Rows`. `WrongInput` names what is
-    wrong and its row; its message calls `model` what has learnt from `n_features` features.
+    X is a NumPy array, a SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table, a data
+    frame, or `Rows`. `WrongInput` names the row, and calls `model` what has learnt from
+    `n_features` features.
     """
     if isinstance(X, Rows):
         rows, finite = X, True
@@ -81,8 +81,7 @@ def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
 def _from_table(table: Any) -> tuple[Rows, bool]:
     """Canonical rows of an Arrow table, and whether the values are known to be finite.
 
-    It has a column of numbers for each feature, or the columns `values` and, if sparse, `indices`
-    of prepared rows.
+    It has a column for each feature, or prepared rows in `values` and, if sparse, `indices`.
     """
     from scipy.sparse import csr_matrix
 
@@ -120,7 +119,6 @@ def _from_table(table: Any) -> tuple[Rows, bool]:
 
 
 def _from_columns(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table with a column of numbers for each feature."""
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -140,7 +138,6 @@ def _from_columns(table: Any) -> tuple[Rows, bool]:
 
 
 def _decoded(column: Any) -> Any:
-    """An Arrow array with a dictionary's values, and decimal fractions as float64."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -152,7 +149,7 @@ def _decoded(column: Any) -> Any:
 
 
 def _lists(table: Any, name: str) -> tuple[Array, Array]:
-    """Lengths (n,) and items of a list column of an Arrow table."""
+    """Lengths (n,) and items of a list column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -190,7 +187,7 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
 
 
 def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
-    """Feature numbers of a table as int64, and the largest."""
+    """Feature numbers as int64, and the largest."""
     if numbers.size and numbers.dtype.kind not in "iu":
         raise WrongType(
             f"column 'indices' holds {numbers.dtype}; feature numbers are integers: cast them to"
@@ -208,7 +205,7 @@ def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
 
 
 def _numeric(array: Array, name: str) -> Array:
-    """The array as float32 if it is float32, else as float64."""
+    """The array as float32 if it is, else as float64."""
     if array.dtype == np.float32:
         return array
     if array.dtype.kind in "mM":
@@ -230,7 +227,7 @@ def _numeric(array: Array, name: str) -> Array:
 
 
 def _plain(given: Any, name: str) -> Array:
-    """A NumPy array; masked values and rows of unequal lengths are refused."""
+    """A NumPy array without masked values."""
     if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
         where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(given))[0])
         raise WrongInput(

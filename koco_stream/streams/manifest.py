@@ -22,7 +22,7 @@ BORROWED = "koco-datasets.txt"
 
 @dataclass(frozen=True)
 class Shard:
-    """A Parquet file with consecutive rows of a dataset, at `path` in its folder."""
+    """A Parquet file with consecutive rows of a dataset."""
 
     path: str
     n_rows: int
@@ -35,10 +35,9 @@ class Manifest:
     """The description of a prepared dataset.
 
     `dataset_hash` identifies its canonical rows and schema, whatever the sharding. `layout` is
-    "sparse" or "dense", `task` is "classification" or "regression". `classes` are its labels, and
-    `class_names` their names, if they were texts. `transformations` were done to the source's
-    values, in order. `changes` are the rounds of a generated stream after which another concept
-    labels the stored rows.
+    "sparse" or "dense", `task` is "classification" or "regression". `class_names` are the `classes`
+    that were texts. `transformations` were done to the source's values, in order. After each of the
+    rounds `changes`, another concept labels a generated stream.
     """
 
     name: str
@@ -76,7 +75,7 @@ class Manifest:
         raise WrongInput(f"dataset {self.name!r} has no label {given!r}{hint}; it has {known}")
 
     def to_json(self) -> str:
-        """The manifest file, whose last entry is a hash of the rest."""
+        """The manifest file, which ends with a hash of the rest."""
         content = {**asdict(self), "format": FORMAT}
         return json_text({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
 
@@ -87,7 +86,7 @@ def seal_of(content: dict[str, Any]) -> str:
 
 
 def datasets_path(store: AnyPath) -> StorePath:
-    """The folder of a store's datasets, or those of the enclosing store that a file in it names."""
+    """The folder of a store's datasets, or of the enclosing store's if a file says so."""
     own = store_path(store)
     try:
         lender = (own / BORROWED).read_text().strip()
@@ -171,7 +170,6 @@ def _is_number(value: object) -> bool:
 def _all(
     kind: type[list[Any]] | type[tuple[Any, ...]], of: Callable[[Any], bool]
 ) -> Callable[[Any], bool]:
-    """Whether a value is a list or tuple of such values."""
     return lambda value: isinstance(value, kind) and all(of(one) for one in value)
 
 

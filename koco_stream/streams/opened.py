@@ -17,8 +17,8 @@ ORDERS = (AS_STORED, SHUFFLED, IN_WINDOWS)
 class OpenedStream:
     """The rows of a stream, as `koco_stream.stream` gives them.
 
-    Each iteration gives pairs (X, y) of consecutive rows from the first on: X (n, d) is a NumPy
-    array if the dataset is dense and a SciPy CSR array if it is sparse, and y is (n,).
+    Each iteration gives pairs (X, y) from the first row on: X (n, d) is a NumPy array if the
+    dataset is dense and a SciPy CSR array if it is sparse, and y is (n,).
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ class ShuffledInWindows:
     """A permutation of a dataset's rows that needs few shards at a time.
 
     The shards are put in random order, and each window of `window_rows` rows of that sequence is
-    shuffled, by `seed`. A slice has the row numbers of these rounds.
+    shuffled. A slice has the row numbers of these rounds.
     """
 
     def __init__(self, shard_rows: Sequence[int], seed: int, window_rows: int) -> None:
@@ -40,7 +40,6 @@ class ShuffledInWindows:
         return positions + self.moved[np.searchsorted(self.ends, positions, side="right")]
 
     def _window(self, k: int) -> Array:
-        """The places in the sequence of window k's rows, shuffled."""
         if self.last[0] != k:
             first = k * self.window_rows
             size = min(self.window_rows, self.n_rows - first)

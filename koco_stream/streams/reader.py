@@ -1,7 +1,6 @@
 """Reading a dataset as a stream of row blocks, from copies that a machine's workers share.
 
-Copies of shards are memory-mapped. Only a full shuffle keeps all of them open: otherwise a dataset
-may be larger than the cache and than memory.
+Copies of shards are memory-mapped, and only a full shuffle keeps all of them open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,8 +32,8 @@ class Block(NamedTuple):
 class BlockLabels(NamedTuple):
     """A block's labels as a run's states learn them.
 
-    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt; then `numbers` (n,)
-    are the rows' classes, from 0.
+    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt, which `numbers` (n,)
+    count from 0.
     """
 
     learnt: Array
@@ -45,8 +44,8 @@ class BlockLabels(NamedTuple):
 class StreamReader:
     """Reads one stream of a prepared dataset in blocks of rows.
 
-    `WrongInput` says that the dataset is not prepared, has changed since the plan, or exceeds the
-    cache in a full shuffle.
+    `WrongInput` says that the dataset is missing or has changed, or exceeds the cache in a full
+    shuffle.
     """
 
     def __init__(self, store: AnyPath, stream: Stream) -> None:
@@ -84,8 +83,8 @@ class StreamReader:
     ) -> Iterator[Block]:
         """Yield rounds `start` (from 0) to `stop` in blocks of at most `block_rows` rows.
 
-        In stored order a block also ends with its shard and is a view of its memory. With `zeros`
-        dense rows keep their zeros, which saves time.
+        In stored order a block also ends with its shard and is a view of its memory. Dense rows
+        keep their `zeros`.
         """
         last = self.n_rows if stop is None else stop
         while start < last:
@@ -121,7 +120,7 @@ class StreamReader:
         return np.arange(start, end) if self.order is None else self.order[start:end]
 
     def _open(self, numbers: list[int]) -> None:
-        """Keep exactly these shards open, since mapped memory counts as this process's."""
+        """Keep exactly these shards open: mapped memory counts as the process's."""
         self.opened = {
             number: self.opened.get(number) or shard_arrays(self.store, self.manifest, number)
             for number in numbers
@@ -139,7 +138,7 @@ class StreamReader:
         return Block(sparse_rows(indptr, indices, values, self.manifest.n_features), labels)
 
     def rows_at(self, numbers: Array, zeros: bool = False) -> Block:
-        """The stored rows (n,) with these numbers, in this order, copied."""
+        """The stored rows with these numbers (n,), copied."""
         parts = self._parts(numbers)
         labels = self._labels_of(parts, numbers.size)
         value_type, d = parts[0][0].values.dtype, self.manifest.n_features
@@ -184,8 +183,8 @@ class StreamReader:
 class ShardArrays(NamedTuple):
     """Views of a shard's memory-mapped copy.
 
-    Row t of a sparse shard has the entries offsets[t] to offsets[t + 1]. In a dense shard `values`
-    is (n, d), and `offsets` and `indices` are empty.
+    Row t has the entries offsets[t] to offsets[t + 1], or if the shard is dense, `values` is (n,
+    d).
     """
 
     labels: Array
@@ -222,7 +221,7 @@ def copy_rows(
     indices_out: Array,
     values_out: Array,
 ) -> None:
-    """Copy rows of a sparse shard to the positions `to`, one per row, of the outputs."""
+    """Copy rows of a sparse shard to the positions `to` of the outputs."""
     for k in range(rows.size):
         lo, hi = offsets[rows[k]], offsets[rows[k] + 1]
         for i in range(hi - lo):

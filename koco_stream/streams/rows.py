@@ -1,7 +1,7 @@
 """Rows in canonical form, into which every input is converted before a learner sees it.
 
 A canonical row is its non-zero values, sorted by feature, with duplicates summed, so all forms of a
-matrix give bit-identical results. A dense matrix without zeros keeps one list of feature numbers.
+matrix give bit-identical results.
 """
 
 import math
@@ -18,8 +18,8 @@ ROWS_AT_ONCE = 64  # whose feature numbers fit into the processor's nearest cach
 class Rows(NamedTuple):
     """A block of n canonical rows; all arrays are read-only.
 
-    Row t has `values[indptr[t]:indptr[t+1]]` (float32 or float64) at that part of `indices` (int32)
-    if `index_stride` is 1, or at all of `indices` if it is 0 (dense rows).
+    Row t has `values[indptr[t]:indptr[t+1]]` at that part of `indices` (int32) if `index_stride` is
+    1, or at all of `indices` if it is 0 (dense rows).
     """
 
     indptr: Array
@@ -50,8 +50,7 @@ def row(rows: Rows, t: int) -> tuple[Array, Array]:
 
 
 def canonical(rows: Rows) -> bool:
-    """Whether all values are finite and not 0, and each row's feature numbers exist and increase.
-    """
+    """Whether all values are finite and not 0, and each row's feature numbers increase."""
     bits = rows.values.view(f"u{rows.values.itemsize}")
     infinity = np.array(math.inf, rows.values.dtype).view(bits.dtype)
     without_sign = np.uint64(2 ** (8 * bits.itemsize - 1) - 1)
@@ -61,9 +60,7 @@ def canonical(rows: Rows) -> bool:
 
 @jit
 def extremes(bits: Array, mask: Any) -> tuple[Any, Any]:
-    """The least and the largest of the integers, masked, which the compiler may compare side by
-    side.
-    """
+    """The least and the largest of the masked integers."""
     least, largest = mask, mask - mask
     for i in range(bits.size):
         size = bits[i] & mask
@@ -73,7 +70,7 @@ def extremes(bits: Array, mask: Any) -> tuple[Any, Any]:
 
 @jit
 def increasing(rows: Rows) -> bool:
-    """Whether each sparse row's feature numbers exist and increase."""
+    """Whether each row's feature numbers exist and increase."""
     n, wrong = rows.indptr.size - 1, np.int64(0)
     for first in range(0, n, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, n)
@@ -90,14 +87,14 @@ def increasing(rows: Rows) -> bool:
 
 
 def frozen(array: Any, dtype: Any) -> Array:
-    """A read-only, contiguous view: compiled functions then see a single array type."""
+    """A read-only, contiguous view, for compiled functions to see one array type."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view
 
 
 def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
-    """Canonical rows of a C-ordered matrix (n, d), unless `keep_zeros` is set."""
+    """Rows of a C-ordered matrix (n, d), canonical unless `keep_zeros` is set."""
     n, d = matrix.shape
     if not keep_zeros and not matrix.all():
         kept = matrix != 0
@@ -113,7 +110,7 @@ def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
 
 
 def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Rows:
-    """Rows of CSR arrays that are canonical already."""
+    """Rows of canonical CSR arrays."""
     return Rows(
         frozen(indptr, np.int64),
         frozen(indices, np.int32),

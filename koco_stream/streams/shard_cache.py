@@ -1,13 +1,11 @@
 """Cached copies of dataset shards: uncompressed Arrow files, memory-mapped by all processes.
 
 The first process that needs a copy makes it under the shard's lock, in a temporary file that is
-renamed; the next process removes what a killed one left. The shard is hashed then, and a copy only
-checked for its end and its number of rows.
+renamed. The shard is hashed then; a copy is only checked for its end and its number of rows.
 
 `KOCO_CACHE_BYTES` limits all copies, by default to half of what the disk would have free without
-them. Room is made by removing copies, least recently used first, but none that is being made. A
-removed copy stays readable where it is mapped. A copy larger than the limit is made after all
-others are removed.
+them. The least recently used copies make room, but none that is being made. A removed copy stays
+readable where it is mapped.
 """
 
 import errno
@@ -34,7 +32,7 @@ FRAME_BYTES = 1 << 13  # an upper bound on an Arrow file's size besides its colu
 
 
 def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
-    """Read a shard from the store and verify its hash; each column is one contiguous array."""
+    """Read a shard and verify its hash; each column is one contiguous array."""
     source = dataset_path(store, manifest.name) / shard.path
     try:
         with source.local() as file:  # downloads once from an object store
@@ -52,7 +50,7 @@ def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
 
 
 def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None:
-    """How a shard differs from the manifest, which compiled code trusts for the feature numbers."""
+    """How a shard differs from the manifest, which compiled code trusts."""
     value = pa.float32() if manifest.value_type == "float32" else pa.float64()
     kinds = {"label": pa.float64(), "values": pa.list_(value, manifest.n_features)}
     if manifest.layout == "sparse":
@@ -73,7 +71,7 @@ def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None
 
 
 def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch:
-    """A shard as a view of its memory-mapped copy, which is made if needed."""
+    """A shard as a view of its copy, which is made if needed."""
     shard = manifest.shards[number]
     path = (
         private_folder(FOLDER, manifest.dataset_hash[:32])
@@ -117,7 +115,7 @@ def cache_limit() -> int:
 
 
 def copy_bytes(manifest: Manifest, shard: Shard) -> int:
-    """An upper bound on the bytes of a shard's copy."""
+    """An upper bound on a copy's bytes."""
     value = 4 if manifest.value_type == "float32" else 8
     a_row, a_value = (8, value) if manifest.layout == "dense" else (16, 4 + value)
     return a_row * shard.n_rows + a_value * shard.n_values + FRAME_BYTES
@@ -136,7 +134,7 @@ def remove_copies(manifest: Manifest) -> None:
 
 
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
-    """Open a copy and mark it as used; None if it is missing, truncated, or of other rows."""
+    """Open a copy, if it is whole, and mark it as used."""
     try:
         # The views keep the memory map alive; closing the source releases the file handle.
         with pa.memory_map(str(path)) as source:
@@ -175,7 +173,7 @@ def _make(path: Path, table: pa.Table) -> None:
 
 
 def _reserve(handle: int, needed: int, path: Path) -> None:
-    """Make room for a copy and extend its open file, so that others count it."""
+    """Make room for a copy and extend its file, so that others count it."""
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
         others = [
@@ -192,7 +190,7 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
 
 
 def _removed(path: Path) -> bool:
-    """Whether a copy could be removed: another process may hold its lock."""
+    """Whether a copy, whose lock another process may hold, is removed."""
     with suppress(BlockingIOError), locked(path.with_suffix(".lock"), wait=False):
         path.unlink(missing_ok=True)
         return True
@@ -200,9 +198,7 @@ def _removed(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
-    """Each copy's last use, path and bytes; the time is 0 if it is in the future, when the clock
-    was ahead.
-    """
+    """Each copy's last use (0 if in the future, when the clock was ahead), path and bytes."""
     now = time.time_ns()
     for path in root.glob("*/*"):
         if path.suffix in (".arrow", ".part"):

@@ -14,7 +14,7 @@ class Stream:
     """A dataset read in one order.
 
     `order` is "as-stored", "shuffled" or "shuffled-in-windows"; only the last has `window_rows` and
-    the `sharding`. Label `positive_class` is read as +1 and all others as −1; with `multiclass`
+    `sharding`. Label `positive_class` is read as +1 and all others as −1; with `multiclass`
     "one-vs-rest" a run learns every class. The stream ends after `max_rows`.
     """
 
@@ -29,7 +29,7 @@ class Stream:
     multiclass: str | None = None
 
     def reduced(self, n_rows: int, classes: Sequence[float]) -> "Stream":
-        """The stream without settings that have no effect on a dataset of `n_rows` rows."""
+        """The stream without settings that have no effect on `n_rows` rows."""
         limit = self.max_rows if self.max_rows is not None and self.max_rows < n_rows else None
         as_read = self.positive_class == 1.0 and bool(classes) and set(classes) <= {-1.0, 1.0}
         window = None if self.window_rows is None else min(self.window_rows, n_rows)
@@ -60,5 +60,5 @@ class Stream:
 
 
 def sharding_of(manifest: Manifest) -> str:
-    """A hash of the shards' row counts, for the order "shuffled-in-windows"."""
+    """A hash of the shards' row counts."""
     return content_hash([shard.n_rows for shard in manifest.shards])

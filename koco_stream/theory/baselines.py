@@ -1,9 +1,8 @@
 """What a run's result is held against: the best linear predictor in hindsight, and `Constant`.
 
-min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, scaled by the
-features' norms, each step one pass over the memory-mapped rows. The gradient is recomputed from the
-rows at the end, and the steps restart where rounding has spoiled it. The solution ignores the clip,
-so its largest prediction comes with the loss.
+min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, each step one pass
+over the rows. The gradient is recomputed at the end, and the steps restart where rounding has
+spoiled it. The solution ignores the clip, so its largest prediction comes with the loss.
 """
 
 import math
@@ -42,7 +41,7 @@ class Comparator(NamedTuple):
 
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """A stream's least-squares comparator, cached; None if it takes too many steps."""
+    """A stream's cached comparator; None if it takes too many steps."""
     identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 4}
     found = computed_once("comparators", identity, partial(least_squares, reader, fit_intercept))
     return found and Comparator(*found)
@@ -58,7 +57,7 @@ def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | Non
     """Solve the least-squares problem over a stream by conjugate gradients.
 
     It stops when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7 of the
-    loss of predicting 0. None if that takes too many steps, as with about as many features as rows.
+    loss of predicting 0, or with None after too many steps.
     """
     manifest = reader.manifest
     reader = StreamReader(reader.store, as_summed(reader.stream))
@@ -102,9 +101,7 @@ Blocks = Callable[[], Iterable[Block]]
 
 
 def blocks_of(reader: StreamReader) -> Blocks:
-    """A function that gives a stream's blocks; few rows in another order are kept, as each step
-    reads them.
-    """
+    """A function that gives a stream's blocks, kept if they are few and in another order."""
     read = partial(reader.blocks, zeros=True)
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     few = reader.order is not None and reader.n_rows * row <= HELD_BYTES
@@ -215,7 +212,7 @@ class TrivialResult(NamedTuple):
 
 
 def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
-    """The result of `Constant` on a stream, to the bit, cached; None if it diverges."""
+    """A stream's cached result of `Constant`; None if it diverges."""
     identity = {"of": reader.stream.identity(), "loss": loss, "version": Constant.numbers_version}
     found = computed_once("trivial", identity, lambda: result_on(reader.labels(), loss))
     return found and TrivialResult(*found)

@@ -1,11 +1,10 @@
 """exp, sin and cos without branches, so that they vectorise, with the same bits on every machine.
 
-exp: x = n·ln 2 + r in two terms of ln 2 (Cody and Waite, 1980), and the series of e^r up to r¹³.
-The relative error is below 1.5e-16. Below −708 the result is 0, above 709 infinity.
+exp: x = n·ln 2 + r in two terms of ln 2 (Cody and Waite, 1980), and the series of e^r. The relative
+error is below 1.5e-16. Below −708 the result is 0, above 709 infinity.
 
-sin and cos: x = n·π/2 + r in three terms of π/2, and the series up to r¹⁷ and r¹⁶. The absolute
-error is below 2.2e-16 up to 1e6, and about 1e-16·x beyond. Angles above 1e12 are taken as 0, and
-infinity gives NaN.
+sin and cos: x = n·π/2 + r in three terms of π/2, and both series. The absolute error is below
+2.2e-16 up to 1e6, and about 1e-16·x beyond. Angles above 1e12 are taken as 0.
 """
 
 import math
@@ -32,7 +31,7 @@ SERIES = [1.0 / math.factorial(k) for k in range(13, 1, -1)]
 
 
 def polynomial(x: Any, coefficients: list[float]) -> Any:
-    """A polynomial of an array or `Line`; the coefficient of the highest power comes first."""
+    """A polynomial of an array or `Line`, its highest coefficient first."""
     total = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         total = total * x + coefficient
@@ -40,7 +39,7 @@ def polynomial(x: Any, coefficients: list[float]) -> Any:
 
 
 def exp_factors(x: Any) -> tuple[Any, Any]:
-    """e^x as mantissa·2ⁿ: the mantissa, and a double whose lowest bits hold n."""
+    """e^x as mantissa·2ⁿ; n stands in the lowest bits of a double."""
     shifted = x * LOG2_E + SHIFT
     n = shifted - SHIFT
     r = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -56,7 +55,7 @@ def literal_exp(x: Array) -> Array:
 
 
 def filled(register: Any, value: float) -> Any:
-    """A register as wide as this one, with `value` everywhere."""
+    """A register like this one, with `value` everywhere."""
     kind = ir.IntType(64) if isinstance(value, int) else ir.DoubleType()
     return ir.Constant(ir.VectorType(kind, register.type.count), [value] * register.type.count)
 
@@ -78,7 +77,7 @@ def emit_exp(line: Line) -> Line:
 
 
 def cos_sin_of_rest(x: Any) -> tuple[Any, Any, Any]:
-    """cos r and sin r for x = n·π/2 + r, and a double whose lowest bits hold n."""
+    """cos r and sin r for x = n·π/2 + r; n stands in the lowest bits of a double."""
     shifted = x * TWO_OVER_PI + SHIFT
     r, n = x, shifted - SHIFT
     for term in QUARTER:

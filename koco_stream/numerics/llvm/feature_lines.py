@@ -1,10 +1,9 @@
 """The loops that dominate the time of a linear learner, with lines in vector registers.
 
-A table is (d, width): all numbers of one feature are one line of memory. Only `gather` and
-`scatter` depend on the row; the others work on small vectors and matrices in one flat array `a`, at
-constant offsets, so that the compiler knows that they do not overlap. The length of the tuple
-`shape` is the line width. Each instruction stands beside the Python loop that specifies it, with
-the order of its sums, which runs without the compiler.
+A table is (d, width), a line of memory for each feature. Only `gather` and `scatter` depend on the
+row; the others work on small vectors and matrices in one flat array `a`, at constant offsets, so
+that the compiler knows that they do not overlap. The length of the tuple `shape` is the line width.
+Each instruction stands beside the Python loop that specifies it and its sums' order.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +33,12 @@ PAIR = ir.VectorType(DOUBLE, 2)
 
 
 def shape_for(columns: int) -> tuple[int, ...]:
-    """A tuple as long as a table's line: `columns` rounded up to a multiple of four."""
+    """A tuple as long as a table's line: `columns` rounded up to fours."""
     return (0,) * (4 * ((columns + 3) // 4))
 
 
 def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
-    """A zero matrix (rows, width), aligned to the processor's cache lines."""
+    """A zero matrix (rows, width), aligned to cache lines."""
     size = np.dtype(kind).itemsize
     raw = np.zeros(rows * width + CACHE_LINE // size, kind)
     first = (-raw.ctypes.data % CACHE_LINE) // size
@@ -79,9 +78,7 @@ def _gathered(
     asked: Callable[[Any], list[Any]] = lambda j: [],
     answers: Sequence[Any] = (),
 ) -> tuple[Line, list[Any]]:
-    """The line of `literal_gather`, the sum of squares, and sums of what is asked of each feature
-    j.
-    """
+    """The line of `literal_gather`, the sum of squares, and sums of what is asked of features."""
     n = len(e.registers)
 
     def with_term(sums: Line, i: Any) -> Line:
@@ -107,8 +104,7 @@ def literal_gather_current(
 ) -> float:
     """`gather` of lines whose last number is `epoch`, or 0 if they were never used.
 
-    Returns −1 if a line has another. The last number of a[out:] counts the lines that were never
-    used.
+    Returns −1 if a line has another. The last number of a[out:] counts unused lines.
     """
     n2, last = literal_gather(table, shape, idx, val, a, out), table[idx, -1]
     a[out + len(shape) - 1] = (last == 0.0).sum()
@@ -142,7 +138,7 @@ def gather_current(
 def literal_scatter(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """table[idx[i]] += val[i]·a[coefficient:] for each entry i, unless all coefficients are 0."""
+    """table[idx[i]] += val[i]·a[coefficient:], unless all coefficients are 0."""
     own = line_of(a, coefficient, shape)
     for i in range(idx.size if own.any() else 0):
         line = line_of(table[idx[i]], 0, shape)
@@ -171,8 +167,8 @@ def literal_scatter_first(
 ) -> int:
     """`scatter` that makes `epoch` the last number of the lines.
 
-    Lines where it was 0 are put in `used` from `count` on, which has room for one more. Returns the
-    new count.
+    Lines where it was 0 are put in `used` from `count` on, with room for one more. Returns the new
+    count.
     """
     literal_scatter(table, shape, idx, val, a, coefficient)
     for j in idx:
@@ -243,7 +239,7 @@ def over_roots(
 
 
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:
-    """a[out:] ← M v of the square matrix at a[matrix:]."""
+    """a[out:] ← M v of a square matrix."""
     width = len(shape)
     for i in range(width):
         row = line_of(a, matrix + i * width, shape)
@@ -338,7 +334,7 @@ def sums_after(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
 def literal_substitute(
     a: Array, shape: Any, n: int, matrix: int, own: int, earlier: int, q: int
 ) -> None:
-    """M_i ← own_i·M_i − earlier_i·Σ_{j<i} q_j M_j over the old rows, for the first n rows."""
+    """M_i ← own_i·M_i − earlier_i·Σ_{j<i} q_j M_j over the old rows."""
     width = len(shape)
     r = np.zeros(width)
     for i in range(n):
@@ -363,7 +359,7 @@ def substitute(
 
 
 def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, right: int) -> None:
-    """M_i += left_i·right for the first n rows of the matrix at a[matrix:]."""
+    """M_i += left_i·right for the first n rows of M."""
     width = len(shape)
     for i in range(n):
         row = line_of(a, matrix + i * width, shape)
@@ -383,7 +379,7 @@ def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, righ
 def literal_combine(
     a: Array, shape: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int
 ) -> None:
-    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:]."""
+    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of M."""
     width = len(shape)
     sums = np.zeros((2, width))
     for k in range(n):

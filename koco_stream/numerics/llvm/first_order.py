@@ -51,7 +51,7 @@ def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) ->
 
 
 def joined(builder: Any, registers: list[Any]) -> Any:
-    """One register with the numbers of a power of two of registers, equally long."""
+    """One register with the numbers of a power of two of registers."""
     while len(registers) > 1:
         n = 2 * registers[0].type.count
         registers = [

@@ -1,9 +1,9 @@
 """Loops over the points of a dictionary, sixteen points side by side.
 
-A table is stored in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15. A vector
-(panels·16,) is flat. Padding holds zeros and is computed like points. Each point has its own sums,
-over even and odd positions, so neither the loop's width nor the capacity changes any number. Each
-instruction stands beside the Python loop that specifies it.
+A table (panels, lines, 16) has points 16p to 16p + 15 in panel p; a vector (panels·16,) is flat.
+Padding is zero and computed like points. Each point has its own sums, over even and odd positions,
+so neither the loop's width nor the capacity changes any number. Each instruction stands beside the
+Python loop that specifies it.
 """
 
 import math
@@ -90,7 +90,7 @@ def products(
 def literal_add_lines(
     table: Array, lines: Array, val: Array, begin: int, end: int, n: int, sums: Array
 ) -> None:
-    """sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for begin (even) ≤ i < end and p < n."""
+    """sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for i from `begin` (even) to `end`."""
     room = room_for(n)
     for i in range(begin, end):
         line = table[lines[i - begin], :room].astype(np.float64)
@@ -116,7 +116,7 @@ def add_lines(
 
 
 def literal_fetch(line_of: Array, idx: Array) -> None:
-    """Have the processor fetch line_of[j] for all features j of a row."""
+    """Have the processor fetch line_of[j] for all features j."""
 
 
 @instruction("void", literal_fetch, 1)
@@ -133,8 +133,7 @@ def _line_at(panels: Memory, first: Any, j: Any) -> Any:
 def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> bool:
     """out[at + p] ← exp(−D·scale) with D = ‖x‖² + ‖x_p‖² − 2·out[at + p], for p < n.
 
-    Where D has lost its digits, below CLOSE·(‖x‖² + ‖x_p‖²), the value is NaN. Returns whether
-    there are such.
+    It is NaN where D has lost its digits, below CLOSE·(‖x‖² + ‖x_p‖²). Returns whether any is.
     """
     end = room_for(n)
     sums = n2 + norms[:end]
@@ -174,10 +173,7 @@ def exponential(e: Lines, x: Any) -> Any:
 
 
 def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for all points p.
-
-    Line j of a panel of `matrix` (panels, room, 16) is for x_j.
-    """
+    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n."""
     for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
         for j in range(n):
@@ -200,7 +196,7 @@ def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -
     """Solve Lx = `right` into `out` from point `begin` on, with which a panel begins.
 
     L is lower triangular, with the reciprocals of its diagonal. Unlike a product with the inverse,
-    the result is exact for a matrix within rounding of L, however ill-conditioned it is.
+    this is exact for a matrix within rounding of L, however ill-conditioned.
     """
     for first in range(begin, room_for(n), BLOCK):
         panel, x = L[first // BLOCK], right[first : first + BLOCK].copy()
@@ -237,9 +233,7 @@ def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
 
 @instruction("void", literal_substitute_tile, HALF)
 def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
-    """The instructions of `literal_substitute_tile`, in tiles of 8 × 8 that stay in the first
-    cache.
-    """
+    """The instructions of `literal_substitute_tile`, in cached tiles of 8 × 8."""
 
     def half_line(point: Any, half: int) -> Any:
         return tile.at(e.line_at(e.b.mul(point, INT64(2))), INT64(half))
@@ -276,7 +270,7 @@ def _least(e: Lines, x: Any, y: Any) -> Any:
 
 
 def literal_times_transposed(U: Array, n: int, x: Array, out: Array) -> None:
-    """out[p] ← Σ_j U[j, p]·x[j], U upper triangular, whose column p is line p of the panels."""
+    """out[p] ← Σ_j U[j, p]·x[j]; the panels' line p is column p of the upper triangular U."""
     for p in range(room_for(n)):
         sums = np.zeros(BLOCK)
         for first in range(0, p + 1, BLOCK):
@@ -296,7 +290,7 @@ def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
 
 
 def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) -> None:
-    """out ← Uv, U upper triangular; column p loses `taken`[p] times what earlier columns add to it."""
+    """out ← Uv, U upper triangular; column p loses `taken`[p] times the sum of those before it."""
     for panel in range(room_for(n) // BLOCK):
         total = np.zeros(BLOCK)
         for p in range(panel * BLOCK, n):
@@ -375,7 +369,7 @@ def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) 
 def literal_accumulate(
     tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int
 ) -> None:
-    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first (even) ≤ s < end in order."""
+    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for s from `first` (even) to `end`."""
     flat = sums.reshape(-1)
     for s in range(first, end):
         start = to + BLOCK * (s % 2)
@@ -400,7 +394,7 @@ def accumulate(
 
 
 def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
-    """x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n."""
+    """x[cosines + p] ← cos x[at + p], and x[sines + p] ← sin x[at + p]."""
     end = room_for(n)
     for to, line in zip(
         (cosines, sines), literal_cos_sin(x.reshape(-1)[at : at + end]), strict=True

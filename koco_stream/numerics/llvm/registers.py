@@ -20,9 +20,7 @@ CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
 def halved(line: Array) -> float:
-    """The sum of a line: registers in order, then eights folded to fours, fours to twos, twos to
-    one.
-    """
+    """The sum of a line: registers in order, then eights folded to fours, twos and one."""
     registers = [line[k : k + 8] for k in range(0, line.size, 8)]
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
@@ -41,14 +39,14 @@ _fma.restype, _fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
 
 
 def literal_fused(x: Any, y: Any, z: Any) -> Any:
-    """xy + z, number by number, rounded once."""
+    """xy + z, rounded once."""
     x, y, z = np.broadcast_arrays(x, y, z)
     flat = zip(x.flat, y.flat, z.flat, strict=True)
     return np.array([_fma(*numbers) for numbers in flat], np.float64).reshape(x.shape)[()]
 
 
 class Line:
-    """A line of numbers in registers, with arithmetic number by number, also with a single number."""
+    """A line of numbers in registers, with arithmetic number by number."""
 
     def __init__(self, builder: Any, registers: list[Any]) -> None:
         self.b = builder
@@ -94,23 +92,23 @@ class Line:
         return self._with(lambda register: called(self.b, "llvm.fabs", register))
 
     def less(self, other: Any) -> "Line":
-        """Whether x < y, for each number."""
+        """Whether x < y."""
         return self._with(lambda x, y: self.b.fcmp_ordered("<", x, y), other)
 
     def equal(self, other: Any) -> "Line":
-        """Whether x = y, for each number."""
+        """Whether x = y."""
         return self._with(lambda x, y: self.b.fcmp_ordered("==", x, y), other)
 
     def unequal(self, other: Any) -> "Line":
-        """Whether x ≠ y, or one is NaN."""
+        """Whether x ≠ y or one is NaN."""
         return self._with(lambda x, y: self.b.fcmp_unordered("!=", x, y), other)
 
     def where(self, chosen: "Line", other: "Line") -> "Line":
-        """This line's numbers where `chosen` is true, the other's elsewhere."""
+        """This line's numbers where `chosen` is true, else the other's."""
         return self._with(lambda x, c, y: self.b.select(c, x, y), chosen, other)
 
     def at_most(self, other: Any) -> "Line":
-        """Whether not x > y, for each number."""
+        """Whether not x > y."""
         return self._with(lambda x, y: self.b.fcmp_ordered("<=", x, y), other)
 
     def either(self, other: "Line") -> "Line":
@@ -122,7 +120,7 @@ class Line:
         return self._with(self.b.and_, other)
 
     def any(self) -> Any:
-        """Whether any truth value of the line is true."""
+        """Whether any of the line is true."""
         found = ir.Constant(ir.IntType(1), 0)
         for register in self.registers:
             for k in range(register.type.count):
@@ -130,7 +128,7 @@ class Line:
         return found
 
     def where_positive(self, tested: "Line") -> "Line":
-        """The numbers where `tested` is above 0, else 0."""
+        """The numbers where `tested` is positive, else 0."""
         pairs = zip(self.registers, tested.registers, strict=True)
         zeros = {r: ir.Constant(r.type, [0.0] * r.type.count) for r in self.registers}
         return Line(
@@ -139,7 +137,7 @@ class Line:
         )
 
     def four(self) -> Any:
-        """Four partial sums, in the order of `halved`."""
+        """Four partial sums, as `halved` adds."""
         eights = [r for r in self.registers if r.type.count == 8]
         fours = [r for r in self.registers if r.type.count == 4]
         if eights:
@@ -150,7 +148,7 @@ class Line:
         return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
 
     def total(self) -> Any:
-        """The sum in the order of `halved`."""
+        """The sum, as `halved` adds."""
         pair = self._fold(self.four())
         return self.b.fadd(*(self.b.extract_element(pair, INT32(k)) for k in (0, 1)))
 
@@ -160,7 +158,7 @@ class Line:
         return self.b.fadd(low, high)
 
     def running(self, back: bool) -> "Line":
-        """The sum of the numbers before each, or after it with `back`."""
+        """The sum before each number, or after it with `back`."""
         carry: Any = DOUBLE(0.0)
         out = list(self.registers)
         numbers = range(len(out))
@@ -182,7 +180,7 @@ class Line:
 
 
 def called(builder: Any, function: str, *arguments: Any) -> Any:
-    """The result of LLVM's function for doubles, or for registers of them."""
+    """The result of LLVM's function for doubles or registers."""
     kind = arguments[0].type
     name = "f64" if kind == DOUBLE else f"v{kind.count}f64"
     declared = cgutils.get_or_insert_function(
@@ -192,14 +190,14 @@ def called(builder: Any, function: str, *arguments: Any) -> Any:
 
 
 def spread(builder: Any, value: Any, n: int) -> Any:
-    """A register with `value` everywhere."""
+    """A register of `value`."""
     undefined = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
     first = builder.insert_element(undefined, value, INT32(0))
     return shuffled(builder, first, first, [0] * n)
 
 
 def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
-    """The chosen numbers of x followed by y."""
+    """The chosen numbers of x, then y."""
     numbers = list(chosen)
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(numbers)), numbers))
 
@@ -209,7 +207,7 @@ def _bytes_of(pointer: Any) -> int:
 
 
 class Memory:
-    """An array that an instruction is given."""
+    """An array argument."""
 
     def __init__(self, builder: Any, array: Any) -> None:
         self.b = builder
@@ -218,7 +216,7 @@ class Memory:
         self.size = self.shape[0]
 
     def at(self, *steps: Any) -> Any:
-        """The pointer to the element at the sum of these offsets."""
+        """The pointer at the sum of offsets."""
         offset = steps[0]
         for step in steps[1:]:
             offset = self.b.add(offset, step)
@@ -233,7 +231,7 @@ class Memory:
         return self.b.sub(self.b.mul(self.b.add(i, INT64(1)), self.shape[1]), INT64(1))
 
     def number(self, *steps: Any) -> Any:
-        """The element at the sum of these offsets, in 64 bits."""
+        """The element at the sum of offsets, in 64 bits."""
         value = self.b.load(self.at(*steps))
         if isinstance(value.type, ir.IntType):
             return self.b.sext(value, INT64)
@@ -275,7 +273,7 @@ class Lines:
         self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
 
     def load(self, pointer: Any) -> Line:
-        """The line at `pointer`, which need not be aligned."""
+        """The line at `pointer`, which may be unaligned."""
         loaded = [self.b.load(self._pointer(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
             value.align = _bytes_of(pointer)
@@ -318,7 +316,7 @@ class Lines:
         with_term: Callable[[Line, Any], Line],
         start: Any = ZERO,
     ) -> tuple[Line, Line]:
-        """Two lines, from `begin` on, that become with_term(line, i) in turn for start ≤ i < end."""
+        """Two lines that become with_term(line, i) in turn, for start ≤ i < end."""
         even, odd = (self.variable(line) for line in begin)
         pairs = self.b.add(start, self.b.and_(self.b.sub(end, start), INT64(-2)))
         with self.loop(pairs, 2, start) as i:
@@ -329,9 +327,7 @@ class Lines:
         return even.get(), odd.get()
 
     def sum_of(self, count: Any, term: Callable[[Any], Line], begin: Line | None = None) -> Line:
-        """The sum of term(i) for i < count, with even and odd i summed separately, both from
-        `begin` on.
-        """
+        """The sum of term(i) for i < count, even and odd i apart, both from `begin` on."""
         zeros = begin or self.zeros()
         even, odd = self.two_sums(count, (zeros, zeros), lambda total, i: total + term(i))
         return even + odd
@@ -351,8 +347,8 @@ def instruction(result: str, literal: Any, width: int = 0) -> Callable[[Any], An
     """Decorate the emitter of a function's instructions, so that compiled code can call it.
 
     The emitter is given a `Lines`, of `width` numbers or as many as the first tuple is long, and
-    the arguments: an array as `Memory`, a tuple as its length. `literal` specifies the function in
-    Python and replaces it without the compiler.
+    the arguments: an array as `Memory`, a tuple as its length. Without the compiler `literal` is
+    called.
     """
 
     def decorate(emit: Callable[..., Any]) -> Any:

@@ -1,8 +1,8 @@
 """The instructions of koco_stream.numerics.rank_one, for eight roots or columns at a time.
 
-The eigenvalues of diag(d) + zzᵀ, d decreasing, are the roots of the secular equation 1 + Σ_j
-z_j²/(d_j − λ) = 0, root i between d_i and d_{i−1}. It is kept as λ = origin + τ with the nearer
-pole as origin, so that d_j − λ loses no digits.
+Root i of the secular equation 1 + Σ_j z_j²/(d_j − λ) = 0, d decreasing, lies between d_i and
+d_{i−1}. It is kept as λ = origin + τ with the nearer pole as origin, so that d_j − λ keeps its
+digits.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def _counted(e: Lines, first: Any) -> Line:
 
 
 def literal_squared(a: Array, W: int, z: int, out: int) -> float:
-    """a[out:] ← z_j² of a line; returns their sum."""
+    """a[out:] ← z_j²; returns their sum."""
     sums = np.zeros(AT_ONCE)
     for first in range(0, W, AT_ONCE):
         line = eight(a, z + first)
@@ -66,8 +66,7 @@ def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
 def literal_secular_start(
     a: Array, W: int, d: int, squares: int, n: int, total: float, roots: int, first: int
 ) -> None:
-    """Eight roots, from `first` on, if all but their own two poles added what they add in the
-    middle.
+    """Eight roots if all but their own two poles added what they add in the middle.
 
     The first root is less than `total` above d_0.
     """
@@ -143,7 +142,7 @@ def literal_secular_step(
 ) -> bool:
     """Improve eight roots by Gragg's rational interpolation, or by halving their bounds.
 
-    Returns whether one is not exact yet; one where the function is NaN never is.
+    Returns whether one is not exact yet.
     """
     origin, left, right, tau, low, high = (
         eight(a, roots + k * W + first) for k in range(ROOT_LINES)
@@ -222,8 +221,8 @@ def literal_secular_columns(
 ) -> None:
     """Eight columns of the eigenvectors ẑ_j/(d_j − λ_i), line i for root i.
 
-    ẑ is the vector whose roots these are exactly (Gu and Eisenstat), so that the lines are
-    orthogonal. Their squares are added to sums[i].
+    These are the exact roots for ẑ (Gu and Eisenstat), so the lines are orthogonal. Their squares
+    are added to sums[i].
     """
     own, weights = eight(a, d + first), eight(a, z + first)
     number, product = first + np.arange(AT_ONCE), np.ones(AT_ONCE)
@@ -268,8 +267,7 @@ def secular_columns(
 def literal_secular_values(
     a: Array, W: int, d: int, z: int, n: int, roots: int, sums: int, first: int
 ) -> None:
-    """d, z and sums of eight roots become the roots, z in the eigenvectors' basis, and their
-    scales.
+    """Eight roots go to d, z in the eigenvectors' basis to z, and their scales to sums.
 
     Before scaling, the products with z are Σ_j z_j²/(d_j − λ_i) = −1.
     """
@@ -302,9 +300,9 @@ def secular_values(
 def literal_turned(
     a: Array, W: int, n: int, vectors: int, scales: int, lines: int, out: int, first: int
 ) -> None:
-    """Eight columns of out_i ← scale_i·Σ_j vectors_ij·lines_j, in order.
+    """Eight columns of out_i ← scale_i·Σ_j vectors_ij·lines_j.
 
-    Lines come in fours: up to three behind the n-th are written too.
+    Up to three lines behind the n-th are written too.
     """
     for i in range(-(-n // LINES_AT_ONCE) * LINES_AT_ONCE):
         total = np.zeros(AT_ONCE)
