@@ -38,8 +38,8 @@ STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
     """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
-    Each call of `blocks` returns an iterator over all rows, in the same order, as pairs of features
-    (k, r) and labels (k,). `ArithmeticError` says that 500 steps or rounding did not converge.
+    Each call of `blocks` gives all rows in the same order, as pairs of features (k, r) and labels
+    (k,). Without convergence it raises `ArithmeticError`.
     """
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
@@ -78,8 +78,7 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """The objective f at weights w, its gradient (r,), Hessian (r, r), and a hinge's duality gap.
-    """
+    """The objective at weights w, and a hinge's duality gap."""
 
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
         self.blocks, self.loss, self.alpha, self.w, self.width = blocks, loss, alpha, w, width
@@ -105,7 +104,7 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction), (30,), for the step sizes s in `STEPS`."""
+        """f(w + s·direction), (30,), for the step sizes in `STEPS`."""
         values = np.zeros(STEPS.size)
         for features, y in self.blocks():
             scores, change = features @ self.w, features @ direction
@@ -119,7 +118,7 @@ def derivatives(
 ) -> tuple[Array, Array, Array]:
     """A loss and its first and second derivative in the score, (n,) each.
 
-    With `width` μ > 0, a hinge is z²/(2μ) for z = 1 − yŷ in [0, μ], and z − μ/2 beyond.
+    A hinge is smoothed over `width` μ: z²/(2μ) for z = 1 − yŷ in [0, μ], and z − μ/2 beyond.
     """
     if loss in OF_REAL_LABELS:
         error, second = scores - y, 2.0 if loss == "squared" else 1.0

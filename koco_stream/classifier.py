@@ -255,7 +255,6 @@ class Classifier(Estimator):
 
 
 def _labels(given: Any, name: str = "y") -> Array:
-    """Labels (n,) of one kind, none of them missing."""
     labels = label_vector(given)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -284,7 +283,6 @@ def _in_order(one: Any, other: Any) -> bool:
 
 
 def _known_classes(labels: Array) -> Array:
-    """At least two distinct labels (K,), sorted."""
     classes = np.unique(labels)
     if classes.size < 2:
         found = f"only one class, {classes[0]!s}" if classes.size else "no label"
@@ -301,7 +299,7 @@ def _known_classes(labels: Array) -> Array:
 
 
 def _signs(labels: Array, classes: Array) -> Array:
-    """Each learner's labels −1 and +1, (1, n) for two classes or (K, n)."""
+    """Each learner's labels −1 and +1, (1, n) or (K, n)."""
     matches = classes[:, None] == labels
     known = matches.any(axis=0)
     if not known.all():
@@ -313,7 +311,6 @@ def _signs(labels: Array, classes: Array) -> Array:
 
 
 def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
-    """Learn in one pass; returns the predictions (n,) or (n, K)."""
     if len(learners) == 1:
         return learners[0].progressive(X, signs[0])
     with ExitStack() as locked:

@@ -1,22 +1,15 @@
-"""The losses: value, slope and curvature, for the prediction ŷ = wᵀx and the label y.
+"""The losses ℓ(ŷ, y) for the prediction ŷ = wᵀx and the label y, and their curvature σ.
 
-| loss          | ℓ(ŷ, y)              | ℓ'(ŷ, y)            | σ for \\|ŷ\\|, \\|y\\| ≤ C    |
-| ------------- | -------------------- | ------------------- | ----------------------- |
-| squared       | (ŷ − y)²             | 2(ŷ − y)            | 1/(8C²)                 |
-| half_squared  | (ŷ − y)²/2           | ŷ − y               | 1/(4C²)                 |
-| logistic      | log(1 + exp(−yŷ))    | −y/(1 + exp(yŷ))    | exp(−C)                 |
-| squared_hinge | max(0, 1 − yŷ)²      | −2y·max(0, 1 − yŷ)  | see below               |
-| hinge         | max(0, 1 − yŷ)       | −y if yŷ < 1 else 0 | 0                       |
+σ is the constant of Assumption 2 of Luo et al. (2016) for u, v in [−C, C]: ℓ(v) ≥ ℓ(u) + ℓ'(u)(v −
+u) + (σ/2)(ℓ'(u)(v − u))².
 
-σ is the constant of Assumption 2 of Luo et al. (2016): ℓ(v) ≥ ℓ(u) + ℓ'(u)(v − u) + (σ/2)(ℓ'(u)(v −
-u))² for all u, v in [−C, C].
-
-- squared: the left side exceeds the linear terms by (v − u)², and (ℓ'(u)(v − u))² ≤ (4C)²(v − u)².
-- logistic: exp-concavity gives only half of this (Hazan et al., 2007, Lemma 3); the tests check it
-  on a grid for C from 0.1 to 20.
-- squared hinge: with r = 1 − yu in [0, 1 + C] and δ = y(v − u), δ² ≥ 2σr²δ² where yv ≤ 1 needs σ ≤
-  1/(2(1 + C)²). Beyond, 2rδ − r² ≥ rδ ≥ 2σr²δ² with δ ≤ 2C needs σ ≤ 1/(4C(1 + C)). σ is the
-  smaller.
+- squared: (ŷ − y)², σ = 1/(8C²), since (ℓ'(u)(v − u))² ≤ (4C)²(v − u)².
+- half_squared: (ŷ − y)²/2, σ = 1/(4C²).
+- logistic: log(1 + exp(−yŷ)), σ = exp(−C), twice what exp-concavity gives (Hazan et al., 2007,
+  Lemma 3); the tests check it on a grid of C from 0.1 to 20.
+- squared_hinge: max(0, 1 − yŷ)². With r = 1 − yu in [0, 1 + C] and δ = y(v − u) it needs σ ≤
+  1/(2r²) where yv ≤ 1, and 2σrδ ≤ 1 with δ ≤ 2C beyond: σ = min(1/(2(1 + C)²), 1/(4C(1 + C))).
+- hinge: max(0, 1 − yŷ), σ = 0.
 """
 
 import math
@@ -154,9 +147,9 @@ def hinge_gap(loss: int, slope: float, y_hat: float, y: float) -> float:
 def in_doubt(reach: float, excess: float, most: float, gap: float) -> bool:
     """Whether double precision cannot vouch for six digits of a prediction, or of the next.
 
-    Then `reach`, the longest step so far times ‖x‖, is above `most`, or rounding may have made a
-    hinge's slope (`gap`). If uᵀx lies beyond [−C, C] by an `excess` that rounding cannot undo, the
-    prediction is C whatever its digits.
+    That is so if `reach`, the longest step so far times ‖x‖, is above `most`, or if rounding may
+    have made a hinge's slope (`gap`). If uᵀx lies beyond [−C, C] by an `excess` that rounding
+    cannot undo, the prediction is C whatever its digits.
     """
     beyond = reach > most and not excess > UNCERTAIN * reach
     return beyond or gap <= UNCERTAIN * reach

@@ -1,4 +1,4 @@
-"""Objects whose methods run one at a time, whichever threads call them."""
+"""Objects whose methods run one at a time."""
 
 import os
 from collections.abc import Callable
@@ -13,12 +13,12 @@ APART = "get_params", "set_params"  # read nothing that is learnt; who prints ne
 
 
 class OneAtATime:
-    """An object whose properties and public methods hold its lock, so that they run one at a time.
+    """An object whose properties and public methods hold its lock, whichever threads call them.
 
     Of a class that is not the library's, only learning methods and properties hold it, since others
-    may start threads that need it. A method that needs other objects' locks takes its own first.
-    Each process has its own lock, because one that was held during a fork would never be free.
-    Attributes in `changed_in_place` are copied in a pickle, since later calls change them.
+    may start threads that need it. Each process has its own lock: one that was held during a fork
+    would never be free. Attributes in `changed_in_place` are copied in a pickle, since later calls
+    change them.
     """
 
     changed_in_place: ClassVar[tuple[str, ...]] = ()

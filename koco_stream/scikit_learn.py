@@ -1,12 +1,9 @@
 """The protocol of scikit-learn estimators: arguments by name, tags, feature names, exceptions.
 
-All of scikit-learn's estimator checks pass, but for those that tags exempt:
-
-- `poor_score` of regressors: R² > 0.5 after one pass over 200 rows with labels beyond `clip`.
-- `required = False` of the target: KORS predicts nothing.
-- `multi_class = False` of `Classifier`: the losses are for two classes.
-
-A `Classifier` of `Constant` fails the checks of accuracy, and of scores in a tie.
+All of scikit-learn's estimator checks pass, but for those that tags exempt: `poor_score` of
+regressors (R² > 0.5 after one pass over 200 rows with labels beyond `clip`), the target of KORS,
+which predicts nothing, and `multi_class` of `Classifier`. A `Classifier` of `Constant` fails the
+checks of accuracy, and of scores in a tie.
 """
 
 import inspect

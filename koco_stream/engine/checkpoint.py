@@ -1,7 +1,7 @@
 """Checkpoints of cohorts: the states of a cohort's runs after a given round, in the store.
 
 Any worker can resume a cohort with bit-identical results. A damaged checkpoint, or one of other
-code, is ignored. The last one stays if runs may go on for more rounds or with more time.
+code, is ignored. One stays if its runs may go on for more rounds or with more time.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set

@@ -41,10 +41,7 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
 
 
 def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
-    """End the runs with the largest dictionaries, until all states fit `states_bytes`.
-
-    Otherwise their worker would be killed with all its runs.
-    """
+    """End the runs with the largest dictionaries, until all states fit `states_bytes`."""
     live = [one for one in growing if one.status == "ok"]
     while live:
         taken = bytes_of(run_states)

@@ -1,7 +1,4 @@
-"""Preemption: a worker that is told to stop saves its cohort.
-
-A signal handler sets `requested`.
-"""
+"""Preemption: a worker that is told to stop saves its cohort."""
 
 import threading
 

@@ -88,7 +88,6 @@ def kept_timing(kind: Needed) -> Timing | None:
 
 
 def _kept(kind: Needed) -> Path:
-    """A timing's file, for widths within a factor of two."""
     named = content_hash([*kind.specialization, kind.n_features.bit_length()])
     return private_folder("compiled", code_hash(), "timings") / f"{named}.json"
 

@@ -1,8 +1,7 @@
 """Learners of other libraries, asked for rounds, whose prediction is a score.
 
-River has rows as dictionaries from feature numbers to values, and labels True and False.
-scikit-learn has them as an array (1, d), or a CSR matrix if they are sparse. Vowpal Wabbit has
-feature j as `j:value`, not hashed.
+River has rows as dictionaries from feature numbers to values. scikit-learn has an array (1, d), or
+a CSR matrix. Vowpal Wabbit has feature j as `j:value`, not hashed.
 """
 
 import math

@@ -60,7 +60,7 @@ def _in_footer(parquet: pq.ParquetFile, key: bytes) -> Any:
 
 @contextmanager
 def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
-    """Context manager that gives an array file's header and arrays, all checked."""
+    """Give an array file's header and arrays, whose bytes are all checked."""
     with file.local() as path:
         opened(StorePath(str(path)), lambda _, hashes: hashes.check(0, hashes.end))
         with pq.ParquetFile(path) as parquet:

@@ -1,7 +1,7 @@
-"""The cache folder: compiled code, copies of datasets, Prefect's home, Dask's scratch space.
+"""The cache folder, which may be deleted at any time.
 
-It may be deleted at any time. It is `$KOCO_CACHE`, or `koco-stream` in `$XDG_CACHE_HOME` or
-`~/.cache`, or else in the temporary directory.
+It is `$KOCO_CACHE`, or `koco-stream` in `$XDG_CACHE_HOME` or `~/.cache`, or else in the temporary
+directory.
 """
 
 import json
@@ -41,8 +41,7 @@ def cache_folder() -> Path:
 def private_folder(*names: str) -> Path:
     """A folder below the cache folder, made with mode 0700.
 
-    `PermissionError` says that one of them belongs to someone else, or others may write to it:
-    compiled code is executed from it.
+    `PermissionError` says that others may write to it: compiled code is executed from it.
     """
     folder = cache_folder()
     try:

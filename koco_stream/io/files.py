@@ -18,7 +18,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Context manager that gives a temporary path, synced and renamed to `path` on success."""
+    """Give a temporary path, which is synced and renamed to `path` on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
@@ -53,9 +53,9 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
-    """Context manager that holds the lock file `path`, until its holder dies at the latest.
+    """Hold the lock file `path`; the lock ends with its holder.
 
-    Without `wait`, another holder raises `BlockingIOError`.
+    Without `wait`, a lock that is held raises `BlockingIOError`.
     """
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

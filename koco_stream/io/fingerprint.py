@@ -1,6 +1,6 @@
 """What a worker process reports before it gets work: versions, machine, disks, store access.
 
-It reports a missing package, too.
+It reports even if a package is missing.
 """
 
 import hashlib

@@ -75,7 +75,7 @@ class StorePath:
         return self.read_bytes().decode("utf-8")
 
     def read_table(self) -> pa.Table:
-        """Read a Parquet file that is no table file, with its page checksums."""
+        """Read a Parquet file that is no table file, and verify its page checksums."""
         return self.reading(partial(pq.read_table, page_checksum_verification=True))
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
@@ -95,11 +95,11 @@ class StorePath:
             return file_hash(path)
 
     def local(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a local path, perhaps a temporary copy."""
+        """Give a local path, perhaps a temporary copy."""
         return nullcontext(self.path)
 
     def written(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a temporary path, which becomes this file on success."""
+        """Give a temporary path, which becomes this file on success."""
         return written_atomically(self.path)
 
     def write_bytes(self, content: bytes) -> None:
@@ -126,7 +126,7 @@ class StorePath:
             shutil.rmtree(self.path)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that holds the lock file at this path.
+        """Hold the lock file at this path.
 
         Object stores have no locks: what is done inside must be safe in several processes at once.
         """

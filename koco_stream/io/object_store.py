@@ -1,10 +1,8 @@
 """Paths in an object store (S3, compatible servers, Google Cloud Storage), through pyarrow.
 
-The environment has credentials and region (docs/data.md). pyarrow ignores AWS_ENDPOINT_URL_S3 and
-AWS_ENDPOINT_URL when it is given options, so this module reads them.
-
-An object is replaced atomically, so no rename is needed. A read takes several requests, so it
-counts only if the object is still the same afterwards.
+pyarrow ignores AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL when it is given options, so this module
+reads them. An object is replaced atomically, so no rename is needed. A read takes several requests,
+so it counts only if the object is still the same afterwards.
 """
 
 import os
@@ -88,7 +86,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """Context manager that gives a temporary copy."""
+        """Give a temporary copy."""
 
         def copy(handle: pa.NativeFile) -> None:
             with path.open("wb") as out:
@@ -100,7 +98,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """Context manager that gives a temporary path, uploaded on success."""
+        """Give a temporary path, which is uploaded on success."""
         with _temporary(self.name) as path:
             yield path
             self.put(path)
@@ -108,8 +106,8 @@ class ObjectPath(StorePath):
     def put(self, path: Path) -> None:
         """Upload a local file, in a thread, which no exception interrupts.
 
-        pyarrow completes an object even after an exception, so that one would leave it truncated.
-        Its `copy_files` does not report failures.
+        pyarrow completes an object even after an exception, and its `copy_files` does not report
+        failures.
         """
         with self._explained_failures(), ThreadPoolExecutor(1) as thread:
             thread.submit(self._upload, path).result()
@@ -119,9 +117,7 @@ class ObjectPath(StorePath):
             shutil.copyfileobj(source, target, READ_BYTES)
 
     def remove(self) -> None:
-        """Remove the object if it exists; pyarrow leaves an empty one for the folder, which no
-        listing here shows.
-        """
+        """Remove the object, if it exists; no listing here shows the one that pyarrow leaves."""
         with self._explained_failures(), suppress(FileNotFoundError):
             self.filesystem.delete_file(self.key)
 
@@ -131,7 +127,7 @@ class ObjectPath(StorePath):
             self.filesystem.delete_dir(self.key)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that does nothing."""
+        """Hold nothing."""
         return nullcontext()
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
@@ -158,7 +154,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Context manager that turns the object store's failures into `StoreUnavailable`."""
+        """Turn the object store's failures into `StoreUnavailable`."""
         try:
             yield
         except OSError as error:

@@ -13,7 +13,7 @@ from koco_stream.io.files import json_text, text_hash
 
 
 def source_files(path: Path) -> dict[str, str]:
-    """A learner's file and what it imports beside it, also in functions: texts by path."""
+    """The texts, by path, of a learner's file and of what it imports beside it."""
     files: dict[str, str] = {}
     waiting = [path.name]
     while waiting:
@@ -44,7 +44,6 @@ def source_files(path: Path) -> dict[str, str]:
 
 
 def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
-    """The modules that a file in the folder `inside` imports, as paths."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

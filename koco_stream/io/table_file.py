@@ -1,8 +1,8 @@
 """Table files: Parquet files with hashes of all their bytes, which are checked as they are read.
 
-Parquet's checksums cover no footer and no page header, where a bit can take rows away. So SHA-256
-hashes of the rows' blocks, and one of these and the footer, stand before the footer, where no
-reader of Parquet looks. A read checks what it needs before it is parsed.
+Parquet's checksums cover no footer and no page header, where a bit can take rows away. So hashes of
+the rows' blocks, and one of these and the footer, stand before the footer, where no reader of
+Parquet looks.
 """
 
 import hashlib

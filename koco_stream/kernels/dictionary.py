@@ -1,7 +1,6 @@
 """The points of a dictionary, stored so that kernel values with all of them vectorise.
 
-If there is no room for another point, the compiled code stops before the round, and `grown` doubles
-the arrays.
+Compiled code stops before a round that lacks room, and `grown` doubles the arrays.
 """
 
 from typing import NamedTuple
@@ -109,7 +108,7 @@ def grown(points: Points, s: int, more_points: bool = True) -> Points:
 def without_gaps(points: Points, s: int) -> Points:
     """The points with rows behind each other, and room for a row of s non-zeros.
 
-    The room never shrinks below a new state's.
+    The room never shrinks, so a saved state has at least a new one's.
     """
     rows, sizes = points.rows, points.rows.end - points.rows.begin
     places = [np.arange(*ends) for ends in zip(rows.begin, rows.end, strict=True)]

@@ -1,7 +1,7 @@
 """The history of a stream's rows, and the kernel values of up to sixteen new rows with all of them.
 
-A cohort computes them once. A tile (rows, 16) holds k(x_s, x_r) for all past rows s and the rows r
-of a block, which count as past rows too.
+A cohort computes them once. A tile (rows, 16) holds k(x_s, x_r) for all past rows s and a block's
+rows r, which count as past too.
 """
 
 from typing import NamedTuple

@@ -65,7 +65,7 @@ def values_of(
 def measure_close(
     scale: float, others: Others, idx: Array, val: Array, first: int, n: int, out: Array
 ) -> None:
-    """Compute the Gaussian kernel values that are NaN in `out` by their distances."""
+    """Compute by their distances the Gaussian kernel values that are NaN in `out`."""
     for p in range(first, n):
         if math.isnan(out[p]):
             own = slice(others.begin[p], others.end[p])

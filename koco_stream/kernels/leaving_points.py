@@ -1,7 +1,4 @@
-"""Points that can leave a dictionary, at a cost of the non-zeros that they hold.
-
-A line becomes free when the last point that has its feature leaves.
-"""
+"""Points that can leave a dictionary, at a cost of the non-zeros that they hold."""
 
 from typing import NamedTuple
 
@@ -17,7 +14,7 @@ class Holdings(NamedTuple):
     """What the lines hold; it is found from the points, so it is never saved.
 
     n (): the points of which it is known, or −1. points_of (lines,): how many points have a line's
-    feature. free (lines,), n_free (): lines that no point has.
+    feature. free (lines,), n_free (): lines without any.
     """
 
     n: Array

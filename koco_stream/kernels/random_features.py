@@ -1,12 +1,12 @@
 """Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
 
-They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht, 2007). With n
-frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean. The entries of u
-are levels of koco_stream.numerics.random. So for rows that differ in m features, by at most 12
-bandwidths each, the mean is within m·2·10⁻⁵ of the kernel.
+They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht, 2007), whose entries are
+levels of koco_stream.numerics.random. With n frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n
+has the kernel as its mean, within m·2·10⁻⁵ for rows that differ in m features by at most 12
+bandwidths each.
 
-A feature's entries are drawn when it occurs, so nothing costs O(d). The first features are kept in
-a table; drawing the others again is faster than memory outside the processor's caches.
+A feature's entries are drawn when it occurs, so nothing costs O(d). Only the first features are
+kept: drawing is faster than memory outside the caches.
 """
 
 from typing import Any, NamedTuple
@@ -31,8 +31,8 @@ class Frequencies(NamedTuple):
 
     seed, scale (), pairs: entry j of u_i is `scale` times level i that `draw_levels` draws at
     position j. line_of (d,): each feature's line, or 0. used (): lines in use. table (lines, room):
-    a feature's levels; the first GROUP lines are of features without one. lines (GROUP,), sums (2,
-    room): of the current row, over even and odd positions.
+    levels; the first GROUP lines are of features without one. lines (GROUP,), sums (2, room): of
+    the current row.
     """
 
     seed: Array

@@ -157,8 +157,7 @@ class Measurement:
         }
 
     def windows(self) -> dict[str, Array]:
-        """A finished run's windows: `first` and `last` round (from 1), and each metric (w,) or NaN.
-        """
+        """A finished run's windows: `first` and `last` round (from 1), and each metric (w,)."""
         window = self.metered.window or 1
         rounds = self.rounds
         n = -(-rounds // window) if self.metered.window else 0

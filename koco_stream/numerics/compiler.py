@@ -1,7 +1,7 @@
 """The interface to the compiler numba: every compiled function of the project goes through `jit`.
 
-There is no fastmath and no parallel loop, so every sum has a fixed order. The cache's key covers
-all that a function's file imports, and the versions of numba and Python.
+There is no fastmath and no parallel loop, so every sum has a fixed order. The cache's key covers a
+function's file, all that it imports, and the versions of numba and Python.
 """
 
 import hashlib
@@ -143,7 +143,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def jit(
     function: Callable[..., Any], inline: str = "never", bound: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
-    """Compile `function`; the cache's key also covers functions that are `bound` to its names."""
+    """Compile `function`; the cache's key also covers what is `bound` to its names."""
     if UNCOMPILED:
         return function
     return Compiled(function, lambda: _dispatcher(function, inline, bound), inline=inline)
@@ -187,7 +187,7 @@ def jit_with(
 ) -> Callable[..., Any]:
     """Compile a copy of `function` with some of its global names bound to other functions.
 
-    numba treats a global as a constant, so one generic loop serves every learner; `name` lets numba
+    To numba a global is a constant, so one generic loop serves every learner, and `name` lets numba
     cache it, unlike a closure.
     """
     assert isinstance(function, FunctionType)

@@ -67,7 +67,7 @@ def uniform(seed: Any, position: Any) -> float:
 
 @jit
 def _rarely(word: Any) -> float:
-    """The slow path of `normal`, in one draw of seventy: the layers' edges and the tail."""
+    """The slow path of `normal`, in one draw of seventy."""
     while True:
         layer = np.int64(word & np.uint64(255))
         sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))

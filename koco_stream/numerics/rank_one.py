@@ -1,8 +1,8 @@
 """The eigenpairs of a symmetric matrix after a rank-one change, from those before.
 
 With z = Qg, Qᵀ diag(d) Q + ggᵀ has the eigenvalues of diag(d) + zzᵀ, whose eigenvectors turn the
-lines of Q. They come from Golub's secular equation, each correct relative to itself, and from Gu
-and Eisenstat's formula, in O(n²). Deflation leaves out what z barely touches, and one of two equal
+lines of Q. They come in O(n²) from Golub's secular equation, each correct relative to itself, and
+Gu and Eisenstat's formula. Deflation leaves out what z barely touches, and one of two equal
 eigenvalues. Arguments are offsets, above 0, in a flat array `a`, in lines of W numbers.
 """
 
@@ -58,7 +58,6 @@ def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scra
 
 @jit
 def _rescale(a: Array, n: int, d: int, z: int) -> float:
-    """Multiply z by a power of two, which is returned, and d by its square."""
     size = math.sqrt(a[d])
     for i in range(n):
         size = max(size, abs(a[z + i]))
@@ -82,7 +81,7 @@ def _exchange(a: Array, W: int, d: int, z: int, lines: int, i: int, k: int) -> N
 
 @jit
 def _deflate(a: Array, W: int, n: int, d: int, z: int, lines: int) -> int:
-    """Put the eigenpairs that hardly change last; return the number of the others."""
+    """Put the eigenpairs that hardly change last; return the others' number."""
     active = 0
     for i in range(n):
         # Leaving z_i out changes entries of the matrix by less than ε√(d_i d_j).

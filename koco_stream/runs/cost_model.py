@@ -98,8 +98,8 @@ class RunCost(NamedTuple):
 class Costs:
     """Estimates the costs of runs on datasets of these sizes, by dataset hash.
 
-    `factors` are measured to stated seconds, by learner. A dictionary that may need more than
-    `worker_bytes` is planned with all of it.
+    `factors` are ratios of measured to stated seconds, by learner. A dictionary that may need more
+    than `worker_bytes` is planned with all of it.
     """
 
     sizes: dict[str, DataSize]
@@ -144,9 +144,7 @@ class Costs:
         )
 
     def work_done(self, run: Run, share: float) -> float:
-        """The share of a run's work in a share of its rounds, which take longer as a dictionary
-        grows.
-        """
+        """The share of a run's work that is done after a share of its rounds."""
         stream = self.sizes[run.stream.dataset_hash].seen_by(run)
         some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
         done = cost_of(run.learner_class, run.params, some).seconds(some.rounds)

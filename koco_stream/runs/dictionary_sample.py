@@ -1,7 +1,7 @@
 """The expected growth of dictionaries, estimated from a few hundred of a dataset's rows.
 
-A row that comes after t others joins with a probability that depends on what those do not explain
-of it. Of two estimates, which are rather too large, the smaller counts:
+A row that comes after t others joins with a probability that depends on what they do not explain of
+it. Of two estimates, both rather too large, the smaller counts:
 
 - m < t of the rows with the ridge γm/t, exact if the rows lie in few directions;
 - the nearest neighbours, exact if other kernel values are 0.
@@ -181,7 +181,7 @@ def sampled_rows(store: AnyPath, stream: Stream) -> Any:
 def with_growths(
     store: AnyPath, sizes: dict[str, DataSize], runs: Iterable[Run]
 ) -> dict[str, DataSize]:
-    """The sizes with the growth of the runs' dictionaries, or a warning that all rows may join."""
+    """The sizes with the expected growth of the runs' dictionaries; a failed estimate warns."""
     asked: dict[str, dict[tuple[Sampling, int], Stream]] = {}
     for run in runs:
         sampling = run.learner_class.sampling(run.params)

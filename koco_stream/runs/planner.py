@@ -1,7 +1,6 @@
 """The sweep planner, which groups runs into cohorts.
 
-The same input gives the same plan. Few passes share reading and kernel values; many cohorts keep
-all workers busy until the end:
+Few passes share reading and kernel values; many cohorts keep all workers busy until the end:
 
 - A cohort lasts min(`cohort_seconds`, max(served, total / (12 · workers))) of all runs' seconds,
   where served is max(0.25 s, 0.006 s · workers).
@@ -271,7 +270,7 @@ def cohorts_of(
 def cohort_lengths(
     alike: list[tuple[Run, RunCost]], workers: int, least: float, target: float
 ) -> Iterator[float]:
-    """The seconds of successive cohorts of runs that share work; each worker's last is cut up."""
+    """The seconds of successive cohorts of runs that share work; the last ones are shorter."""
     own = sum(cost.seconds for _, cost in alike)
     shared = alike[0][1].shared_seconds
     cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))

@@ -37,7 +37,7 @@ NOTHING_MORE = Measured()
 class Run:
     """One configuration (a learner, its parameters and its seed) on one stream.
 
-    What cannot change the result is left out of `params`, or None.
+    Parameters that cannot change the result are left out, and such a seed is None.
     """
 
     stream: Stream

@@ -79,10 +79,7 @@ def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
 
 
 def _from_table(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table, and whether the values are known to be finite.
-
-    It has a column for each feature, or prepared rows in `values` and, if sparse, `indices`.
-    """
+    """Canonical rows of an Arrow table, and whether the values are known to be finite."""
     from scipy.sparse import csr_matrix
 
     if not hasattr(table, "column_names"):
@@ -187,7 +184,6 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
 
 
 def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
-    """Feature numbers as int64, and the largest."""
     if numbers.size and numbers.dtype.kind not in "iu":
         raise WrongType(
             f"column 'indices' holds {numbers.dtype}; feature numbers are integers: cast them to"
@@ -205,7 +201,6 @@ def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
 
 
 def _numeric(array: Array, name: str) -> Array:
-    """The array as float32 if it is, else as float64."""
     if array.dtype == np.float32:
         return array
     if array.dtype.kind in "mM":
@@ -227,7 +222,6 @@ def _numeric(array: Array, name: str) -> Array:
 
 
 def _plain(given: Any, name: str) -> Array:
-    """A NumPy array without masked values."""
     if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
         where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(given))[0])
         raise WrongInput(

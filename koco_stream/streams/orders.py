@@ -18,8 +18,8 @@ def shuffled(n_rows: int, seed: int) -> Array:
 class ShuffledInWindows:
     """A permutation of a dataset's rows that needs few shards at a time.
 
-    The shards are put in random order, and each window of `window_rows` rows of that sequence is
-    shuffled. A slice has the row numbers of these rounds.
+    The shards are put in random order, and each window of `window_rows` rows is shuffled. A slice
+    has these rounds' row numbers.
     """
 
     def __init__(self, shard_rows: Sequence[int], seed: int, window_rows: int) -> None:

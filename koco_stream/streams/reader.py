@@ -83,8 +83,8 @@ class StreamReader:
     ) -> Iterator[Block]:
         """Yield rounds `start` (from 0) to `stop` in blocks of at most `block_rows` rows.
 
-        In stored order a block also ends with its shard and is a view of its memory. Dense rows
-        keep their `zeros`.
+        In stored order a block also ends with its shard and is a view of its memory. With `zeros`,
+        dense rows keep theirs.
         """
         last = self.n_rows if stop is None else stop
         while start < last:
@@ -159,7 +159,6 @@ class StreamReader:
         return Block(sparse_rows(indptr, indices, values, d), labels)
 
     def _parts(self, numbers: Array) -> "list[Part]":
-        """Where the rows with these numbers are, by shard."""
         shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
         self._open(np.unique(shard_numbers).tolist())
         found = []
@@ -183,8 +182,7 @@ class StreamReader:
 class ShardArrays(NamedTuple):
     """Views of a shard's memory-mapped copy.
 
-    Row t has the entries offsets[t] to offsets[t + 1], or if the shard is dense, `values` is (n,
-    d).
+    Sparse row t has entries offsets[t] to offsets[t + 1]; dense `values` are (n, d).
     """
 
     labels: Array

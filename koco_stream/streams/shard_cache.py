@@ -1,11 +1,9 @@
 """Cached copies of dataset shards: uncompressed Arrow files, memory-mapped by all processes.
 
-The first process that needs a copy makes it under the shard's lock, in a temporary file that is
-renamed. The shard is hashed then; a copy is only checked for its end and its number of rows.
-
-`KOCO_CACHE_BYTES` limits all copies, by default to half of what the disk would have free without
-them. The least recently used copies make room, but none that is being made. A removed copy stays
-readable where it is mapped.
+The first process that needs a copy makes it under the shard's lock. The shard is hashed then; a
+copy is only checked for its end and its number of rows. `KOCO_CACHE_BYTES` limits all copies, by
+default to half of what the disk would have free without them. The least recently used ones make
+room, and stay readable where they are mapped.
 """
 
 import errno
@@ -50,7 +48,7 @@ def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
 
 
 def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None:
-    """How a shard differs from the manifest, which compiled code trusts."""
+    """What a shard has unlike the manifest, which compiled code trusts."""
     value = pa.float32() if manifest.value_type == "float32" else pa.float64()
     kinds = {"label": pa.float64(), "values": pa.list_(value, manifest.n_features)}
     if manifest.layout == "sparse":
@@ -147,7 +145,6 @@ def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
 
 
 def _make(path: Path, table: pa.Table) -> None:
-    """Write a shard's copy, under its lock."""
     unfinished = path.with_suffix(".part")
     needed = table.nbytes + FRAME_BYTES
     try:
@@ -190,7 +187,6 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
 
 
 def _removed(path: Path) -> bool:
-    """Whether a copy, whose lock another process may hold, is removed."""
     with suppress(BlockingIOError), locked(path.with_suffix(".lock"), wait=False):
         path.unlink(missing_ok=True)
         return True
@@ -198,7 +194,7 @@ def _removed(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
-    """Each copy's last use (0 if in the future, when the clock was ahead), path and bytes."""
+    """Each copy's last use (0 if the clock was ahead), path and bytes."""
     now = time.time_ns()
     for path in root.glob("*/*"):
         if path.suffix in (".arrow", ".part"):

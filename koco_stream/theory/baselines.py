@@ -1,8 +1,8 @@
 """What a run's result is held against: the best linear predictor in hindsight, and `Constant`.
 
 min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, each step one pass
-over the rows. The gradient is recomputed at the end, and the steps restart where rounding has
-spoiled it. The solution ignores the clip, so its largest prediction comes with the loss.
+over the rows. They restart where rounding has spoiled the gradient. The solution ignores the clip,
+so its largest prediction comes with the loss.
 """
 
 import math

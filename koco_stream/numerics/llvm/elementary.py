@@ -1,10 +1,10 @@
 """exp, sin and cos without branches, so that they vectorise, with the same bits on every machine.
 
-exp: x = n·ln 2 + r in two terms of ln 2 (Cody and Waite, 1980), and the series of e^r. The relative
-error is below 1.5e-16. Below −708 the result is 0, above 709 infinity.
+exp: x = n·ln 2 + r in two terms of ln 2 (Cody and Waite, 1980), with a relative error below
+1.5e-16. Below −708 the result is 0, above 709 infinity.
 
-sin and cos: x = n·π/2 + r in three terms of π/2, and both series. The absolute error is below
-2.2e-16 up to 1e6, and about 1e-16·x beyond. Angles above 1e12 are taken as 0.
+sin and cos: x = n·π/2 + r in three terms of π/2, with an absolute error below 2.2e-16 up to 1e6,
+and about 1e-16·x beyond. Angles above 1e12 are taken as 0.
 """
 
 import math
@@ -61,7 +61,7 @@ def filled(register: Any, value: float) -> Any:
 
 
 def emit_exp(line: Line) -> Line:
-    """The instructions of `literal_exp`."""
+    """Emit `literal_exp`."""
     b = line.b
 
     def joined(x: Any, mantissa: Any, shifted: Any) -> Any:
@@ -98,7 +98,7 @@ def literal_cos_sin(x: Array) -> tuple[Array, Array]:
 
 
 def emit_cos_sin(line: Line) -> tuple[Line, Line]:
-    """The instructions of `literal_cos_sin`."""
+    """Emit `literal_cos_sin`."""
     b = line.b
 
     def within(x: Any) -> Any:

@@ -64,7 +64,7 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
 
 @instruction("float64", literal_gather)
 def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
-    """The instructions of `literal_gather`."""
+    """Emit `literal_gather`."""
     line, (squares,) = _gathered(e, table, idx, val)
     e.store(line, a.at(out))
     return squares
@@ -78,7 +78,6 @@ def _gathered(
     asked: Callable[[Any], list[Any]] = lambda j: [],
     answers: Sequence[Any] = (),
 ) -> tuple[Line, list[Any]]:
-    """The line of `literal_gather`, the sum of squares, and sums of what is asked of features."""
     n = len(e.registers)
 
     def with_term(sums: Line, i: Any) -> Line:
@@ -102,7 +101,7 @@ def _gathered(
 def literal_gather_current(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int, epoch: int
 ) -> float:
-    """`gather` of lines whose last number is `epoch`, or 0 if they were never used.
+    """`gather` of lines whose last number is `epoch`, or 0 if they are unused.
 
     Returns −1 if a line has another. The last number of a[out:] counts unused lines.
     """
@@ -115,9 +114,7 @@ def literal_gather_current(
 def gather_current(
     e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any, epoch: Any
 ) -> Any:
-    """The instructions of `literal_gather_current`, without a branch, which new features would
-    mislead.
-    """
+    """Emit `literal_gather_current`, without a branch, which new features would mislead."""
     # In one comparison: whether the last number is another than the epoch, and than 0.
     current = e.b.insert_element(PAIR([0.0, 0.0]), e.b.sitofp(epoch, DOUBLE), INT32(0))
 
@@ -147,7 +144,7 @@ def literal_scatter(
 
 @instruction("void", literal_scatter)
 def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> None:
-    """The instructions of `literal_scatter`."""
+    """Emit `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
     with e.b.if_then(coefficients.unequal(0.0).any()), e.loop(idx.size) as i:
         address = table.line(idx.number(i))
@@ -165,10 +162,9 @@ def literal_scatter_first(
     used: Array,
     count: int,
 ) -> int:
-    """`scatter` that makes `epoch` the last number of the lines.
+    """`scatter` that makes `epoch` the last number of the lines; returns the new count.
 
-    Lines where it was 0 are put in `used` from `count` on, with room for one more. Returns the new
-    count.
+    Lines where it was 0 are put in `used` from `count` on, with room for one more.
     """
     literal_scatter(table, shape, idx, val, a, coefficient)
     for j in idx:
@@ -191,7 +187,7 @@ def scatter_first(
     used: Any,
     count: Any,
 ) -> Any:
-    """The instructions of `literal_scatter_first`."""
+    """Emit `literal_scatter_first`."""
     coefficients, at = e.load(a.at(coefficient)), cgutils.alloca_once_value(e.b, count)
     kind = table.data.type.pointee
     current = e.b.sitofp(epoch, kind)
@@ -219,7 +215,7 @@ def literal_over_roots(
 def over_roots(
     e: Lines, table: Any, column: Any, idx: Any, val: Any, unused: Any, out: Any
 ) -> None:
-    """The instructions of `literal_over_roots`."""
+    """Emit `literal_over_roots`."""
 
     def divide(first: Any, n: int) -> None:
         numbers = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
@@ -248,7 +244,7 @@ def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> N
 
 @instruction("void", literal_times)
 def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> None:
-    """The instructions of `literal_times`."""
+    """Emit `literal_times`."""
     right = e.load(a.at(vector))
 
     def put(first: Any, n: int) -> None:
@@ -280,7 +276,7 @@ def literal_line_dot(a: Array, shape: Any, x: int, y: int) -> float:
 
 @instruction("float64", literal_line_dot)
 def line_dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
-    """The instructions of `literal_line_dot`."""
+    """Emit `literal_line_dot`."""
     return (e.load(a.at(x)) * e.load(a.at(y))).total()
 
 
@@ -291,7 +287,7 @@ def literal_line_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
 
 @instruction("float64", literal_line_dot3)
 def line_dot3(e: Lines, a: Any, shape: Any, x: Any, y: Any, z: Any) -> Any:
-    """The instructions of `literal_line_dot3`."""
+    """Emit `literal_line_dot3`."""
     return (e.load(a.at(x)) * e.load(a.at(y)) * e.load(a.at(z))).total()
 
 
@@ -309,7 +305,7 @@ def literal_sums_before(a: Array, shape: Any, x: int, y: int, out: int) -> None:
 
 @instruction("void", literal_sums_before)
 def sums_before(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
-    """The instructions of `literal_sums_before`."""
+    """Emit `literal_sums_before`."""
     e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=False), a.at(out))
 
 
@@ -327,7 +323,7 @@ def literal_sums_after(a: Array, shape: Any, x: int, y: int, out: int) -> None:
 
 @instruction("void", literal_sums_after)
 def sums_after(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
-    """The instructions of `literal_sums_after`."""
+    """Emit `literal_sums_after`."""
     e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=True), a.at(out))
 
 
@@ -348,7 +344,7 @@ def literal_substitute(
 def substitute(
     e: Lines, a: Any, shape: Any, n: Any, matrix: Any, own: Any, earlier: Any, q: Any
 ) -> None:
-    """The instructions of `literal_substitute`."""
+    """Emit `literal_substitute`."""
     r = e.variable(e.zeros())
     with e.loop(n) as i:
         own_i, earlier_i, q_i = a.number(own, i), a.number(earlier, i), a.number(q, i)
@@ -368,7 +364,7 @@ def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, righ
 
 @instruction("void", literal_add_outer)
 def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, right: Any) -> None:
-    """The instructions of `literal_add_outer`."""
+    """Emit `literal_add_outer`."""
     line = e.load(a.at(right))
     with e.loop(n) as i:
         factor = a.number(left, i)
@@ -392,7 +388,7 @@ def literal_combine(
 def combine(
     e: Lines, a: Any, shape: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any
 ) -> None:
-    """The instructions of `literal_combine`."""
+    """Emit `literal_combine`."""
 
     def with_term(total: Line, k: Any) -> Line:
         return e.load(a.at(matrix, e.line_at(k))).fused(x.number(factors, k), total)
@@ -410,7 +406,7 @@ def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: f
 
 @instruction("void", literal_rotate)
 def rotate(e: Lines, a: Any, shape: Any, first: Any, second: Any, c: Any, s: Any) -> None:
-    """The instructions of `literal_rotate`."""
+    """Emit `literal_rotate`."""
     f, g = e.load(a.at(first)), e.load(a.at(second))
     e.store(f * c - g * s, a.at(first))
     e.store(f * s + g * c, a.at(second))

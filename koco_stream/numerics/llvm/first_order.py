@@ -29,7 +29,7 @@ def literal_adagrad_row(wG: Array, idx: Array, val: Array, slope: float, step: f
 
 @instruction("void", literal_adagrad_row, width=AT_ONCE)
 def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) -> None:
-    """The instructions of `literal_adagrad_row`."""
+    """Emit `literal_adagrad_row`."""
     pair = Lines(e.b, 2)
 
     def change(first: Any, n: int) -> None:

@@ -71,7 +71,7 @@ def literal_products(
 def products(
     e: Lines, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any
 ) -> Any:
-    """The instructions of `literal_products`."""
+    """Emit `literal_products`."""
     with e.loop(n, BLOCK) as first:
 
         def term(i: Any) -> Line:
@@ -90,7 +90,7 @@ def products(
 def literal_add_lines(
     table: Array, lines: Array, val: Array, begin: int, end: int, n: int, sums: Array
 ) -> None:
-    """sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for i from `begin` (even) to `end`."""
+    """sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for begin ≤ i < end, begin even."""
     room = room_for(n)
     for i in range(begin, end):
         line = table[lines[i - begin], :room].astype(np.float64)
@@ -101,7 +101,7 @@ def literal_add_lines(
 def add_lines(
     e: Lines, table: Any, lines: Any, val: Any, begin: Any, end: Any, n: Any, sums: Any
 ) -> None:
-    """The instructions of `literal_add_lines`."""
+    """Emit `literal_add_lines`."""
     with e.loop(n, BLOCK) as first:
 
         def with_term(total: Line, i: Any) -> Line:
@@ -121,7 +121,7 @@ def literal_fetch(line_of: Array, idx: Array) -> None:
 
 @instruction("void", literal_fetch, 1)
 def fetch(e: Lines, line_of: Any, idx: Any) -> None:
-    """The instructions of `literal_fetch`."""
+    """Emit `literal_fetch`."""
     with e.loop(idx.size) as i:
         e.prefetch(line_of.at(idx.number(i)))
 
@@ -145,7 +145,7 @@ def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, 
 
 @instruction("boolean", literal_gaussian, BLOCK)
 def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
-    """The instructions of `literal_gaussian`."""
+    """Emit `literal_gaussian`."""
     negative, nothing = e.b.fneg(scale), e.zeros() + math.nan
     all_far = cgutils.alloca_once_value(e.b, INT64(-1))
     with e.loop(n, BLOCK) as first:
@@ -167,7 +167,7 @@ def literal_exponential(x: float) -> float:
 
 @instruction("float64", literal_exponential, 1)
 def exponential(e: Lines, x: Any) -> Any:
-    """The instructions of `literal_exponential`."""
+    """Emit `literal_exponential`."""
     (value,) = emit_exp(e.zeros() + x).registers
     return e.b.extract_element(value, INT32(0))
 
@@ -183,7 +183,7 @@ def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int)
 
 @instruction("void", literal_apply, BLOCK)
 def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
-    """The instructions of `literal_apply`."""
+    """Emit `literal_apply`."""
     with e.loop(n, BLOCK) as first:
 
         def term(j: Any) -> Line:
@@ -196,7 +196,7 @@ def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -
     """Solve Lx = `right` into `out` from point `begin` on, with which a panel begins.
 
     L is lower triangular, with the reciprocals of its diagonal. Unlike a product with the inverse,
-    this is exact for a matrix within rounding of L, however ill-conditioned.
+    this is exact within rounding of L, however ill-conditioned.
     """
     for first in range(begin, room_for(n), BLOCK):
         panel, x = L[first // BLOCK], right[first : first + BLOCK].copy()
@@ -209,7 +209,7 @@ def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -
 
 @instruction("void", literal_substitute, BLOCK)
 def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> None:
-    """The instructions of `literal_substitute`."""
+    """Emit `literal_substitute`."""
     with e.loop(n, BLOCK, begin) as first:
         x = e.variable(e.load(right.at(first)))
         with e.loop(first) as j:
@@ -233,7 +233,7 @@ def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
 
 @instruction("void", literal_substitute_tile, HALF)
 def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
-    """The instructions of `literal_substitute_tile`, in cached tiles of 8 × 8."""
+    """Emit `literal_substitute_tile`, in cached tiles of 8 × 8."""
 
     def half_line(point: Any, half: int) -> Any:
         return tile.at(e.line_at(e.b.mul(point, INT64(2))), INT64(half))
@@ -280,7 +280,7 @@ def literal_times_transposed(U: Array, n: int, x: Array, out: Array) -> None:
 
 @instruction("void", literal_times_transposed, BLOCK)
 def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
-    """The instructions of `literal_times_transposed`."""
+    """Emit `literal_times_transposed`."""
     with e.loop(n, BLOCK) as begin, e.loop(e.b.add(begin, INT64(BLOCK)), 1, begin) as p:
         sums = e.variable(e.zeros())
         with e.loop(e.b.add(p, INT64(1)), BLOCK) as first:
@@ -302,7 +302,7 @@ def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) 
 
 @instruction("void", literal_update_factor, BLOCK)
 def update_factor(e: Lines, U: Any, n: Any, v: Any, taken: Any, out: Any) -> None:
-    """The instructions of `literal_update_factor`."""
+    """Emit `literal_update_factor`."""
     with e.loop(n, BLOCK) as first:
         total = e.variable(e.zeros())
         with e.loop(n, 1, first) as p:
@@ -326,7 +326,7 @@ def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
 
 @instruction("float64", literal_panel_dot, BLOCK)
 def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
-    """The instructions of `literal_panel_dot`."""
+    """Emit `literal_panel_dot`."""
     sums = e.variable(e.zeros())
     with e.loop(n, BLOCK) as first:
         sums.set(sums.get() + e.load(x.at(at, first)) * e.load(y.at(to, first)))
@@ -344,7 +344,7 @@ def literal_weighted_size(x: Array, y: Array, weights: Array, n: int) -> float:
 
 @instruction("float64", literal_weighted_size, BLOCK)
 def weighted_size(e: Lines, x: Any, y: Any, weights: Any, n: Any) -> Any:
-    """The instructions of `literal_weighted_size`."""
+    """Emit `literal_weighted_size`."""
     sums = e.variable(e.zeros())
     with e.loop(n, BLOCK) as first:
         sizes = (e.load(x.at(first)) * e.load(y.at(first))).absolute()
@@ -360,7 +360,7 @@ def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: i
 
 @instruction("void", literal_add_scaled, BLOCK)
 def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
-    """The instructions of `literal_add_scaled`."""
+    """Emit `literal_add_scaled`."""
     with e.loop(n, BLOCK) as first:
         address = y.at(to, first)
         e.store(e.load(address) + e.load(x.at(at, first)) * factor, address)
@@ -369,7 +369,7 @@ def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) 
 def literal_accumulate(
     tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int
 ) -> None:
-    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for s from `first` (even) to `end`."""
+    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end, first even."""
     flat = sums.reshape(-1)
     for s in range(first, end):
         start = to + BLOCK * (s % 2)
@@ -380,7 +380,7 @@ def literal_accumulate(
 def accumulate(
     e: Lines, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any
 ) -> None:
-    """The instructions of `literal_accumulate`."""
+    """Emit `literal_accumulate`."""
 
     def with_term(total: Line, s: Any) -> Line:
         return total + e.load(tile.at(e.line_at(s))) * c.number(at, s)
@@ -404,7 +404,7 @@ def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
 
 @instruction("void", literal_waves, BLOCK)
 def waves(e: Lines, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> None:
-    """The instructions of `literal_waves`."""
+    """Emit `literal_waves`."""
     with e.loop(n, BLOCK) as first:
         cos_x, sin_x = emit_cos_sin(e.load(x.at(at, first)))
         e.store(cos_x, x.at(cosines, first))

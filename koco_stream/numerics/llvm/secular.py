@@ -54,7 +54,7 @@ def literal_squared(a: Array, W: int, z: int, out: int) -> float:
 
 @instruction("float64", literal_squared, AT_ONCE)
 def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
-    """The instructions of `literal_squared`."""
+    """Emit `literal_squared`."""
     sums = e.variable(e.zeros())
     with e.loop(W, AT_ONCE) as first:
         line = e.load(a.at(z, first))
@@ -66,7 +66,7 @@ def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
 def literal_secular_start(
     a: Array, W: int, d: int, squares: int, n: int, total: float, roots: int, first: int
 ) -> None:
-    """Eight roots if all but their own two poles added what they add in the middle.
+    """Start eight roots as if all poles but their own two added what they add in the middle.
 
     The first root is less than `total` above d_0.
     """
@@ -103,7 +103,7 @@ def literal_secular_start(
 def secular_start(
     e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, total: Any, roots: Any, first: Any
 ) -> None:
-    """The instructions of `literal_secular_start`."""
+    """Emit `literal_secular_start`."""
     number, zero, before = _counted(e, first), e.zeros(), e.b.sub(first, INT64(1))
     pole, next_pole = e.load(a.at(d, first)), e.load(a.at(d, before))
     own, other = e.load(a.at(squares, first)), e.load(a.at(squares, before))
@@ -179,7 +179,7 @@ def literal_secular_step(
 def secular_step(
     e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, roots: Any, first: Any
 ) -> Any:
-    """The instructions of `literal_secular_step`."""
+    """Emit `literal_secular_step`."""
     at = [a.at(roots, e.b.mul(W, INT64(k)), first) for k in range(ROOT_LINES)]
     origin, left, right, tau, low, high = (e.load(pointer) for pointer in at)
     zero = e.zeros()
@@ -243,7 +243,7 @@ def literal_secular_columns(
 def secular_columns(
     e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, out: Any, sums: Any, first: Any
 ) -> None:
-    """The instructions of `literal_secular_columns`."""
+    """Emit `literal_secular_columns`."""
     own, weights = e.load(a.at(d, first)), e.load(a.at(z, first))
     number, zero = _counted(e, first), e.zeros()
     product = e.variable(zero + 1.0)
@@ -267,10 +267,7 @@ def secular_columns(
 def literal_secular_values(
     a: Array, W: int, d: int, z: int, n: int, roots: int, sums: int, first: int
 ) -> None:
-    """Eight roots go to d, z in the eigenvectors' basis to z, and their scales to sums.
-
-    Before scaling, the products with z are Σ_j z_j²/(d_j − λ_i) = −1.
-    """
+    """Eight roots go to d, z in the eigenvectors' basis to z, and their scales to sums."""
     number, at = first + np.arange(AT_ONCE), slice(first, first + AT_ONCE)
     origin, tau = a[roots:][at], a[roots + TAU * W :][at]
     with np.errstate(all="ignore"):
@@ -285,7 +282,7 @@ def literal_secular_values(
 def secular_values(
     e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, sums: Any, first: Any
 ) -> None:
-    """The instructions of `literal_secular_values`."""
+    """Emit `literal_secular_values`."""
     zero, values = e.zeros(), a.at(d, first)
     there = _counted(e, first).less(zero + e.b.sitofp(n, DOUBLE))
     origin = e.load(a.at(roots, first))
@@ -317,7 +314,7 @@ def literal_turned(
 def turned(
     e: Lines, a: Any, W: Any, n: Any, vectors: Any, scales: Any, lines: Any, out: Any, first: Any
 ) -> None:
-    """The instructions of `literal_turned`."""
+    """Emit `literal_turned`."""
     with e.loop(n, LINES_AT_ONCE) as i:
         numbers = [e.b.add(i, INT64(k)) for k in range(LINES_AT_ONCE)]
         offsets = [e.b.mul(number, W) for number in numbers]
