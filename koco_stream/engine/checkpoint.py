@@ -66,8 +66,7 @@ def save_cohort(
 
 
 def _own_arrays(k: int, run_state: RunState) -> dict[str, Array]:
-    """Run k's arrays but for its curve and states."""
-    measured = {} if run_state.measurement is None else run_state.measurement.arrays()
+    measured = {} if run_state.measurement is None else run_state.measurement.arrays
     return {
         f"{k}.totals": run_state.totals,
         f"{k}.predictions": run_state.predictions,
@@ -95,7 +94,7 @@ def _loaded(
     later: Sequence[int],
     points: Array | None = None,
 ) -> int:
-    """Load runs by their run_ids in a checkpoint that fits; returns the rounds done, or 0."""
+    """Load runs from a checkpoint that fits; returns the rounds done, or 0."""
     try:
         with opened_arrays(where) as (header, arrays):
             numbers = {run_id: k for k, run_id in enumerate(header["runs"])}

@@ -50,14 +50,15 @@ def measurement_bytes(metered: Metered) -> int:
 class Measurement:
     """The metrics of one run over all its rounds, and over consecutive windows.
 
-    They do not depend on the blocks in which rounds come. Scores of `segment` rounds are kept.
+    They do not depend on the blocks in which rounds come. Scores of at most `segment` rounds are
+    kept.
     """
 
     def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
         self.metered = metered
         n_classes = max(len(metered.classes), 2)
         self._segment = metered.segment_rounds(segment)
-        self._arrays = {
+        self.arrays = {  # its whole state: filling these restores it
             "sums": np.zeros(SIZE),
             "confusion": np.zeros((n_classes, n_classes), np.int64),
             "total_sums": np.zeros(SIZE),
@@ -73,11 +74,7 @@ class Measurement:
     @property
     def rounds(self) -> int:
         """The rounds so far."""
-        return int(self._arrays["total_sums"][ROUNDS] + self._arrays["sums"][ROUNDS])
-
-    def arrays(self) -> dict[str, Array]:
-        """Its whole state by name; filling these arrays restores it."""
-        return self._arrays
+        return int(self.arrays["total_sums"][ROUNDS] + self.arrays["sums"][ROUNDS])
 
     def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
         """Measure the first `done` rounds of a block.
@@ -86,7 +83,7 @@ class Measurement:
         `numbers` (n,).
         """
         metered = self.metered
-        a = self._arrays
+        a = self.arrays
         first = 0
         while first < done:
             rounds = self.rounds
@@ -120,21 +117,21 @@ class Measurement:
         window = self.metered.window
         segment = self._segment
         if segment and window and (rounds % window == 0) != is_last:
-            row = self._arrays["windows"][(rounds - 1) // window]
+            row = self.arrays["windows"][(rounds - 1) // window]
             row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
         if segment and (rounds % segment == 0) != is_last:
             n = (rounds - 1) % segment + 1
             found = auc_of_segment(*self._ranked)
             if not math.isnan(found):
-                self._arrays["mean"] += (n * found, n)
+                self.arrays["mean"] += (n * found, n)
 
     @property
     def _ranked(self) -> tuple[Array, Array]:
-        return self._arrays["ranked"], self._arrays["counts"]
+        return self.arrays["ranked"], self.arrays["counts"]
 
     def finish(self) -> None:
         """End the last window and segment."""
-        a = self._arrays
+        a = self.arrays
         rounds = self.rounds
         window = self.metered.window
         sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
@@ -146,7 +143,7 @@ class Measurement:
 
     def values(self) -> dict[str, float | None]:
         """A finished run's metrics by name, if they are defined."""
-        a = self._arrays
+        a = self.arrays
         row = np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
         found = dict(zip(WINDOWED, row.tolist(), strict=True))
@@ -162,7 +159,7 @@ class Measurement:
         rounds = self.rounds
         n = -(-rounds // window) if self.metered.window else 0
         first = np.arange(n) * window + 1
-        table = self._arrays["windows"][:n]
+        table = self.arrays["windows"][:n]
         wanted = {"mean_loss", "error_rate", *self.metered.names}
         columns = {
             name: table[:, k] if name in wanted else np.full(n, math.nan)
