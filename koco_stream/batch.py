@@ -78,8 +78,6 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """The objective at weights w, and a hinge's duality gap."""
-
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
         self.blocks, self.loss, self.alpha, self.w, self.width = blocks, loss, alpha, w, width
         r, norm2 = w.size, float(w @ w)
@@ -104,7 +102,6 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction), (30,), for the step sizes in `STEPS`."""
         values = np.zeros(STEPS.size)
         for features, y in self.blocks():
             scores, change = features @ self.w, features @ direction

@@ -28,9 +28,8 @@ class Classifier(Estimator):
 
     With two classes, in sorted order, the learner sees the first as −1 and the second as +1. With
     more, each class has a learner that sees it as +1 and the others as −1, and the largest
-    prediction wins; of equal ones, the first. With the loss "logistic", `predict_proba` gives
-    probabilities. No learner takes weights of rows (`sample_weight`), because the papers define
-    none.
+    prediction wins; of equal ones, the first. No learner takes weights of rows (`sample_weight`),
+    because the papers define none.
 
     Parameters
     ----------

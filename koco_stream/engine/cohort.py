@@ -162,7 +162,7 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
 
 
 def fetch_files(store: str, cohort: Cohort) -> None:
-    """Take the learners' files from the store, if they are those of the plan."""
+    """Take the learners' files of the plan from the store."""
     for file in filter(None, {run.file for run in cohort.runs}):
         fetch(store, *file)
 
@@ -170,8 +170,8 @@ def fetch_files(store: str, cohort: Cohort) -> None:
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     """The rows in a block that suit the runs' states.
 
-    Each run's turn brings its state back into the processor's cache, so large states get longer
-    blocks where these cost no memory.
+    Each turn brings a state back into the processor's cache, so large ones get longer blocks where
+    these cost no memory.
     """
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     longest = LONGEST_BLOCK

@@ -67,8 +67,7 @@ def check_versions(expected: dict[str, str]) -> None:
 def facts(store: str, token: str) -> dict[str, Any]:
     """Everything that the preflight check asks of a worker.
 
-    It answers a `token` in the store's folder `question_folder(token)`, which shows that both see
-    one store.
+    It answers a `token` in the store, which shows that both see one store.
     """
     from koco_stream.io.paths import store_path
 

@@ -121,7 +121,7 @@ class StorePath:
         self.path.unlink(missing_ok=True)
 
     def remove_tree(self) -> None:
-        """Remove the folder if it exists, file by file."""
+        """Remove the folder if it exists."""
         if self.path.exists():
             shutil.rmtree(self.path)
 

@@ -154,7 +154,6 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Turn the object store's failures into `StoreUnavailable`."""
         try:
             yield
         except OSError as error:

@@ -31,8 +31,8 @@ class Frequencies(NamedTuple):
 
     seed, scale (), pairs: entry j of u_i is `scale` times level i that `draw_levels` draws at
     position j. line_of (d,): each feature's line, or 0. used (): lines in use. table (lines, room):
-    levels; the first GROUP lines are of features without one. lines (GROUP,), sums (2, room): of
-    the current row.
+    levels, after GROUP lines of features without one. lines (GROUP,), sums (2, room): of the
+    current row.
     """
 
     seed: Array

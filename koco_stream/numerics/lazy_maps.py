@@ -2,9 +2,9 @@
 
 At the end of epoch e every column x (n_in numbers) of a table becomes M_e x (n_out numbers, then
 zeros). That would cost O(d), so a column, a line of the table, ends with 1 plus the epoch of its
-last update, or 0 if it is unused. It is updated by M_e and a product of Q, the first n_out columns
-of each later map. Columns share these within and across blocks of 16 epochs, so one takes at most
-four products (docs/errata.md, S13). Line k of a stored map is for input k.
+last update, or 0 if it is unused. It is updated by M_e and a product of later Q, each the first
+n_out columns of a map, which columns share within and across blocks of 16 epochs (docs/errata.md,
+S13). Line k of a stored map is for input k.
 """
 
 from typing import Any, NamedTuple
@@ -209,7 +209,6 @@ def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> b
 
 @jit
 def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_shape: Any) -> None:
-    """Extend within[block] to Q_{end−1} ⋯ Q_start."""
     lines = n_out * len(out_shape)
     start, own, to = block * BLOCK, at.within + block * lines, at.within_to + block
     if M.counts[to] == start:
@@ -225,7 +224,6 @@ def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_s
 def _prolong_across(
     M: Maps, block: int, current: int, at: Layout, n_out: int, out_shape: Any
 ) -> None:
-    """Extend across[block] to the blocks block + 1 to current − 1."""
     lines = n_out * len(out_shape)
     own, to = at.across + block * lines, at.across_to + block
     for b in range(M.counts[to], current):

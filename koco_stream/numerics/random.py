@@ -31,7 +31,6 @@ AT_ONCE = 16  # `words` is a multiple of so many, which are computed side by sid
 
 
 def _layers() -> tuple[Array, Array]:
-    """The layers' right edges x (257,), widest first, and exp(−x²/2) there."""
     x = np.empty(LAYERS + 1)
     x[0] = AREA / math.exp(-TAIL * TAIL / 2)
     x[1] = TAIL

@@ -68,8 +68,8 @@ class DictionarySample:
 
     @cached_property
     def neighbours(self) -> dict[int, tuple[Array, Array]]:
-        """By number of earlier rows: squared distances (queries, k) to neighbours, and between
-        these.
+        """Squared distances (queries, k) to neighbours, and between these, by number of earlier
+        rows.
         """
         found = {}
         for t in {min(int(t), self.norms.size) for t in self.at}:

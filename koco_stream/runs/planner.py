@@ -7,8 +7,8 @@ Few passes share reading and kernel values; many cohorts keep all workers busy u
 - It lasts at least 10 readings of its stream, and 8 times its runs' shared work, unless a worker
   would then have none.
 - A worker's last cohorts are a half and two quarters of that.
-- A short cohort of each learner starts first, then the longest. A learner that takes more time than
-  all others comes last.
+- A short cohort of each learner starts first, then the longest; those of a learner that takes more
+  time than all others come last.
 """
 
 import math

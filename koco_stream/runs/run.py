@@ -289,7 +289,7 @@ class Cohort:
 
     @property
     def resumable(self) -> bool:
-        """Whether its states can be saved, which foreign learners' cannot."""
+        """Whether its states can be saved, unlike foreign learners'."""
         return all(run.learner_class.numbers == "own" for run in self.runs)
 
     @cached_property

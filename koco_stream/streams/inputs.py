@@ -79,7 +79,6 @@ def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
 
 
 def _from_table(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table, and whether the values are known to be finite."""
     from scipy.sparse import csr_matrix
 
     if not hasattr(table, "column_names"):
@@ -146,7 +145,6 @@ def _decoded(column: Any) -> Any:
 
 
 def _lists(table: Any, name: str) -> tuple[Array, Array]:
-    """Lengths (n,) and items of a list column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -42,11 +42,7 @@ class BlockLabels(NamedTuple):
 
 
 class StreamReader:
-    """Reads one stream of a prepared dataset in blocks of rows.
-
-    `WrongInput` says that the dataset is missing or has changed, or exceeds the cache in a full
-    shuffle.
-    """
+    """Reads one stream of a prepared dataset in blocks of rows."""
 
     def __init__(self, store: AnyPath, stream: Stream) -> None:
         self.store, self.stream = store, stream

@@ -56,8 +56,8 @@ def as_summed(stream: Stream) -> Stream:
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """Solve the least-squares problem over a stream by conjugate gradients.
 
-    It stops when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7 of the
-    loss of predicting 0, or with None after too many steps.
+    They stop when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7 of the
+    loss of predicting 0. None after too many steps.
     """
     manifest = reader.manifest
     reader = StreamReader(reader.store, as_summed(reader.stream))
@@ -170,10 +170,7 @@ def normal_rows(
     out: Array,
     totals: Array,
 ) -> None:
-    """Add Xᵀr to `out` and ‖r‖² to totals[0]; totals[1] becomes the largest |Xw|.
-
-    r is y − Xw if `against_labels`, else Xw.
-    """
+    """Add Xᵀr to `out` and ‖r‖² to totals[0]; totals[1] becomes the largest |Xw|."""
     for t in range(labels.size):
         lo = indptr[t]
         size = indptr[t + 1] - indptr[t]

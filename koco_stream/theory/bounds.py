@@ -1,7 +1,7 @@
 """Theorems that bound the regret of KONS, ONS and FD-SON, and kernel ridge regression in hindsight.
 
 A_t of SON is αI + Σ (σ_s + η_s) g_s g_sᵀ, so a learner's `curvature` is σ + η. A sketch is of G_T,
-with rows √(σ_t + η_t)·g_t. The paper has no theorem on Oja's sketch (docs/errata.md, S18).
+with rows √(σ_t + η_t)·g_t.
 """
 
 import math
@@ -35,7 +35,7 @@ def theorem_1_curved(
     Returns
     -------
     float
-        The bound on the regret against w.
+        The bound.
     """
     logarithm = 1.0 + math.log1p(curvature * lipschitz**2 * rounds / alpha)
     return alpha * w_norm2 + d_eff * logarithm / curvature
@@ -77,7 +77,7 @@ def son_theorem_2(*, n_features: int, gradient_norms2: float, **given: Any) -> f
     Returns
     -------
     float
-        The bound on the regret against w.
+        The bound.
     """
     least = given["curvature"] + float(given["step_sizes"][-1])
     logarithm = math.log1p(least * gradient_norms2 / (n_features * given["alpha"]))
@@ -103,7 +103,7 @@ def son_theorem_3(*, sketch_size: int, spectrum: Array, **given: Any) -> float:
     Returns
     -------
     float
-        The bound on the regret against w.
+        The bound.
     """
     rows = sketch_size + 1
     rank = 2 * sketch_size
@@ -139,7 +139,7 @@ def son_regret(
     Returns
     -------
     float
-        The bound on the regret against w.
+        The bound.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """The loops that dominate the time of a linear learner, with lines in vector registers.
 
 A table is (d, width), a line of memory for each feature. Only `gather` and `scatter` depend on the
-row; the others work on small vectors and matrices in one flat array `a`, at constant offsets, so
-that the compiler knows that they do not overlap. The length of the tuple `shape` is the line width.
-Each instruction stands beside the Python loop that specifies it and its sums' order.
+row; the others work on small vectors and matrices in a flat array `a`, at constant offsets, so that
+the compiler knows that they do not overlap. The tuple `shape` is as long as a line. Each
+instruction stands beside the Python loop that specifies it and its sums' order.
 """
 
 from collections.abc import Callable, Sequence
@@ -114,7 +114,7 @@ def literal_gather_current(
 def gather_current(
     e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any, epoch: Any
 ) -> Any:
-    """Emit `literal_gather_current`, without a branch, which new features would mislead."""
+    """Emit `literal_gather_current`, without a branch that new features would mislead."""
     # In one comparison: whether the last number is another than the epoch, and than 0.
     current = e.b.insert_element(PAIR([0.0, 0.0]), e.b.sitofp(epoch, DOUBLE), INT32(0))
 

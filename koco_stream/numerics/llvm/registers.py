@@ -347,7 +347,7 @@ def instruction(result: str, literal: Any, width: int = 0) -> Callable[[Any], An
     """Decorate the emitter of a function's instructions, so that compiled code can call it.
 
     The emitter is given a `Lines`, of `width` numbers or as many as the first tuple is long, and
-    the arguments: an array as `Memory`, a tuple as its length. Without the compiler `literal` is
+    the arguments: an array as `Memory`, a tuple as its length. Without the compiler, `literal` is
     called.
     """
 
