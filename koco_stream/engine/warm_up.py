@@ -39,7 +39,7 @@ class Needed(NamedTuple):
 
     @property
     def specialization(self) -> tuple[str, tuple[int, ...], str]:
-        """What compiled code depends on: learner, sizes of its vectors, value type."""
+        """What compiled code depends on: learner, sizes of vectors, value type."""
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete(self.params))
         sizes = tuple(len(value) for value in params if isinstance(value, tuple))

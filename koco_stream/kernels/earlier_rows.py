@@ -135,7 +135,7 @@ def fill_tile(
     it.
 
     tile: k(x_s, x_r) for past rows s ≥ `first`. own (16,): k(x_r, x_r). sums (runs, 2, 16): Σ_s
-    c_s·k(x_s, x_r) over even and odd s before the block.
+    c_s·k(x_s, x_r) of the coefficients c, over even and odd s before the block.
     """
     known = int(history.n[()])
     load_block(block, history, rows, begin, learning)

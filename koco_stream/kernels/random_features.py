@@ -75,7 +75,7 @@ FARTHEST = 1e9  # bandwidths: beyond, cosines have fewer than seven digits
 def count_far(s: Any, n2: float, bandwidth: float) -> None:
     """Count a round as doubtful if this row or an earlier one is too far away.
 
-    Errors of cosines are those of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
+    Cosines have the errors of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
     """
     far = not n2 <= FARTHEST * FARTHEST * bandwidth * bandwidth
     s.doubtful_rounds[()] += far or s.doubtful_rounds[()] > 0

@@ -2,9 +2,9 @@
 
 At the end of epoch e every column x (n_in numbers) of a table becomes M_e x (n_out numbers, then
 zeros). That would cost O(d), so a column, a line of the table, ends with 1 plus the epoch of its
-last update, or 0 if it is unused. It is updated by M_e and a product of later Q, each the first
-n_out columns of a map, which columns share within and across blocks of 16 epochs (docs/errata.md,
-S13). Line k of a stored map is for input k.
+last update, or 0 if it is unused. It is updated by M_e and a product of Q, the first n_out columns
+of each later map. Columns share these products within and across blocks of 16 epochs
+(docs/errata.md, S13). Line k of a stored map is for input k.
 """
 
 from typing import Any, NamedTuple
@@ -98,7 +98,7 @@ def current_epoch(M: Maps) -> int:
 def scatter_lines(
     M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int, new: Any
 ) -> None:
-    """`scatter` to columns that are up to date, or unused if `new` is not 0."""
+    """`scatter` to columns that are up to date, or may be unused if `new` is not 0."""
     if new == 0:
         scatter(table, shape, idx, val, a, coefficient)
     else:
