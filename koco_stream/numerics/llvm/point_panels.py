@@ -290,7 +290,7 @@ def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
 
 
 def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) -> None:
-    """out ← Uv, U upper triangular; column p loses `taken`[p] times the product with earlier ones."""
+    """out ← Uv, U upper triangular; column p loses `taken`[p] times the product before it."""
     for panel in range(room_for(n) // BLOCK):
         total = np.zeros(BLOCK)
         for p in range(panel * BLOCK, n):
