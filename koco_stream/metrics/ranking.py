@@ -51,7 +51,7 @@ def auc_of_segment(kept: Array, counts: Array) -> float:
 
 @jit
 def wins(positive: Array, negative: Array) -> float:
-    """In how many pairs the positive score is larger, of increasing vectors."""
+    """In how many pairs of increasing vectors the positive score is larger."""
     total = 0.0
     below = 0
     until = 0

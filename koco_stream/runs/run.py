@@ -26,7 +26,7 @@ class Measured:
 
     @cached_property
     def identity_text(self) -> str:
-        """This as canonical JSON."""
+        """This as canonical JSON, for a run's identity."""
         return canonical_json(asdict(self))
 
 

@@ -41,7 +41,7 @@ class Stream:
         )
 
     def n_states(self, n_classes: int) -> int:
-        """The states of a learner on a stream of so many classes."""
+        """How many states a learner has for so many classes."""
         return 1 if self.multiclass is None else n_classes
 
     @cached_property
