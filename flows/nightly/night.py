@@ -1,9 +1,7 @@
 """A nightly run: a sweep in a store of its own, compared with the accepted night.
 
-A sweep skips runs that its store already has, but a nightly run must recompute them all. It
-therefore keeps its results, checkpoints and report in `nights/SWEEP`, reads the datasets of the
-main store, and resumes there after an interruption. The next nightly run of the sweep starts with
-an empty store in that folder.
+A sweep skips the runs that its store has, but a nightly run computes them all again. So it keeps
+its results in `nights/SWEEP`, and reads the datasets of the main store.
 """
 
 import shlex
@@ -66,18 +64,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Note:
-    """What a nightly run's store says of it: its name, its code, and its sweep file's hash."""
-
     night: str
     code: str
     file: str
 
 
 def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[str, Any]:
-    """Do a nightly run by hand, as a flow run where `recorded` makes one; returns its summary.
-
-    Wrong input is found before anything starts.
-    """
     sweep = sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     request.start_of_cluster(0)
@@ -90,10 +82,10 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 def run_night(
     request: SweepRequest, sweep: Sweep, planned: datetime | None = None
 ) -> dict[str, Any]:
-    """Recompute a sweep and compare it with the accepted night; returns the summary.
+    """Recompute a sweep and compare it with the accepted night, which it becomes if it is the
+    first.
 
-    The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
-    time, or by hand by when it begins. The summary is empty if that night is done.
+    The summary is empty if the night of the `planned` time is done.
     """
     begun = time.monotonic()
     store = request.store
@@ -120,7 +112,6 @@ def run_night(
 
 
 def state_of(summary: dict[str, Any]) -> Any:
-    """The last state in Prefect of a nightly run with this summary."""
     from prefect.states import Completed, Failed
 
     ended = Failed if summary["result"] in FAILING else Completed
@@ -129,10 +120,7 @@ def state_of(summary: dict[str, Any]) -> Any:
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
-    """Prepare the generated and catalogue datasets of a sweep that the store lacks.
-
-    Other missing datasets are reported by the sweep itself.
-    """
+    """Prepare generated and catalogue datasets; the sweep reports others that are missing."""
     for use in sweep.datasets:
         if use.given is not None:
             prepare_synthetic(store, use.table.name, use.given)
@@ -141,11 +129,7 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
 
 
 def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
-    """Open the store of a sweep's nightly run; returns its path.
-
-    An interrupted night is resumed if it had the same code and sweep file. Otherwise the store is
-    emptied.
-    """
+    """Open the night's store: as it was, if a night of the same code and file was interrupted."""
     path = night_path(store, sweep.name)
     note = note_in(path)
     mine = Note(name, canonical_json(versions()), text_hash(sweep.text))
@@ -162,10 +146,6 @@ def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
 
 
 def note_in(path: StorePath) -> Note | None:
-    """The note in a nightly run's store; None if there is none.
-
-    Raises `WrongInput` if it is damaged.
-    """
     try:
         return TypeAdapter(Note).validate_json((path / NOTE).read_text())
     except FileNotFoundError:
@@ -175,15 +155,11 @@ def note_in(path: StorePath) -> Note | None:
 
 
 def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
-    """Whether the history has this night."""
     return night in read_nights(store, sweep).column("night").to_pylist()
 
 
 def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, list[str]]:
-    """Compare a night with the accepted one, and add its rows to the history.
-
-    Returns the result, and sentences on what has changed and what to do about it.
-    """
+    """Compare a night with the accepted one, and add its rows to the history."""
     code = canonical_json(versions())
     numbers = numbers_of(path)
     rows = compared(read_accepted(store, sweep), numbers)
@@ -216,11 +192,7 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
 
 
 def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
-    """Compare two tables of numbers: a row of the history for each dataset and learner.
-
-    Both have the columns of `storage.nights.NUMBERS`. A row also has `what`, sentences on what has
-    changed. Without accepted numbers everything is first.
-    """
+    """A row of the history for each dataset and learner, and in `what` sentences on changes."""
     is_first = not accepted.num_rows
     before, after = (
         {tuple(row[name] for name in IDENTITY): row for row in table.to_pylist()}
@@ -237,7 +209,6 @@ def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
 def _row(
     dataset: str, learner: str, runs: Sequence[tuple[Row | None, Row | None]], is_first: bool
 ) -> Row:
-    """The row of a learner on a dataset; `runs` are each run in the accepted night and tonight."""
     both = [(a, b) for a, b in runs if a and b]
     mine = [b for _, b in runs if b]
     gone = len(runs) - len(mine)
@@ -294,16 +265,11 @@ def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
 
 
 def result_of(rows: Sequence[Row]) -> str:
-    """Overall result of a nightly run with these rows."""
     verdicts = {"same"}.union(*((row["numbers"], row["speed"]) for row in rows))
     return next(RESULTS[one] for one in RESULTS if one in verdicts)
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:
-    """Make a sweep's latest nightly run the accepted one; returns the night's name.
-
-    Raises `WrongInput` if there is none, if it has not ended, or if one is under way.
-    """
     busy = WrongInput(f"a nightly run is under way on {store}; wait until it has ended, or stop it")
     with locked(existing_store(store), LOCK, busy):
         path = night_path(store, sweep)

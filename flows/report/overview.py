@@ -1,6 +1,4 @@
-"""The first screen of a report: what happened on these data, how sure that is, and what to run
-next.
-"""
+"""The first screen of a report: what happened on these data, how sure that is, what to run next."""
 
 import json
 from collections import Counter
@@ -38,7 +36,6 @@ def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
 
 
 def sentence_of(sections: Sections) -> str:
-    """What happened, in a sentence, with numbers that the figure has."""
     shown, wins = outcome(sections)
     if not shown:
         return "No run has ended well yet."
@@ -74,10 +71,8 @@ def sentence_of(sections: Sections) -> str:
 
 
 def first_chart(sections: Sections) -> Chart | None:
-    """The figure of the first screen, which has the numbers of the sentence.
-
-    It is every learner's best on each dataset, or, of one dataset and where losses are compared,
-    which have other sizes on each, the curves of the dataset that the sentence names.
+    """The figure of the first screen: every learner's best on each dataset. Of one dataset, and
+    where losses are compared, it is the curves of the dataset that the sentence names.
     """
     if len(sections.streams) > 1 and sections.measure == "error rate":
         return next(sections.charts(BEST), None)
@@ -86,7 +81,6 @@ def first_chart(sections: Sections) -> Chart | None:
 
 
 def lines_of(sections: Sections) -> list[Row]:
-    """A line a dataset: the best and its cost, the runner-up, and is it sure."""
     runs = grouped(sections.views.rows("FROM best_runs"), lambda row: row["stream"])
     return [
         {
@@ -107,10 +101,9 @@ def lines_of(sections: Sections) -> list[Row]:
 
 
 def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
-    """Whether a difference of two learners over the orders that both have is real.
+    """Whether a difference of two learners is real, in words.
 
-    The interval of the paired differences has to be above 0, over so many orders that chance would
-    seldom make them agree.
+    Its interval has to be above 0, over so many orders that chance would seldom make them agree.
     """
     scores = [
         {(row["data"], row["order_seed"]): row["score"] for row in runs if row["learner"] == name}
@@ -131,7 +124,6 @@ def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
 
 
 def facts_of(sections: Sections) -> list[str]:
-    """What was run, in a few words each: learners, datasets, orders, seeds, runs, seconds."""
     [row] = sections.views.rows(
         "SELECT count(DISTINCT learner) AS learners, count(DISTINCT learner_seed) AS seeds,"
         " count(*) AS runs, coalesce(fsum(seconds), 0) AS seconds FROM runs"
@@ -157,9 +149,6 @@ def facts_of(sections: Sections) -> list[str]:
 
 
 def warnings_of(sections: Sections) -> list[str]:
-    """What is not computed yet, what failed, whose digits are in doubt, and what is no better than
-    `Constant`.
-    """
     planned = sections.missing + sum(sections.statuses.values())
     without = listed(sorted({*sections.views.datasets.values()} - sections.datasets))
     none = f", and none on {without}" if without else ""
@@ -186,7 +175,6 @@ def warnings_of(sections: Sections) -> list[str]:
 
 
 def what_to_run_next(sections: Sections) -> str:
-    """A line on the grids whose best value is at an edge; empty if there are none."""
     rows = sections.views.rows("FROM as_good")
     as_good = grouped(rows, lambda row: (row["stream"], row["learner"]))
     counts = Counter(
@@ -213,8 +201,7 @@ def _at_edges(
 ) -> Iterator[str]:
     """Yield each best value at an edge of its grid, with the next one that the learner allows.
 
-    If a value inside the grid is as good, there is none. Values whose runs failed belong to the
-    grid too.
+    Values whose runs failed belong to the grid too.
     """
     for name, values in tried.items():
         if len(values) < FEWEST or any(type(one) not in (int, float) for one in values):
@@ -228,7 +215,6 @@ def _at_edges(
 
 
 def _is_allowed(learner: str, name: str, value: float) -> bool:
-    """Whether a learner allows a value; of other libraries, all are."""
     declared = {p.name: p for p in LEARNERS[learner].parameters} if learner in LEARNERS else {}
     with suppress(WrongInput):
         return name not in declared or declared[name].check(value) is not None

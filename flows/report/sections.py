@@ -104,26 +104,10 @@ NOTES = {
 class Sections:
     """A sweep's views with those of its report's sections, and their charts.
 
-    Attributes
-    ----------
-    views : Views
-        The views.
-    manifests : dict
-        Those of the sweep's datasets that the store has, by their hashes.
-    statuses : dict
-        How many runs have each status.
-    missing : int
-        How many runs are not computed yet.
-    datasets : set of str
-        Those of the runs.
-    varied : dict
-        By learner, the values of each of its parameters that is not the same everywhere.
-    streams : list of str
-        All streams, in the order of the numbers in their names.
-    best : dict
-        By stream, the best configuration of each learner but `Constant`, the best first.
-    measure : str
-        What is compared, in words.
+    `manifests` are by hash, of the datasets that the store has. `varied` has, by learner, the
+    values of each parameter that is not the same everywhere. `streams` are in the order of the
+    numbers in their names. `best` has, by stream, the best configuration of each learner but
+    `Constant`, the best first.
     """
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
@@ -170,13 +154,12 @@ class Sections:
         self.measure = " or ".join(row["name"] for row in measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
-        """The rows of a view, by stream; of so many streams at most."""
+        """The rows of a view, of the first streams."""
         place = {title: k for k, title in enumerate(self.streams[:most])}
         rows = [row for row in self.views.rows(f"FROM {view}") if row["stream"] in place]
         return sorted(rows, key=lambda row: place[row["stream"]])  # it is stable
 
     def table(self, view: str) -> list[Row]:
-        """The rows of a view of datasets, in the order of the numbers in their names."""
         return sorted(self.views.rows(f"FROM {view}"), key=lambda row: sort_key(row.get("dataset")))
 
     def charts(self, one: Mapping[str, Any], first: str = "") -> Iterator[Chart]:
@@ -193,7 +176,6 @@ class Sections:
             yield self.chart({**one, **axes, "title": one["title"].format(**called), "rows": shown})
 
     def chart(self, one: Mapping[str, Any]) -> Chart:
-        """A chart of rows, with what all charts have in common."""
         rows, x, y = (one[name] for name in ("rows", "x", "y"))
         picks = [name for name in ("stream", "metric") if name in rows[0] and name != y]
         by_pick = grouped(rows, lambda row: tuple(row[name] for name in picks)).values()
@@ -217,7 +199,6 @@ class Sections:
         return Chart(**{**usual, **one, "log": "".join(log), "picks": picks})
 
     def figures(self) -> Iterator[Figure]:
-        """Yield the sections that have charts."""
         for title, declared in CHARTS.items():
             charts = [chart for one in declared for chart in self.charts(one)]
             if charts:
@@ -225,7 +206,6 @@ class Sections:
 
 
 def _ends(rows: Sequence[Row], y: str) -> str:
-    """What the lines of the first stream end with, in words."""
     first = rows[0]["stream"]
     ends = {row["learner"]: row[y] for row in rows if row["stream"] == first}
     return (

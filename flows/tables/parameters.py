@@ -12,10 +12,7 @@ Params = Mapping[str, Any]
 
 
 def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any]]:
-    """Values of each parameter that is not the same in all configurations of a learner.
-
-    They come in the learner's order of parameters, each one's values sorted.
-    """
+    """Values of each parameter that is not the same in all configurations of a learner, sorted."""
     values: dict[str, set[Any]] = defaultdict(set)
     if learner in LEARNERS:
         values |= {parameter.name: set() for parameter in LEARNERS[learner].parameters}
