@@ -83,10 +83,14 @@ NEAR: Spec = {
 }
 # a page is scrolled over charts: by wheel, and by touch
 ZOOM: Spec = {
-    "type": "interval",
-    "zoom": "wheel![event.ctrlKey || event.shiftKey]",
-    "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
-    " > window:pointermove!",
+    "name": "zoom",
+    "bind": "scales",
+    "select": {
+        "type": "interval",
+        "zoom": "wheel![event.ctrlKey || event.shiftKey]",
+        "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
+        " > window:pointermove!",
+    },
 }
 
 
@@ -127,7 +131,6 @@ class Chart:
         present = self.values(self.series)
         picked = {name: self.values(name) for name in self.picks}
         filters = {name: f"datum.{self.field(name)} == pick{k}" for k, name in enumerate(picked)}
-        own = f"only == 'all' || datum.{self.field(self.series)} == only"
         params = [
             _param(f"pick{k}", name, values, (chosen or {name: values[0]})[name], chosen is None)
             for k, (name, values) in enumerate(picked.items())
@@ -148,7 +151,10 @@ class Chart:
             "layer": [
                 *self._beside(axes, filters),
                 {
-                    "transform": [{"filter": one} for one in (*filters.values(), own)],
+                    "transform": [
+                        *({"filter": one} for one in filters.values()),
+                        {"filter": f"only == 'all' || datum.{self.field(self.series)} == only"},
+                    ],
                     "layer": list(self._layers(axes, present)),
                 },
             ],
@@ -180,24 +186,25 @@ class Chart:
         if is_line or self.joined:
             dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
             of = {"field": self.field(self.series), "oneOf": self.joined or present}
-            order = {"field": self.field(self.x)}
             yield {
                 "mark": MARKS["line"],
-                "encoding": {**shared, "strokeDash": dash, "order": order},
+                "encoding": {**shared, "strokeDash": dash, "order": {"field": self.field(self.x)}},
                 "transform": [{"filter": of}],
             }
         pointed = {"param": "near", "value": 140, "empty": False}
-        size = {"condition": pointed, "value": 14 if is_line else 60}
         yield {
             "mark": MARKS["point"],
-            "encoding": {**shared, "shape": scaled["shape"], "size": size},
+            "encoding": {
+                **shared,
+                "shape": scaled["shape"],
+                "size": {"condition": pointed, "value": 14 if is_line else 60},
+            },
         }
         tooltip = [self._told(name) for name in self.rows[0] if name not in self.picks]
-        zoom = {"name": "zoom", "select": ZOOM, "bind": "scales"}
         yield {
             "mark": MARKS["hit"],
             "encoding": {**shared, "tooltip": tooltip},
-            "params": [NEAR] if self.is_named else [NEAR, zoom],
+            "params": [NEAR] if self.is_named else [NEAR, ZOOM],
         }
 
     def _beside(self, axes: Spec, filters: Mapping[str, str]) -> Iterator[Spec]:
@@ -277,8 +284,8 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
     import vl_convert
 
     legend = {**CONFIG["legend"], "columns": max(1, WIDTH // spec["usermeta"]["name"])}
-    config = {**CONFIG, "background": "#ffffff", "legend": legend}
-    whole = json_text({**spec, "width": WIDTH, "config": config}).replace("system-ui, ", "")
+    config = {**CONFIG, "background": "#ffffff", "font": "sans-serif", "legend": legend}
+    whole = json_text({**spec, "width": WIDTH, "config": config})
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
     if kind == "png":
         return vl_convert.vegalite_to_png(plain, scale=2)

@@ -63,16 +63,13 @@ class Usage(click.Group):
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            status = 1
-            said = f"stopped{again}"
+            status, said = 1, f"stopped{again}"
         except WrongInput as error:
-            status = 2
-            said = str(error)
+            status, said = 2, str(error)
         except ModuleNotFoundError as error:
             if not (missing := remedy(error)):
                 raise
-            status = 2
-            said = missing
+            status, said = 2, missing
         except (OSError, MemoryError, RuntimeError) as error:
             status, said = outcome_of(error)
             if status == 1 and ctx.invoked_subcommand in ("sweep", "nightly"):

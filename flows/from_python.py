@@ -169,6 +169,7 @@ def prepare(
 
 
 def _as_table(data: Any) -> pa.Table:
+    """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
     try:
         if isinstance(data, np.ndarray):
             return pa.table({f"{k}": column for k, column in enumerate(data.T, 1)})

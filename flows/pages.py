@@ -39,7 +39,7 @@ class Figure:
     @property
     def verdict(self) -> str:
         judged = [one["holds"] for one in self.claims if one["holds"] is not None]
-        held = f"{sum(judged)} of {len(judged)} claims hold" if judged else ""
+        held = f"{sum(judged)} of {len(judged)} claims hold" * bool(judged)
         return "; ".join(filter(None, [held, self.finding]))
 
     @property
@@ -72,7 +72,7 @@ class Page(Figure):
 def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
     """Write a page into the store's reports, as HTML and, without charts, as Markdown.
 
-    Its security policy allows only the two scripts in it, and no loading of other files.
+    Its security policy allows the scripts in it, and no loading of other files.
     """
     folder = store_path(store) / "reports"
     content = {"page": page, "name": name}
@@ -81,9 +81,9 @@ def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
     scripts = [*([library()] if page.all_charts else []), rendered("script.js")]
     hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
     whole = rendered("page.html", style=rendered("style.css"), hashes=hashes, **content)
+    written = folder / f"{name}.html"
     # last, for what is unseen in a library is part of it
     told = "".join(f"<script>{one}</script>\n" for one in scripts)
-    written = folder / f"{name}.html"
     written.write_text(whole.replace("<!-- scripts -->", told))
     return written
 

@@ -78,8 +78,7 @@ def nightly_flow(
     """Recompute a sweep and compare it with the accepted nightly run in `store`.
 
     The night is named by the time for which Prefect scheduled it, and has at most so many
-    `seconds`. It is cancelled if the store has that night, or if a later one of its deployment is
-    due. It fails if numbers have changed, a learner is slower, or the time is over.
+    `seconds`. It is cancelled if the store has that night, or if a later one is due.
     """
     end_with_server()
     request = SweepRequest(sweep_file, store, workers, cluster, False, certificates, insecure)
@@ -98,8 +97,10 @@ def nightly_flow(
 
 
 def last_planned(deployment_id: object) -> datetime | None:
-    now = datetime.now(UTC)
-    passed = {"deployment_id": {"any_": [deployment_id]}, "expected_start_time": {"before_": now}}
+    passed = {
+        "deployment_id": {"any_": [deployment_id]},
+        "expected_start_time": {"before_": datetime.now(UTC)},
+    }
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(
             flow_run_filter=FlowRunFilter.model_validate(passed),

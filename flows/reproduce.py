@@ -122,13 +122,11 @@ def reproduce(
 
 def page_of(done: Reproduction) -> Page:
     drawn = [figure for _, figure in done.figures]
-    findings = [figure.finding for figure in drawn if figure.finding]
-    charts = [chart for figure in drawn for chart in figure.charts]
     return Page(
         f"Reproducing {done.experiment.name}",
-        charts[:1],
+        [chart for figure in drawn for chart in figure.charts][:1],
         facts=[done.experiment.about],
-        finding="; ".join([done.summary, *findings[:1]]) + ".",
+        finding="; ".join([done.summary, *filter(None, (one.finding for one in drawn))][:2]) + ".",
         flags=[
             *(f"{row['dataset']}: {row['state']}" for row in done.sets if row["state"] != "whole"),
             *[f"{done.failed:,} runs failed"] * (done.failed > 0),
@@ -199,8 +197,7 @@ def sweep_for(one: Experiment, sweep: str, at_hand: Sequence[str]) -> Sweep | No
     ]
     if chosen == tables:
         return read_sweep(SWEEPS / f"{sweep}.toml")
-    named = {"name": f"{sweep}-at-hand", "dataset": chosen}
-    return sweep_of(content | named) if chosen else None
+    return sweep_of({**content, "name": f"{sweep}-at-hand", "dataset": chosen}) if chosen else None
 
 
 def _content(sweep: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flows.charts import Row
 from flows.tables.tables import grouped
 from flows.views.answer import named
 from flows.views.views import Views
@@ -13,7 +14,6 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 
-Row = dict[str, Any]
 ALL = "all"
 FIRST_HALF = "first-half"
 LOSS = "mean_loss"

@@ -7,14 +7,13 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from flows.charts import Chart, drawn
+from flows.charts import Chart, Row, drawn
 from flows.comparing.blocks import (
     ALL,
     CONSTANT,
     LEVEL,
     LOSS,
     Blocks,
-    Row,
     blocks_of,
     check_choices,
     refuse,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flows.comparing.blocks import ALL, LOSS, Row
+from flows.charts import Row
+from flows.comparing.blocks import ALL, LOSS
 from flows.scores.statistics import least_p
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ def concluded(found: Comparison) -> str:
             f"Not enough datasets for a test: {counted(found.n_blocks, 'block')}, and one needs at"
             f" least {MIN_BLOCKS}. {_leader(found)} here, which says nothing of other datasets."
         )
-    two = len(found.learners) == 2
-    words = _of_two(found) if two else _of_several(found, found.friedman.p)
+    words = _of_several(found, found.friedman.p) if found.learners[2:] else _of_two(found)
     if found.n_datasets < MIN_BLOCKS:
         words += (
             f" But the blocks are of {counted(found.n_datasets, 'dataset')} only, and blocks of one"
@@ -132,8 +132,7 @@ def weaknesses(blocks: Sequence[Sequence[Row]]) -> list[str]:
         mine[0]["learner"]: [f"{row['title']} ({row['failed']})" for row in mine if row["failed"]]
         for mine in zip(*blocks, strict=True)
     }
-    first = [block[0] for block in blocks]
-    mixed = [row["title"] for row in first if row["metric"] == LOSS and len(row["losses"]) > 1]
+    mixed = [row["title"] for row, *_ in blocks if row["metric"] == LOSS and row["losses"][1:]]
     losses = (
         f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
         " cannot be compared; give them one loss"

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +24,6 @@ from flows.scores.means import mean
 from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
-from flows.tables.tables import grouped
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
@@ -58,6 +56,30 @@ RESULTS = {
 FAILING = ("changed numbers", "slower")  # results that give exit status 1 and a failed state
 BAND = 1.25  # a median of ratios within this factor is the same speed
 SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
+SAME_RUN = " AND ".join(f'a."{name}" IS NOT DISTINCT FROM b."{name}"' for name in IDENTITY)
+# a row for each dataset and learner: runs `a` of the accepted night beside runs `b` of tonight
+COMPARED = f"""
+WITH pairs AS (
+    SELECT coalesce(a.dataset, b.dataset) AS dataset, coalesce(a.learner, b.learner) AS learner,
+           a, b, a.dataset_hash = b.dataset_hash AND a.digest <> b.digest AS changed,
+           a.status = 'ok' AND b.status = 'ok' AND a.host = b.host
+           AND a.seconds >= {SHORTEST} AND b.seconds >= {SHORTEST} AS timed
+    FROM accepted a FULL JOIN tonight b ON {SAME_RUN}
+)
+SELECT dataset, learner,
+       coalesce(list(b.digest ORDER BY b) FILTER (b.status IS NOT NULL), []) AS digests,
+       coalesce(list(b.mean_loss ORDER BY b) FILTER (b.mean_loss IS NOT NULL), []) AS losses,
+       count(*) FILTER (a.status IS NOT NULL AND b.status IS NOT NULL) AS both,
+       count(*) FILTER (b.status IS NULL) AS gone,
+       count(*) FILTER (a.dataset_hash <> b.dataset_hash) AS data,
+       count(*) FILTER (changed) AS other,
+       max(abs(b.mean_loss - a.mean_loss)
+           / coalesce(nullif(greatest(abs(a.mean_loss), abs(b.mean_loss)), 0), 1))
+           FILTER (changed) AS largest,
+       if(count(*) FILTER (timed) >= {FEWEST}, median(b.seconds / a.seconds) FILTER (timed), NULL)
+           AS ratio,
+       coalesce(sum(b.seconds), 0) AS seconds
+FROM pairs GROUP BY dataset, learner ORDER BY dataset, learner"""
 
 Row = dict[str, Any]
 
@@ -75,8 +97,9 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
     request.start_of_cluster(0)
     request = replace(request, store=str(store_path(request.store)))
     given = {name: value for name, value in vars(request).items() if name != "retry_failed"}
-    work = partial(run_night, request, sweep)
-    return recorded("nightly_flow", sweep.name, given, work, prefect, state_of)
+    return recorded(
+        "nightly_flow", sweep.name, given, partial(run_night, request, sweep), prefect, state_of
+    )
 
 
 def run_night(
@@ -193,75 +216,56 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
 
 def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
     """A row of the history for each dataset and learner, and in `what` sentences on changes."""
-    is_first = not accepted.num_rows
-    before, after = (
-        {tuple(row[name] for name in IDENTITY): row for row in table.to_pylist()}
-        for table in (tonight if is_first else accepted, tonight)
-    )
-    every = {**before, **after}
-    pairs = grouped(every, lambda key: (every[key]["dataset"], every[key]["learner"]))
-    return [
-        _row(*pair, [(before.get(key), after.get(key)) for key in keys], is_first)
-        for pair, keys in sorted(pairs.items())
-    ]
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    connection.register("tonight", tonight)
+    connection.register("accepted", accepted if accepted.num_rows else tonight)
+    rows = connection.sql(COMPARED).to_arrow_table().to_pylist()
+    return [_row(is_first=not accepted.num_rows, **row) for row in rows]
 
 
 def _row(
-    dataset: str, learner: str, runs: Sequence[tuple[Row | None, Row | None]], is_first: bool
+    is_first: bool,
+    dataset: str,
+    learner: str,
+    digests: list[str],
+    losses: list[float],
+    both: int,
+    gone: int,
+    data: int,
+    other: int,
+    largest: float | None,
+    ratio: float | None,
+    seconds: float,
 ) -> Row:
-    both = [(a, b) for a, b in runs if a and b]
-    mine = [b for _, b in runs if b]
-    gone = len(runs) - len(mine)
-    new = len(mine) - len(both)
-    data = sum(a["dataset_hash"] != b["dataset_hash"] for a, b in both)
-    other = [
-        (a["mean_loss"], b["mean_loss"])
-        for a, b in both
-        if a["dataset_hash"] == b["dataset_hash"] and a["digest"] != b["digest"]
-    ]
-    largest = max(
-        (abs(b - a) / (max(abs(a), abs(b)) or 1.0) for a, b in other if None not in (a, b)),
-        default=None,
-    )
+    new = len(digests) - both
     by = "" if largest is None else f", mean loss by up to {largest:.1e} of itself"
-    ratio = None if is_first else _ratio(both)
+    ratio = None if is_first else ratio
     verdict = ratio and ("slower" if ratio > BAND else "faster" if ratio * BAND < 1.0 else "same")
     sentences = {
-        f"{len(other):,} of {len(both):,} runs have changed numbers{by}": other,
+        f"{other:,} of {both:,} runs have changed numbers{by}": other,
         f"the dataset has other rows than in the accepted run ({data:,} runs)": data,
-        f"{gone:,} of {len(both) + gone:,} runs of the accepted run are gone": gone,
+        f"{gone:,} of {both + gone:,} runs of the accepted run are gone": gone,
         f"{new:,} runs that the accepted run did not have": new,
         f"{verdict}, {(ratio or 1.0) - 1:+.0%} of the accepted seconds": verdict
         in ("slower", "faster"),
     }
-    changed = len(other) + data + gone
-    numbers = {"first": is_first, "changed": changed, "new": new, "same": True}
+    numbers = {"first": is_first, "changed": other + data + gone, "new": new, "same": True}
     return {
         "dataset": dataset,
         "learner": learner,
-        "runs": len(mine),
-        "digest": content_hash([row["digest"] for row in mine]),
-        "mean_loss": mean(row["mean_loss"] for row in mine if row["mean_loss"] is not None),
-        "changed": changed,
+        "runs": len(digests),
+        "digest": content_hash(digests),
+        "mean_loss": mean(losses),
+        "changed": other + data + gone,
         "largest_change": largest,
         "numbers": next(name for name, holds in numbers.items() if holds),
         "ratio": ratio,
         "speed": verdict,
-        "scan_seconds": sum(row["seconds"] or 0.0 for row in mine),
+        "scan_seconds": seconds,
         "what": [f"{learner} on {dataset}: {text}" for text, holds in sentences.items() if holds],
     }
-
-
-def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
-    """Median of the runs' seconds tonight over those accepted, of long runs on one machine."""
-    ratios = [
-        b["seconds"] / a["seconds"]
-        for a, b in runs
-        if a["status"] == b["status"] == "ok"
-        and a["host"] == b["host"]
-        and min(a["seconds"] or 0.0, b["seconds"] or 0.0) >= SHORTEST
-    ]
-    return median(ratios) if len(ratios) >= FEWEST else None
 
 
 def result_of(rows: Sequence[Row]) -> str:

@@ -53,8 +53,7 @@ def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> Sto
 
 def write_index(store: AnyPath) -> StorePath:
     names = sweep_names(store)
-    folder = store_path(store) / "reports"
-    links = [name for name in names if (folder / f"{name}.html").is_file()]
+    links = [name for name in names if (store_path(store) / "reports" / f"{name}.html").is_file()]
     rows = [
         {
             "sweep": name,
@@ -85,8 +84,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     note = sections.views.notes[sweep]
     named = [FIGURES[name] for name in note["figures"] if sections.statuses and name in FIGURES]
     papers = [figure for one in named for figure in [one.drawn(views)] if figure.rows]
-    told = [f"{figure.verdict}." for figure in papers[:1] if figure.verdict]
-    sentence = (told or [sentence_of(sections)])[0]
+    sentence = f"{papers[0].verdict}." if papers and papers[0].verdict else sentence_of(sections)
     facts = facts_of(sections)
     if not whole:
         return Page(sweep, finding=sentence, facts=facts)

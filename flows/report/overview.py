@@ -22,6 +22,11 @@ from koco_stream.streams.orders import AS_STORED
 MOST_NAMED = 3  # most learners that the sentence names
 FEWEST = 3  # least number of values of a grid that has inner ones
 MOST_GRIDS = 4  # most grids that are named
+NO_BETTER = """
+SELECT string_agg(format('{} on {} of {}', learner, worse, known), ', '
+                  ORDER BY worse DESC, learner)
+FROM (SELECT learner, count(*) FILTER (NOT beats_constant) AS worse, count(beats_constant) AS known
+      FROM learners_in_turn GROUP BY learner HAVING worse > 0)"""
 
 
 def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
@@ -157,10 +162,7 @@ def warnings_of(sections: Sections) -> list[str]:
         "SELECT learner, count(*) AS n FROM runs WHERE doubtful_rounds > 0"
         " GROUP BY learner ORDER BY learner"
     )
-    every = [row for rows in sections.best.values() for row in rows]
-    known = Counter(row["learner"] for row in every if row["beats_constant"] is not None)
-    worse = Counter(row["learner"] for row in every if row["beats_constant"] is False)
-    named = ", ".join(f"{name} on {n} of {known[name]}" for name, n in worse.most_common())
+    [no_better] = sections.views.column(NO_BETTER)
     said = {
         f"{sections.missing:,} of {planned:,} runs are not computed yet{none}": sections.missing
         > 0,
@@ -169,19 +171,19 @@ def warnings_of(sections: Sections) -> list[str]:
         f" {sum(row['n'] for row in doubtful):,} runs of"
         f" {listed([row['learner'] for row in doubtful])} (column doubtful_rounds): scale the"
         " features, or take a larger alpha": bool(doubtful),
-        f"No better than Constant: {named} (see Best parameters)": bool(worse),
+        f"No better than Constant: {no_better} (see Best parameters)": bool(no_better),
     }
     return [words for words, holds in said.items() if holds]
 
 
 def what_to_run_next(sections: Sections) -> str:
-    rows = sections.views.rows("FROM as_good")
-    as_good = grouped(rows, lambda row: (row["stream"], row["learner"]))
     counts = Counter(
         words
-        for (_, learner), found in as_good.items()
+        for row in sections.views.rows(
+            "SELECT learner, list(params) AS found FROM as_good GROUP BY stream, learner"
+        )
         for words in _at_edges(
-            learner, sections.varied[learner], [json.loads(one["params"]) for one in found]
+            row["learner"], sections.varied[row["learner"]], [*map(json.loads, row["found"])]
         )
     )
     n = len(sections.streams)

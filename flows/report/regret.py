@@ -93,8 +93,9 @@ def regret(sections: Sections) -> Iterator[Figure]:
         "log": "xy",
         "names": [name + said for said in BOTH for name in sections.varied],
     }
-    bounds = (f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, found in rows if found)
-    theorems = "; ".join(dict.fromkeys(bounds))
+    theorems = "; ".join(
+        dict.fromkeys(f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, of in rows if of)
+    )
     reasons = "; ".join(dict.fromkeys(why for _, why, _ in rows if why))
     note = [
         "Regret is the cumulative squared loss above that of the best linear predictor in"
@@ -106,8 +107,9 @@ def regret(sections: Sections) -> Iterator[Figure]:
         else "",
         f"No bound: {reasons}." if reasons else "",
     ]
-    charts = [sections.chart(drawn)] if lines else []
-    yield Figure("Regret", charts, rows=table, note="\n".join(note))
+    yield Figure(
+        "Regret", [sections.chart(drawn)] if lines else [], rows=table, note="\n".join(note)
+    )
 
 
 def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
@@ -222,8 +224,7 @@ def bounds_of(
         of_son = {**given, "step_sizes": steps, "curvature": sigma, "clip": clip}
         if learner == "ONS":
             norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
-            d = min(t, rows.shape[1])
-            return son_theorem_2(n_features=d, gradient_norms2=norms2, **of_son)
+            return son_theorem_2(n_features=min(t, rows.shape[1]), gradient_norms2=norms2, **of_son)
         spectrum = spectrum_of(lipschitz * np.sqrt(curvature) * rows[:t])
         return son_theorem_3(sketch_size=params["sketch_size"], spectrum=spectrum, **of_son)
 

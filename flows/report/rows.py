@@ -18,8 +18,8 @@ READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_ro
 
 def manifests_of(views: Views) -> dict[str, Manifest]:
     there = prepared_names(views.store)
-    names = views.table("SELECT DISTINCT dataset FROM runs ORDER BY dataset")["dataset"]
-    return {name: load_manifest(views.store, name) for name in names.to_pylist() if name in there}
+    names = views.column("SELECT DISTINCT dataset FROM runs ORDER BY dataset")
+    return {name: load_manifest(views.store, name) for name in names if name in there}
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:

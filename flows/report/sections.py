@@ -112,12 +112,14 @@ class Sections:
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.views = views = Views(store, [sweep])
-        counts = views.rows(
-            "SELECT status, count(*) AS n FROM runs GROUP BY status ORDER BY status"
-        )
-        self.statuses = {row["status"]: row["n"] for row in counts}
+        self.statuses = {
+            row["status"]: row["n"]
+            for row in views.rows(
+                "SELECT status, count(*) AS n FROM runs GROUP BY ALL ORDER BY ALL"
+            )
+        }
         self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
-        self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
+        self.datasets = {*views.column("SELECT DISTINCT dataset FROM runs")}
         self.manifests = {one.dataset_hash: one for one in manifests_of(views).values()}
         every = views.rows(
             "SELECT DISTINCT learner, params, sketch_size FROM configurations ORDER BY ALL"
@@ -141,17 +143,16 @@ class Sections:
         for name, table in tables.items():
             views.connection.register(name, table)
         views.connection.execute(SQL)
-        ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
+        ids = views.column("SELECT DISTINCT run_id FROM drawn_runs")
         for name in ("curves", "windows"):  # of the runs that are drawn alone
             views.connection.register(f"stored_{name}", READERS[name][1](store, ids))
-        streams = views.rows("SELECT DISTINCT stream FROM described")
-        self.streams = sorted((row["stream"] for row in streams), key=sort_key)
+        self.streams = sorted(views.column("SELECT DISTINCT stream FROM described"), key=sort_key)
         self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))
-        measures = views.rows(
+        measures = views.column(
             "SELECT DISTINCT if(error_rate_mean IS NULL, 'mean loss', 'error rate') AS name"
             " FROM best_of_each ORDER BY name"
         )
-        self.measure = " or ".join(row["name"] for row in measures) or "mean loss"
+        self.measure = " or ".join(measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
         """The rows of a view, of the first streams."""

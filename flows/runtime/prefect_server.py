@@ -168,11 +168,9 @@ def served() -> dict[str, str]:
 
 
 class Guarded:
-    """An ASGI application that gets only requests for one of its origins, from its own pages or
-    none.
+    """An ASGI application that gets only requests for one of its origins, from its own pages.
 
-    Pages of other sites reach a server on the loopback interface too, by its address or by a name
-    that is theirs.
+    Pages of other sites reach a server on the loopback interface too.
     """
 
     def __init__(self, application: Callable[..., Awaitable[None]], origins: Iterable[str]) -> None:
@@ -204,10 +202,11 @@ def main() -> None:
     import uvicorn
     from prefect.server.api.server import create_app
 
-    guarded = Guarded(create_app(final=True), origins)
-    uvicorn.Server(uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)).run(
-        [listening]
-    )
+    uvicorn.Server(
+        uvicorn.Config(
+            Guarded(create_app(final=True), origins), log_level="error", timeout_graceful_shutdown=1
+        )
+    ).run([listening])
 
 
 if __name__ == "__main__":

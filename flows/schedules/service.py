@@ -58,8 +58,8 @@ def serve_schedules(file: Path | None, store: str) -> None:
     with ExitStack() as stack:
         for path in sorted({schedule.store for schedule in schedules}):
             open_store(path)
-            busy = RuntimeError(f"another koco serve is running for {path}; stop it first")
-            stack.enter_context(locked(path, "serve", busy))
+            busy = f"another koco serve is running for {path}; stop it first"
+            stack.enter_context(locked(path, "serve", RuntimeError(busy)))
         if server:
             server.wait()
             note = stack.enter_context(announced(server.port))
@@ -80,8 +80,8 @@ def _end_with(server: PrefectServer) -> None:
 def _serve_nights(schedules: list[Schedule]) -> None:
     """Let Prefect run the nights at their times.
 
-    An earlier process that was killed may hold the one place for a night, so Prefect's deployments
-    are made anew. If the store lacks the last night that was planned meanwhile, it is run.
+    A killed process may hold the one place for a night, so Prefect's deployments are made anew. If
+    the store lacks the last night that was planned meanwhile, it is run.
     """
     # imported here, because prefect reads its settings when it is imported
     from prefect import serve
@@ -122,12 +122,11 @@ def _serve_nights(schedules: list[Schedule]) -> None:
                 earlier = client.read_deployment_by_name(f"nightly/{deployment.name}")
                 due = last_planned(earlier.id)
                 client.delete_deployment(earlier.id)
-            sweep = read_sweep(schedule.sweep).name
-            if due and not has_ended(schedule.store, sweep, due.isoformat()):
+            sweep = read_sweep(schedule.sweep)
+            if due and not has_ended(schedule.store, sweep.name, due.isoformat()):
                 say(f"{schedule.name}: the night of {due} starts late, now")
-                made = deployment.apply()
-                at = Scheduled(scheduled_time=due)
-                client.create_flow_run_from_deployment(made, state=at)
+                late = Scheduled(scheduled_time=due)
+                client.create_flow_run_from_deployment(deployment.apply(), state=late)
     # Prefect's own handler leaves at once, and errors of what it leaves on the terminal
     Runner.handle_sigterm = interrupt  # type: ignore[method-assign]
     serve(*deployments, limit=1, pause_on_shutdown=False, print_starting_message=False)

@@ -46,8 +46,7 @@ def friedman(scores: Array) -> Friedman:
     from scipy.special import chdtrc, fdtrc  # its import takes half a second
 
     n, k = scores.shape
-    ranks = ranks_of(scores).mean(axis=0)
-    spread = np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0
+    spread = np.sum(ranks_of(scores).mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4.0
     chi_square = float(max(12.0 * n / (k * (k + 1)) * spread, 0.0))  # rounding may make it negative
     left = n * (k - 1) - chi_square
     # all blocks may have the same order of learners: then nothing is left
@@ -103,8 +102,7 @@ def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]
         max(k for k in range(len(order)) if k == first or ranks[order[k]] - ranks[one] < critical)
         for first, one in enumerate(order)
     ]
-    found = enumerate(ends)
-    return [order[k : last + 1] for k, last in found if last > k and last not in ends[:k]]
+    return [order[k : last + 1] for k, last in enumerate(ends) if last > k and last not in ends[:k]]
 
 
 def differences(scores: Array, best: Array, relative: bool) -> Array:
@@ -139,11 +137,10 @@ def bootstrap(
     """
     draw = np.random.default_rng(SEED)
     n = len(repeats)
-    k = repeats[0].shape[1]
     whole = np.array([exact_means(block.T) for block in repeats])
     exact = differences(whole, whole[:, best], relative)
     chosen = draw.integers(n, size=(RESAMPLES if n > 1 or len(repeats[0]) > 1 else 0, n))
-    found = np.empty((*chosen.shape, k))
+    found = np.empty((*chosen.shape, repeats[0].shape[1]))
     for number, block in enumerate(repeats):
         here = chosen == number
         picked = draw.integers(len(block), size=(int(here.sum()), len(block)))

@@ -135,7 +135,10 @@ TABLES: dict[str, type[BaseModel]] = {
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A dataset and its table. `given` has the parameters of a generator; else it is None."""
+    """A dataset of a sweep, and the table that says how it is read.
+
+    `given` has the parameters of a generator, and is None for a prepared dataset.
+    """
 
     name: str
     given: dict[str, Any] | None
@@ -178,7 +181,9 @@ class DatasetUse:
 class Sweep:
     """A sweep file after expansion of its grids and draws.
 
-    If the search learns from results, only its first configurations are here; it searches `spaces`.
+    Each configuration is a learner, its parameters and a learner seed (see `configuration_of`).
+    If the search learns from results, only its first configurations are among them; `spaces` are
+    then what it searches.
     """
 
     path: Path

@@ -105,7 +105,6 @@ def _continuing(
     ranked = sorted(mean_losses, key=lambda params: (mean_losses[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
     stream = pairs[0][0].stream
-    learner = pairs[0][0].learner
     decisions += [
         {
             "rung": stage + 1,
@@ -114,7 +113,7 @@ def _continuing(
             "positive_class": stream.positive_class,
             "multiclass": stream.multiclass,
             "order": stream.order,
-            "learner": learner,
+            "learner": pairs[0][0].learner,
             "params": params,
             "n_runs": len(configurations[params]),
             "mean_loss": mean_losses[params] if math.isfinite(mean_losses[params]) else None,

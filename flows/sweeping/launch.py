@@ -78,12 +78,11 @@ def launch(
             if start.compilers:
                 say("compiling the learners, once for this version; this can take a minute")
             stack.callback(start.close)
-        run = partial(run_sweep, checked, start)
         return recorded(
             "sweep_flow",
             checked.sweep.name,
             vars(checked.request),
-            run,
+            partial(run_sweep, checked, start),
             prefect if missing else False,
         )
 
@@ -224,9 +223,7 @@ def finding_of(store: StorePath, name: str) -> str:
 
 def outcome(store: StorePath, name: str) -> dict[str, Any]:
     views = Views(store, [name])
-    ends = Counter(
-        row["status"] for row in views.rows(f"SELECT status FROM runs ORDER BY {IN_ORDER}")
-    )
+    ends = Counter(views.column(f"SELECT status FROM runs ORDER BY {IN_ORDER}"))
     failed = views.rows(
         "SELECT dataset, learner, params, error FROM runs WHERE status = 'failed'"
         f" ORDER BY {IN_ORDER} LIMIT {SHOWN}"

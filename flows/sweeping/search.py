@@ -212,8 +212,7 @@ def sobol(key: int, d: int, count: int) -> Array:
     """The first points (count, d) of a Sobol sequence in [0, 1)ᵈ, scrambled by this key."""
     from scipy.stats import qmc  # slow
 
-    sequence = qmc.Sobol(d, scramble=True, rng=key)
-    return sequence.random_base2((count - 1).bit_length())[:count]
+    return qmc.Sobol(d, scramble=True, rng=key).random_base2((count - 1).bit_length())[:count]
 
 
 def batches(

@@ -111,7 +111,7 @@ def _fitted(
 
 
 def _wrapped(text: str, width: int, after: str) -> list[str]:
-    """Lines of at most `width` characters, broken at spaces or after a character if they can be."""
+    """Lines of at most `width` characters, broken at spaces or after a character."""
     if len(text) <= width:
         return [text]
     line = f".{{1,{width}}}(?: |(?<={after})|$)|.{{{width}}}"

@@ -99,7 +99,7 @@ def answer(
 
 def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
     """The condition that a column is one of the wanted values, which some run must have."""
-    found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
+    found = views.column(f"SELECT DISTINCT {name} FROM runs")
     for value in wanted if found else ():
         if value not in found:
             raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
@@ -217,8 +217,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    identities = table.select(["dataset", "dataset_hash"]).to_pylist()
-    pairs = {tuple(row.values()) for row in identities}
+    pairs = {(row["dataset"], row["dataset_hash"]) for row in table.to_pylist()}
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []

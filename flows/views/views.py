@@ -66,8 +66,9 @@ class Views:
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
         for name, numbers in (("exact_mean", means), ("deviation", deviations)):
-            of = partial(of_lists, numbers)
-            self.connection.create_function(name, of, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
+            self.connection.create_function(
+                name, partial(of_lists, numbers), ["DOUBLE[]"], "DOUBLE", **OF_ARROW
+            )
         self.connection.register("stored_runs", read_runs(store))
         names = (note["datasets"].items() for note in reversed(self.notes.values()))
         self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
@@ -87,9 +88,12 @@ class Views:
         if not self.rows("FROM stored_runs WHERE positive_class IS NOT NULL LIMIT 1"):
             return []
         noted = (sweep_note(self.store, sweep) for sweep in sweep_names(self.store))
-        every = self.notes.values() or noted
-        items = (item for note in every for item in note.get("classes", {}).items())
-        names = {(of, label): name for of, pairs in items for label, name in pairs}
+        names = {
+            (of, label): name
+            for note in self.notes.values() or noted
+            for of, pairs in note.get("classes", {}).items()
+            for label, name in pairs
+        }
         return [(of, label, name) for (of, label), name in names.items()]
 
     def choose(self, sweeps: Sequence[str]) -> None:
@@ -109,6 +113,10 @@ class Views:
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
         return self.table(query, values).to_pylist()
 
+    def column(self, query: str) -> list[Any]:
+        """The values of the answer to a query for one column."""
+        return self.table(query).column(0).to_pylist()
+
     def _read(self, query: str) -> None:
         """Read the tables that a query names, and compute `configurations`, once for these runs."""
         for name in {"configurations", *READERS} - self._there:
@@ -120,8 +128,8 @@ class Views:
                     "CREATE OR REPLACE VIEW configurations AS FROM kept"
                 )
             else:
-                ids = self.table("SELECT run_id FROM runs").column("run_id").to_pylist()
-                self.connection.register(f"stored_{name}", READERS[name][1](self.store, ids))
+                found = READERS[name][1](self.store, self.column("SELECT run_id FROM runs"))
+                self.connection.register(f"stored_{name}", found)
             self._there.add(name)
 
     def select(self, where: Sequence[str]) -> None:
@@ -198,7 +206,7 @@ def _values(condition: str, among: Any) -> Iterator[str]:
 
 @contextmanager
 def _asked(asked: str) -> Iterator[None]:
-    """Context in which DuckDB answers. What it cannot answer is refused."""
+    """Context in which DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
     import duckdb
 
     try:

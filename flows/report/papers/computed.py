@@ -72,8 +72,7 @@ def recovery_of(store: AnyPath, run: Row) -> list[tuple[float, float]]:
 
     def compute() -> list[float]:
         X, y = rows_of_stream(store, Stream(run["dataset"], run["dataset_hash"]))
-        params = json.loads(run["params"])
-        models = [OjaSON(**params, seed=seed) for seed in range(STARTS)]
+        models = [OjaSON(**json.loads(run["params"]), seed=seed) for seed in range(STARTS)]
         errors = [recovery_errors(X.toarray(), y, model, points) for model in models]
         return np.mean(errors, axis=0).tolist()
 
@@ -109,8 +108,7 @@ def hindsight(views: Views) -> tuple[str, pa.Table]:
 def batch_of(store: AnyPath, run: Row) -> float:
     X, y = rows_of_stream(store, stream_of(run))
     params = json.loads(run["params"])
-    seed = run["learner_seed"] or 0
-    learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
+    learner = getattr(koco_stream, run["learner"])(**params, seed=run["learner_seed"] or 0)
     learner.partial_fit(X, y)
     best = Batch(learner, params["alpha"]).fit(X, y)
     return float(best.mean_loss_ if best.error_rate_ is None else best.error_rate_)

@@ -49,8 +49,9 @@ class Experiment:
             (name, one.source.get("condition_number"), one.source.get("data_seed"))
             for name, one in manifests_of(views).items()
         ]
-        made = table_of(sources, dataset=str, condition_number=float, data_seed=int)
-        views.connection.register("sources", made)
+        views.connection.register(
+            "sources", table_of(sources, dataset=str, condition_number=float, data_seed=int)
+        )
         if "stored_curves" in of["views"]:
             views.rows("FROM curves LIMIT 0")  # which reads them
         if (printed := HERE / f"{self.name}.csv").is_file():
@@ -59,11 +60,7 @@ class Experiment:
         if self.name in COMPUTED:
             views.connection.register(*COMPUTED[self.name](views))
         views.connection.execute(of["views"])
-        finding, notes = (
-            [text for row in views.rows(query) for text in row.values()]
-            for query in (of["finding"], of["notes"])
-        )
-        found = "; ".join(finding)
+        found = "; ".join(views.column(of["finding"]))
         charts = [
             Chart(
                 **{**one, "rows": views.rows(one["rows"])},
@@ -76,7 +73,7 @@ class Experiment:
             [one for one in charts if one.rows],
             views.rows(of["claims"]),
             views.rows(of["table"]),
-            "\n".join([of["note"].strip(), *notes]),
+            "\n".join([of["note"].strip(), *views.column(of["notes"])]),
             found,
         )
 
