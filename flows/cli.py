@@ -79,7 +79,6 @@ class Usage(click.Group):
 
 
 def outcome_of(error: Exception) -> tuple[int, str]:
-    """The exit status and message of a failure."""
     if isinstance(error, OSError) and error.errno in REMEDIES:
         status, words = REMEDIES[error.errno]
         named = f"{error.filename}: " if error.filename else ""

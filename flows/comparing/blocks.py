@@ -100,7 +100,6 @@ def views_to_compare(
     metric: str | None = None,
     learners: Sequence[str] = (),
 ) -> Views:
-    """Views of the named learners' runs in some sweeps, measured by what is compared."""
     views = Views(store, sweeps)
     views.select(named(views, "learner", learners))
     if select == FIRST_HALF:

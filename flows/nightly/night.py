@@ -92,6 +92,7 @@ class Note:
 
 
 def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[str, Any]:
+    """Do a nightly run by hand. Wrong input is found before anything starts."""
     sweep = sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     request.start_of_cluster(0)
@@ -105,8 +106,7 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 def run_night(
     request: SweepRequest, sweep: Sweep, planned: datetime | None = None
 ) -> dict[str, Any]:
-    """Recompute a sweep and compare it with the accepted night, which it becomes if it is the
-    first.
+    """Recompute a sweep and compare it with the accepted night, which the first one becomes.
 
     The summary is empty if the night of the `planned` time is done.
     """

@@ -1,4 +1,4 @@
-"""The first screen of a report: what happened on these data, how sure that is, what to run next."""
+"""The first screen of a report: what happened, how sure that is, and what to run next."""
 
 import json
 from collections import Counter

@@ -85,7 +85,6 @@ def timings_of(kinds: list[Needed]) -> list[Timing]:
 
 
 def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
-    """Start processes, one a core, that compile those of `kinds` that are not compiled yet."""
     from cluster.site import ONE_THREAD
 
     rest = [kind for kind in kinds if kept_timing(kind) is None]

@@ -105,7 +105,10 @@ def _watch(serving: int) -> None:
 
 @contextmanager
 def locked(store: AnyPath, name: str, busy: str | Exception) -> Iterator[None]:
-    """Hold a named lock of a store. If another process has it, raise `busy`, or say it and wait."""
+    """Hold a named lock of a store. If another process has it, raise `busy`, or say it and wait.
+
+    For an object store it holds for this machine only.
+    """
     from koco_stream.io.paths import store_path  # slow: it imports Arrow
 
     root = store_path(store)

@@ -77,7 +77,7 @@ def recorded(
 
 
 def stage(name: str, function: Callable[..., T], *args: Any) -> T:
-    """The result of a stage of the work; in a flow run it is a task without its arguments."""
+    """The result of a stage of the work; in a flow run it is a task that hides its arguments."""
     work = partial(function, *args)
     flow_run = flow_run_here()
     if flow_run is None:

@@ -90,8 +90,8 @@ def launch(
 def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, Any]:
     """Run a checked sweep; `start` is the cluster, if one is starting.
 
-    Returns the summary: number of runs and of computed ones, their statuses, seconds by phase, and
-    the report's path and first sentence.
+    The summary has numbers of runs, their statuses, seconds by phase, and the report's path and
+    first sentence.
     """
     store = open_store(checked.request.store)
     name = checked.sweep.name

@@ -62,7 +62,6 @@ def limits_of(
     client: "Client | None" = None,
     time_limit: float | None = None,
 ) -> Limits:
-    """Workers, memory, and for paused cohorts a share of the free disk: what a plan may use."""
     free = None if "://" in str(store) else free_bytes(Path(str(store)))
     room = None if free is None else free // ROOM_SHARE
     return Limits(*capacity(cluster, workers, client), paused_bytes=room, time_limit=time_limit)

@@ -166,7 +166,7 @@ class Space:
     seeds: Sequence[int]
 
     def points(self, search: Search | None, count: int) -> list[dict[str, Any]]:
-        """The first `count` draws. A space without drawn values has one, which is empty."""
+        """The first `count` draws; without drawn values there is one, which is empty."""
         if not search or not self.draws:
             return [{}]
         keys = sorted(self.draws)  # whatever their order in the file

@@ -20,9 +20,8 @@ def laid_out(
 ) -> tuple[str, list[str]]:
     """A table in lines of at most `width` characters, and the names of the columns without room.
 
-    Floats have four digits, or those in `digits` by column. Where it is too wide, first names of
-    columns with numbers go on in a second line, at their underscores; then texts, after spaces and
-    commas; and then the last columns are left out.
+    Floats have four digits, or those in `digits` by column. Where it is too wide, names of columns
+    with numbers are broken first, then texts; then the last columns are left out.
     """
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     numeric = [{*map(type, column)} <= {int, float, type(None)} for column in values]

@@ -217,8 +217,8 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    pairs = {(row["dataset"], row["dataset_hash"]) for row in table.to_pylist()}
-    one_each = len(pairs) == len({dataset for dataset, _ in pairs})
+    pairs = table.select(["dataset", "dataset_hash"]).group_by(["dataset", "dataset_hash"])
+    one_each = len(pairs.aggregate([])) == len(pc.unique(table.column("dataset")))
     dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
     kept = []
     same = []
