@@ -204,7 +204,10 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
-    """The sweep that a user calls `spec`: a file, a packaged one, or the usual one on a dataset."""
+    """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset.
+
+    It is the first of these that there is.
+    """
     path = Path(spec)
     name = str(spec)
     known = packaged()
