@@ -98,14 +98,13 @@ ZOOM: Spec = {
 class Chart:
     """A chart: rows, and which of their columns are drawn how.
 
-    `alt` says what it shows, with the numbers at the ends. `x` and `y` are the columns of the axes,
-    and `series` that of what has a colour and is hidden and shown. `mark` is "line", or "point" for
-    points that are not joined, but for the series `joined`. `band` has two columns, of the ends of
-    a range around each point. `log` names the axes that are logarithmic: "x", "y", "xy" or neither.
-    A reader chooses one value of each of the columns `picks`. `names` are the series that have
-    colours in turn, the same in all charts of a page. `marks` say where vertical lines are: a value
-    of `x`, and the values of `picks` that they are for. The `diagonal` is where both axes are
-    equal.
+    `x` and `y` are the columns of the axes, and `series` that of what has a colour and is hidden
+    and shown. `mark` is "line", or "point" for points that are not joined, but for the series
+    `joined`. `band` has two columns, of the ends of a range around each point. `log` names the axes
+    that are logarithmic: "x", "y", "xy" or neither. A reader chooses one value of each of the
+    columns `picks`. `names` are the series that have colours in turn, the same in all charts of a
+    page. `marks` say where vertical lines are: a value of `x`, and the values of `picks` that they
+    are for. The `diagonal` is where both axes are equal.
     """
 
     title: str

@@ -68,7 +68,6 @@ def write_index(store: AnyPath) -> StorePath:
 
 
 def write_figures(page: Page, folder: Path, name: str) -> None:
-    """Write the charts of a page, a file for each value that a reader may choose."""
     folder.mkdir(parents=True, exist_ok=True)
     for chart in page.all_charts:
         for chosen, spec in chart.files():

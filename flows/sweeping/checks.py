@@ -89,7 +89,7 @@ def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSw
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
-    """List the runs of a sweep, each once, after a check that its datasets' labels fit."""
+    """List the runs of a sweep, each once."""
     runs: list[Run] = []
     # a configuration of each loss, also of those that a search may come to
     examples = (one for space in sweep.spaces for one in space.examples())

@@ -96,7 +96,7 @@ def _continuing(
     losses: dict[str, float],
     decisions: list[dict[str, object]],
 ) -> list[Run]:
-    """The runs that continue after a rung, from pairs of a whole run and the run to the rung."""
+    """Each of `pairs` is a whole run and the run to the rung."""
     configurations = grouped(pairs, lambda pair: canonical_json(pair[0].params))
     found = means(
         [losses.get(cut.run_id, math.inf) for _, cut in cuts] for cuts in configurations.values()

@@ -55,7 +55,6 @@ class Search(BaseModel, extra="forbid", strict=True, frozen=True):
 
     @property
     def known(self) -> int:
-        """How many samples are known at the beginning: not all, if it learns."""
         return min(self.batch, self.samples) if self.method == "tpe" else self.samples
 
     def number(self, *key: Any) -> int:

@@ -196,7 +196,6 @@ class Tally:
         self.status.done += there
 
     def computing(self, dashboard: str | None) -> None:
-        """Start the clock, because the workers are ready."""
         self.begun, self.status.dashboard = time.monotonic(), dashboard
         say(
             "  the workers compute"

@@ -83,7 +83,6 @@ def printable(text: str) -> str:
 
 
 def _aligned(texts: list[str]) -> list[str]:
-    """Texts of numbers, with spaces after them so that their points align."""
     after = [len(text) - len(re.split(r"[.e]", text)[0]) for text in texts]
     longest = max(after, default=0)
     return [
