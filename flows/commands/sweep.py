@@ -24,7 +24,6 @@ from koco_stream.io.files import json_text
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """List the packaged sweeps, and end."""
     if wanted:
         show([{"sweep": name, "what": description(one)} for name, one in packaged().items()], False)
         context.exit()
@@ -118,7 +117,6 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
 
 
 def in_words(planned: Any) -> str:
-    """Format a value of a dry run as text: numbers with commas, lists and dicts on one line."""
     if isinstance(planned, dict):
         return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
     if isinstance(planned, list):
