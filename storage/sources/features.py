@@ -47,11 +47,10 @@ from storage.sources.source import (
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of a table before one-hot encoding.
+    """Rows of a table before one-hot encoding: `labels` (n,) and `values` (n, k).
 
-    `labels` (n,) and `values` (n, k) are the label column and the k feature columns. A column of
-    text has numbers there: each is the position of the row's text in `texts[column]`, the list of
-    that column's distinct texts. Missing numbers are NaN, if the source accepts them.
+    For a column of texts, `values` has the position of the row's text in `texts[column]`. Missing
+    numbers are NaN, if the source accepts them.
     """
 
     labels: Array
@@ -63,10 +62,9 @@ class Parsed:
 class ColumnSource(Source):
     """Base of the sources that read tables.
 
-    Each distinct text of a column of categories is one feature. The features of a column are in the
-    sorted order of its texts, which are `known` once the source is surveyed. Rows are then sparse,
-    unless at least half of the features are columns of numbers. Classes that are texts become -1
-    and 1 if there are two, and otherwise 1, 2, …, in sorted order.
+    Each distinct text of a column of categories is one feature, in sorted order within the column.
+    Rows are then sparse, unless at least half of the features are columns of numbers. Classes that
+    are texts become -1 and 1 if there are two, and otherwise 1, 2, …, in sorted order.
     """
 
     choice: Choice
@@ -75,12 +73,12 @@ class ColumnSource(Source):
 
     @abstractmethod
     def rows(self, piece: Any) -> Parsed:
-        """Read the rows of a piece. Raises `WrongInput` with the position of an error."""
+        """Read the rows of a piece."""
 
     def from_arrow(self, columns: Sequence[pa.Array], at: Locate) -> Parsed:
-        """Rows from Arrow columns: those of the features, and then the target.
+        """Rows from the columns of the features and, last, the target.
 
-        Raises `Malformed` with every kind of fault; `at` says where a row is.
+        Raises `Malformed` with every kind of fault.
         """
         choice = self.choice
         problems = Problems()
@@ -120,7 +118,7 @@ class ColumnSource(Source):
         return Parsed(known, values, texts)
 
     def fault(self, column: int, text: str) -> str:
-        """What is wrong with a text of a column of texts; empty if nothing is."""
+        """What is wrong with a text; empty if nothing is."""
         choice = self.choice
         is_date = column in choice.dates
         lacks = is_mark(text)
@@ -144,10 +142,6 @@ class ColumnSource(Source):
         return said and f"{choice.called(column)} is {text[:60]!r}{said}"
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source that knows the distinct texts of its text columns.
-
-        Raises `WrongInput` for a malformed row and for too many distinct texts in a column.
-        """
         source = super().surveyed(parallel_map, scratch)
         choice = self.choice
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts if k not in choice.dates}
@@ -182,7 +176,7 @@ class ColumnSource(Source):
         )
 
     def texts_of(self, narrow: Self, piece: Any) -> dict[int, list[str]]:
-        """Distinct texts of the text columns in a piece of a source of only these, by column."""
+        """`narrow` has only the columns of texts."""
         try:
             texts = narrow.rows(piece).texts
         except Malformed:
@@ -193,12 +187,7 @@ class ColumnSource(Source):
         return texts
 
     def read(self, piece: Any) -> Piece:
-        """Read the rows of a piece; each text becomes a 1 at its feature.
-
-        With the choice "drop", rows with a missing number or label are left out. Raises
-        `WrongInput` with the position of an error, and for a text that was absent during the
-        survey.
-        """
+        """With the choice "drop", rows with a missing number or label are left out."""
         rows = self.rows(piece)
         for k, known in self.known.items():
             for text in {*rows.texts[k]}.difference(known):
@@ -219,7 +208,7 @@ class ColumnSource(Source):
         return replace(kept, n_dropped=int(whole.size - whole.sum()))
 
     def _in_numbers(self, rows: Parsed) -> Parsed:
-        """Rows with a number for each class, and for each part of a date; missing ones are NaN."""
+        """Classes and parts of dates become numbers; missing ones are NaN."""
         choice = self.choice
         labels = rows.labels
         columns = []
@@ -238,7 +227,7 @@ class ColumnSource(Source):
         return replace(rows, labels=labels, values=values)
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
-        """One-hot encode those rows where `whole` (n,) is true, in the layout of the source."""
+        """Only those rows where `whole` (n,) is true."""
         values = rows.values[whole]
         offsets = np.zeros(values.shape, int)
         widths = []
@@ -264,7 +253,6 @@ class ColumnSource(Source):
 def column_fields(
     paths: Sequence[Path], form: str, choice: Choice, reading: Reading
 ) -> dict[str, Any]:
-    """Fields of a `ColumnSource` that follow from the roles of its columns."""
     name = choice.given(choice.target)
     rule = LabelRule(reading.labels, f"correct it, or for classes add --categorical {name}")
     as_text = {*choice.texts}

@@ -41,9 +41,7 @@ def source_of(
 ) -> Source:
     """Open files of one format as one source, not surveyed yet; their rows follow in order.
 
-    A folder of Parquet files stands for these. `block_bytes` is the approximate size of the text
-    that is parsed at once. Raises `WrongInput` if a file is missing or given twice, if formats
-    differ, if the first lines are malformed, or if an option does not apply to the format.
+    About `block_bytes` of text are parsed at once.
     """
     paths = unfolded(paths, reading.format)
     may_be_folder = reading.format == "documents"
@@ -102,10 +100,9 @@ def source_of(
 
 
 def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:
-    """Files, with those of each folder of Parquet files, sorted by name, instead of the folder.
+    """Files, with the sorted Parquet files of a folder instead of the folder.
 
-    Files and folders whose names begin with "." or "_" are none. Raises `WrongInput` for a folder
-    with folders of Parquet files.
+    A column may be in the name of a folder, so folders within it are refused.
     """
     found = []
     for path in paths:
@@ -124,7 +121,6 @@ def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:
 
 
 def guess_format(path: Path) -> str:
-    """Format of a file, guessed from its name, first bytes or first line, or `WrongInput`."""
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:

@@ -28,12 +28,10 @@ MOST_CLASSES = 200
 class Choice:
     """Roles of the columns of a table, counted from 0 here and from 1 in messages.
 
-    `names` is empty for a table without names. The columns `index` number the rows, and are left
-    out as the `dropped` ones and the `empty` ones are. Those of `texts` hold texts; of these, the
-    feature columns are one-hot encoded, but for those of `dates`, which become parts; a target
-    among them has classes. What is `categorical` or `numeric` was said to be. With `one_hot`, a
-    column may have any number of texts. `separator` stands between the columns of a CSV file.
-    `notes` say what is doubtful.
+    The columns `index` number the rows; they are left out, and so are the `dropped` and the `empty`
+    ones. Of the columns `texts`, features are one-hot encoded, but those of `dates` become parts; a
+    target among them has classes. With `one_hot`, a column may have any number of texts.
+    `separator` stands between the columns of a CSV file. `notes` say what is doubtful.
     """
 
     width: int
@@ -52,19 +50,18 @@ class Choice:
     notes: tuple[str, ...] = ()
 
     def called(self, column: int) -> str:
-        """Description of a column in messages: its name, or its number counted from 1."""
+        """Its name, or its number from 1, for messages."""
         return f"column {self.names[column]!r}" if self.names else f"column {column + 1}"
 
     def given(self, column: int) -> str:
-        """A column as an option takes it on the command line."""
+        """A column as an option takes it."""
         return shlex.quote(self.names[column]) if self.names else f"{column + 1}"
 
     def few(self, columns: Sequence[int]) -> str:
-        """Description of columns by their number and the first names."""
         return few([self.called(column) for column in columns])
 
     def feature_names(self, known: dict[int, list[str]]) -> list[str]:
-        """Names of the features, if the categories are `known`; none if there are no names."""
+        """The categories are `known`; without names there are none."""
         if not (self.names or self.dates or known):
             return []
         found: list[str] = []
@@ -76,11 +73,9 @@ class Choice:
         return found
 
     def is_no_class(self, text: str) -> bool:
-        """Whether a text of the target marks a missing label."""
         return text in ("", "?") or (self.target not in self.categorical and is_missing(text))
 
     def refuse_many(self, path: Path, column: int, n_texts: int) -> None:
-        """Raise `WrongInput` for too many distinct texts in a column."""
         name = self.given(column)
         drop = f"leave it out with --drop {name}"
         many = f"{path}: {self.called(column)} holds more than {{:,}} different texts; "
@@ -114,12 +109,10 @@ def chosen_columns(
 ) -> Choice:
     """Select the target and the features among the `width` columns of a table.
 
-    A column that holds the index of a data frame is left out, by its name and its first values,
-    which `column` gives as texts; so are the columns `stored` as an index, and those without a
-    value if `column` gives the `whole` table. Without a `target`, the
-    last other column is the target. `names` is empty if the columns have none. Which columns hold
-    texts is left open. Raises `WrongInput` if a named column does not exist, a name is repeated, or
-    no feature is left.
+    `column` gives the first values of a column as texts. A column that is the index of a data
+    frame, by its name and these values, is left out; so are the columns `stored` as an index, and
+    those without a value if `column` gives the `whole` table. Without a `target`, the last other
+    column is the target. Which columns hold texts is left open.
     """
     named_one = partial(_column, path, names, width)
     target = None if reading.target is None else named_one("--target", reading.target)
@@ -175,9 +168,9 @@ def chosen_columns(
 def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: bool) -> Choice:
     """The choice, with those of its columns that hold texts, and dates or times.
 
-    The first value of a column that is not missing decides, unless it was said, or all others of
-    the first rows, which `column` gives, are numbers. A column without a value is taken as numbers.
-    The target has classes if it holds texts and there are no `labels` that turn them into numbers.
+    The first value that is not missing decides, unless all others of the first rows, which `column`
+    gives, are numbers. A column without a value is taken as numbers. A target of texts has classes,
+    unless `labels` turn them into numbers.
     """
     texts: list[int] = []
     dates: dict[int, tuple[str, ...]] = {}
@@ -196,13 +189,13 @@ def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: b
 
 
 def labels_rows(column: Sequence[str]) -> bool:
-    """Whether the first values of a column may label rows: all differ, and none is a fraction."""
+    """Values that label rows all differ, and none is a fraction."""
     fractions = (is_number(text) and not float(text).is_integer() for text in column)
     return len({*column}) == len(column) and not any(fractions)
 
 
 def counts_rows(column: Sequence[str]) -> bool:
-    """Whether the first values of a column are 0, 1, 2, … or 1, 2, 3, …; at least three."""
+    """Whether values are 0, 1, 2, … or 1, 2, 3, …; at least three."""
     first = column[0] if len(column) > 2 and is_number(column[0]) else ""
     return (
         bool(first)
@@ -214,7 +207,7 @@ def counts_rows(column: Sequence[str]) -> bool:
 
 
 def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: str) -> int:
-    """Index of the column that an option names by its name, or by its number from 1."""
+    """An option names a column by its name, or by its number from 1."""
     if wanted in names:
         return names.index(wanted)
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:

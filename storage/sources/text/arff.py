@@ -27,29 +27,22 @@ NO_PLAIN_ROW = re.compile(rb"[{'%\\]")
 
 @dataclass(kw_only=True)
 class ArffText(ColumnText):
-    """Source of ARFF files, concatenated in order.
-
-    `absent` (columns,) are the values that a sparse row does not name.
-    """
+    """A sparse row does not name values that are `absent` (columns,)."""
 
     absent: tuple[str, ...]
 
     def fast(self, text: bytes) -> Parsed:
-        """Parse dense rows as CSV; those with single quotes or comments are left to `slow`."""
+        """Dense rows are CSV; those with single quotes or comments are left to `slow`."""
         if NO_PLAIN_ROW.search(text):
             raise Unusual
         return super().fast(text)
 
     def fields(self, line: bytes, number: int, path: Path) -> list[str]:
-        """Split a line into its values. Raises `WrongInput` for another syntax."""
         return values_of(line, number, path, self.absent)
 
 
 def values_of(line: bytes, number: int, path: Path, absent: Sequence[str]) -> list[str]:
-    """Values of a dense or sparse row; none for a blank line or a comment.
-
-    Raises `WrongInput` for another syntax.
-    """
+    """No values for a blank line or a comment."""
     text = decoded(line, number, path).strip()
     if not text or text.startswith("%"):
         return []
@@ -85,11 +78,7 @@ def _unquoted(text: str) -> str:
 
 
 def header_of(path: Path) -> tuple[dict[str, str], int]:
-    """The types of an ARFF file's attributes by name, and the line (from 1) where rows begin.
-
-    Raises `WrongInput` for an attribute without a type, for one that is relational, whose values
-    are tables, for two of one name, and if there are no rows.
-    """
+    """The types of the attributes by name, and the line (from 1) where rows begin."""
     kinds: dict[str, str] = {}
     for number, line in lines_of(path):
         text = decoded(line, number, path).strip()
@@ -113,11 +102,7 @@ def header_of(path: Path) -> tuple[dict[str, str], int]:
 
 
 def arff_source(paths: Sequence[Path], form: str, reading: Reading, block_bytes: int) -> ArffText:
-    """Open ARFF files, which have the same attributes, as one source.
-
-    Nominal attributes are categories, and a nominal target has classes. Raises `WrongInput` if
-    attributes differ, or the first lines of a file are malformed.
-    """
+    """Nominal attributes are categories, and a nominal target has classes."""
     headers = [header_of(path) for path in paths]
     kinds, first = headers[0]
     names = list(kinds)

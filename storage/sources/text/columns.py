@@ -1,8 +1,8 @@
 """Source of CSV or space-separated files, whose rows all have the columns of the first row.
 
-One column is the target. Blocks of lines are parsed by pyarrow's CSV reader if every line is plain.
-Redundant quotes and spaces are removed first. Input that the reader accepts but `ColumnText.slow`
-rejects is detected here and left to `slow`.
+Blocks of lines are parsed by pyarrow's CSV reader if every line is plain; redundant quotes and
+spaces are removed first. Input that the reader accepts but `ColumnText.slow` rejects is detected
+here and left to `slow`.
 """
 
 import csv
@@ -74,10 +74,7 @@ Rows = list[list[str]]
 
 @dataclass(kw_only=True)
 class ColumnText(TextSource[Parsed], ColumnSource):
-    """Source of CSV or space-separated files, concatenated in order."""
-
     def fast(self, text: bytes) -> Parsed:
-        """Parse lines of a table with pyarrow's CSV reader."""
         choice = self.choice
         plain = with_unix_ends(text)
         delimiter = " "
@@ -105,11 +102,9 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         return self.from_arrow(trimmed, str)
 
     def fields(self, line: bytes, number: int, path: Path) -> list[str]:
-        """Split a line into its fields, as `fields_of` does."""
         return fields_of(line, number, path, self.format, self.choice.separator)
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
-        """Parse lines of a table one by one. Raises `Malformed` with every kind of fault."""
         choice = self.choice
         problems = Problems()
         labels = array("d")
@@ -165,11 +160,7 @@ class ColumnText(TextSource[Parsed], ColumnSource):
 def column_source(
     paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> ColumnText:
-    """Open CSV or space-separated files (`form` is "csv" or "space") as one source.
-
-    The columns of the first file apply to all. Raises `WrongInput` if the first lines of a file are
-    malformed.
-    """
+    """The columns of the first file apply to all."""
     choice, first = inspect(paths[0], form, reading, None, len(paths) == 1)
     files = [first, *(inspect(path, form, reading, choice)[1] for path in paths[1:])]
     fields = column_fields(paths, form, choice, reading)
@@ -182,7 +173,7 @@ def column_source(
 
 
 def without_quotes(text: bytes, separator: str) -> bytes:
-    """CSV text without quotes, each pair of which encloses a whole field without separators."""
+    """Each pair of quotes has to enclose a whole field without separators."""
     if b'"' not in text:
         return text
     codes = np.frombuffer(b"\n" + text, np.uint8)
@@ -199,7 +190,6 @@ def without_quotes(text: bytes, separator: str) -> bytes:
 
 
 def single_spaced(text: bytes) -> bytes:
-    """Text with single spaces between columns, which no other characters separate."""
     if not text.isascii() or any(byte in text for byte in SPACES):
         raise Unusual
     text = re.sub(rb"[ \t]+", b" ", text)
@@ -207,16 +197,11 @@ def single_spaced(text: bytes) -> bytes:
 
 
 def separators_of(form: str, separator: str) -> tuple[bytes, ...]:
-    """What may stand between two fields of CSV, or of space-separated text."""
     return (separator.encode(),) if form == "csv" else (b" ", b"\t")
 
 
 def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -> list[str]:
-    """Split a line of CSV or space-separated text into stripped fields; none if it is blank.
-
-    `form` is "csv" or "space", and `separator` stands between the fields of CSV. Raises
-    `WrongInput` for too many or too long fields, for other bytes than UTF-8, and for wrong quotes.
-    """
+    """No fields if the line is blank."""
     separators = separators_of(form, separator)
     refuse_long(path, number, line, "field", MOST_FIELD, separators)
     if sum(map(line.count, separators)) >= MOST_COLUMNS:
@@ -232,7 +217,6 @@ def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -
 
 
 def decoded(line: bytes, number: int, path: Path) -> str:
-    """Text of a line. Raises `WrongInput` for other bytes than UTF-8."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -263,11 +247,8 @@ def inspect(
 ) -> tuple[Choice, TextFile]:
     """Decide the roles of the columns from a file's first lines, and where its rows begin.
 
-    The roles `known` of the first file's columns apply to all. Of a file that is `alone`, columns
-    without any value are left out, if all its rows are seen here. With `one_hot`, a column holds
-    texts if its first value that is not missing is not a number, as far as the first rows show.
-    Raises `WrongInput` if the columns are malformed or differ from those of the first file, or if
-    there are no rows.
+    The roles `known` of the first file's columns apply to all. If a file is `alone` and all its
+    rows are seen here, columns without any value are left out.
     """
     comments, first, line = top_of(path)
     line = line or comments[0][1]
@@ -341,9 +322,8 @@ def _marked(
 ) -> tuple[int, list[str]]:
     """Line where a header or the rows begin, and the names in the last marked line before it.
 
-    A marked line of `width` columns holds names if no column is a number. If there are numbers, but
-    not in the first column, or there can be no names, it is a row, whose text begins so. All other
-    marked lines are comments.
+    A marked line of `width` columns holds names if no column is a number. It is a row if there are
+    numbers after the first column, or there can be no names.
     """
     names: list[str] = []
     for number, line in comments:
@@ -356,8 +336,7 @@ def _marked(
 
 
 def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
-    """Whether a line, before the rows `seen`, holds column names: given by the option, or a line
-    without numbers, or with the numbers of columns.
+    """The option says so, or the line has no numbers, or those of columns.
 
     Raises `WrongInput` for a line of numbers and texts if texts cannot be values, and for numbers
     that may be those of columns or values.
@@ -397,7 +376,7 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
 
     There may be names beside them, or an empty field before them. It is sure if there are `SURE`
     numbers, then from 1 too; if the column of the empty field counts the rows; if a name stands
-    over numbers; or if one of at least three columns has no other whole number.
+    over numbers; or if one of three columns or more has no other whole number.
     """
     unnamed = fields[0] == ""
     named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
@@ -425,5 +404,4 @@ def _numbers(first: int, n: int) -> list[str]:
 
 
 def column_of(seen: Rows, k: int) -> list[str]:
-    """Fields of a column in some rows, of which some may be shorter."""
     return [fields[k] for fields in seen if k < len(fields)]
