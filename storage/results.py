@@ -99,22 +99,8 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
     return found
 
 
-def read_windows(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
-    """Sorted by run and round."""
-    return _read_of_cohorts(store, "windows", run_ids).sort_by(
-        [("run_id", "ascending"), ("first", "ascending")]
-    )
-
-
-def read_predictions(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
-    """Sorted by run and round."""
-    return _read_of_cohorts(store, "predictions", run_ids).sort_by(
-        [("run_id", "ascending"), ("t", "ascending")]
-    )
-
-
-def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.Table:
-    """The rows of these runs in a table that has a file for each cohort.
+def _read_of_cohorts(store: AnyPath, run_ids: Sequence[str], table: str) -> pa.Table:
+    """The rows of these runs in a table that has a file for each cohort, by run and round.
 
     A cohort that was killed after it had written its file, and whose runs were then in another
     cohort, has left them twice: each run is taken from one file.
@@ -127,7 +113,11 @@ def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.T
         left -= ids_of(found[-1])
     if left:
         _check_all_there(store, table, left & lacking(store, table, read_runs(store, LACKING)))
-    return pa.concat_tables(found)
+    return pa.concat_tables(found).sort_by([(one.name, "ascending") for one in columns[:2]])
+
+
+read_windows = partial(_read_of_cohorts, table="windows")
+read_predictions = partial(_read_of_cohorts, table="predictions")
 
 
 LACKING = ("rounds", *ASKED.values())  # columns that `lacking` needs

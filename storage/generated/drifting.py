@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from koco_stream.types import Array
-from storage.generated.streams import MODEL, Blocks, block_rows_of, draw_of, sparse_text, too_noisy
+from storage.generated.streams import MODEL, Blocks, draw_of, sparse_text, too_noisy
 from storage.sources.source import Piece, dense_piece, refuse_first
 
 MOST_CONCEPTS = 10_000  # so that a manifest, which lists the changes, stays small
@@ -168,10 +168,12 @@ def swapped_text(
     return replace(text, make=make, changes=changes.rounds)
 
 
-def _swapped_block(number: int, text: Blocks, changes: Changes, data_seed: int) -> Piece:
-    rows = text.make(number)
-    chance = draw_of(data_seed, DRIFTING, number).random(rows.n_rows)
-    swapped = changes.concepts(number * text.block_rows, chance) == 1
+def _swapped_block(
+    number: int, block_rows: int, text: Blocks, changes: Changes, data_seed: int
+) -> Piece:
+    rows = text.make(number, block_rows)
+    chance = draw_of(data_seed, DRIFTING, number).random(block_rows)
+    swapped = changes.concepts(number * block_rows, chance) == 1
     return replace(rows, labels=np.where(swapped, -rows.labels, rows.labels))
 
 
@@ -193,7 +195,6 @@ def _dense(
             ),
         ]
     )
-    block_rows = block_rows_of(n_features)
     return Blocks(
         make=partial(
             _dense_block,
@@ -202,29 +203,28 @@ def _dense(
             ends=ends,
             noise=noise,
             data_seed=data_seed,
-            shape=(block_rows, n_features),
+            n_features=n_features,
         ),
         n_rows=changes.n_rows,
         n_features=n_features,
         layout="dense",
-        block_rows=block_rows,
         changes=changes.rounds,
     )
 
 
 def _dense_block(
     number: int,
+    block_rows: int,
     linear: Callable[[], Linear],
     changes: Changes,
     ends: tuple[float, float],
     noise: float,
     data_seed: int,
-    shape: tuple[int, int],
+    n_features: int,
 ) -> Piece:
-    block_rows, n_features = shape
     weights, thresholds = linear()
     draw = draw_of(data_seed, DRIFTING, number)
-    X = ends[0] + (ends[1] - ends[0]) * draw.random(shape, np.float32)
+    X = ends[0] + (ends[1] - ends[0]) * draw.random((block_rows, n_features), np.float32)
     chance, flip = draw.random((2, block_rows))
     concept = changes.concepts(number * block_rows, chance)
     score = np.zeros(block_rows)

@@ -10,10 +10,10 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
-from koco_stream.numerics.linear_algebra import gram_schmidt, product
+from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
-from storage.generated.streams import BLOCK_ROWS, Blocks, dense_stream, sparse_text
+from storage.generated.streams import Blocks, dense_stream, multiplied, sparse_text
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import Piece, Source, dense_piece
 
@@ -36,11 +36,8 @@ def ill_conditioned(
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep
-    X = np.empty((n_rows, n_features))
-    scores = np.empty((n_rows, 1))
-    product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
-    product(Z, theta, scores)
-    return dense_piece(np.where(scores[:, 0] >= 0, 1.0, -1.0), X)
+    X = multiplied(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T))
+    return dense_piece(np.where(multiplied(Z, theta)[:, 0] >= 0, 1.0, -1.0), X)
 
 
 def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Piece:
@@ -73,13 +70,9 @@ def slice_like(
     hidden = draw.random((n_rows, n_factors))
     weights = draw.standard_normal((n_factors, n_features))
     direction = draw.standard_normal((n_factors, 1))
-    X = np.empty((n_rows, n_features))
-    score = np.empty((n_rows, 1))
-    product(hidden - 0.5, weights, X)
-    product(hidden - 0.5, direction, score)
-    return dense_piece(
-        0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0])), 0.5 + 0.5 * X / (1.0 + np.abs(X))
-    )
+    X = multiplied(hidden - 0.5, weights)
+    score = multiplied(hidden - 0.5, direction)[:, 0]
+    return dense_piece(0.5 + 0.5 * score / (1.0 + np.abs(score)), 0.5 + 0.5 * X / (1.0 + np.abs(X)))
 
 
 VERSION = 1  # of the rows that are made of the same parameters
@@ -106,7 +99,6 @@ def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
             n_rows=n_rows,
             n_features=n_features,
             layout="dense",
-            block_rows=BLOCK_ROWS,
         )
 
     return blocks
@@ -119,11 +111,11 @@ def _whole(table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]) -> 
 
 
 def _block_of_table(
-    number: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
+    number: int, block_rows: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
 ) -> Piece:
     rows = _whole(table, values)
-    start = number * BLOCK_ROWS
-    return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
+    start = number * block_rows
+    return rows.between(start, min(start + block_rows, rows.n_rows))
 
 
 GENERATORS: dict[str, Callable[..., Blocks]] = {

@@ -35,17 +35,20 @@ MOST_DENSE_FEATURES = 4096  # the mixing matrix of dense features is (d, d)
 class Blocks(Source):
     """Source of rows that are generated block by block.
 
-    `make` generates the block with a number, and can be pickled. The last block is generated in
-    full and truncated.
+    `make` generates so many rows of the block with a number, and can be pickled. The last block is
+    generated in full and truncated.
     """
 
-    make: Callable[[int], Piece]
+    make: Callable[[int, int], Piece]
     n_rows: int
-    block_rows: int
+    n_features: int
+    values_per_row: float | None = None
     format: str = "synthetic"
 
     def __post_init__(self) -> None:
         self.n_bytes = self.n_rows
+        per_row = self.values_per_row or self.n_features
+        self.block_rows = max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(per_row, 1.0))))
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
         for first in range(0, self.n_rows, self.block_rows):
@@ -54,14 +57,10 @@ class Blocks(Source):
     def read(self, piece: tuple[int, int]) -> Piece:
         first, n = piece
         number, begin = divmod(first, self.block_rows)
-        return self.make(number).between(begin, begin + n)
+        return self.make(number, self.block_rows).between(begin, begin + n)
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
         return piece[1]
-
-
-def block_rows_of(values_per_row: float) -> int:
-    return max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(values_per_row, 1.0))))
 
 
 def too_noisy(noise: float) -> tuple[bool, str]:
@@ -105,21 +104,19 @@ def sparse_text(
             (n_features > 2**31 - 1, f"n_features = {n_features} is more than {2**31 - 1}"),
         ]
     )
-    block_rows = block_rows_of(mean_nonzeros)
     return Blocks(
         make=partial(
             _sparse_block,
             n_features=n_features,
             mean_nonzeros=mean_nonzeros,
             data_seed=data_seed,
-            block_rows=block_rows,
             noise=noise,
             unit=scale == "unit-rows",
         ),
         n_rows=n_rows,
         n_features=n_features,
+        values_per_row=mean_nonzeros,
         layout="sparse",
-        block_rows=block_rows,
     )
 
 
@@ -140,20 +137,17 @@ def dense_stream(
     """
     if n_features > MOST_DENSE_FEATURES:
         raise WrongInput(f"n_features = {n_features} is more than {MOST_DENSE_FEATURES}")
-    block_rows = block_rows_of(n_features)
     return Blocks(
         make=partial(
             _dense_block,
             n_features=n_features,
             condition_number=condition_number,
             data_seed=data_seed,
-            block_rows=block_rows,
             noise=noise,
         ),
         n_rows=n_rows,
         n_features=n_features,
         layout="dense",
-        block_rows=block_rows,
     )
 
 
@@ -189,10 +183,10 @@ def _expected_nonzeros(chance: Array, unit: float) -> float:
 
 def _sparse_block(
     number: int,
+    block_rows: int,
     n_features: int,
     mean_nonzeros: float,
     data_seed: int,
-    block_rows: int,
     noise: float,
     unit: bool,
 ) -> Piece:
@@ -229,18 +223,21 @@ def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[A
 
 def _dense_block(
     number: int,
+    block_rows: int,
     n_features: int,
     condition_number: float,
     data_seed: int,
-    block_rows: int,
     noise: float,
 ) -> Piece:
     mixing, theta = _mixing(n_features, condition_number, data_seed)
     draw = draw_of(data_seed, DENSE, number)
     Z = draw.standard_normal((block_rows, n_features))
-    X = np.empty((block_rows, n_features))
-    score = np.empty((block_rows, 1))
-    product(Z, mixing, X)
-    product(Z, theta, score)
-    u = score[:, 0] + noise * draw.standard_normal(block_rows)
-    return dense_piece(0.5 + 0.5 * u / (1.0 + np.abs(u)), X.astype(np.float32))
+    u = multiplied(Z, theta)[:, 0] + noise * draw.standard_normal(block_rows)
+    X = multiplied(Z, mixing).astype(np.float32)
+    return dense_piece(0.5 + 0.5 * u / (1.0 + np.abs(u)), X)
+
+
+def multiplied(left: Array, right: Array) -> Array:
+    out = np.empty((len(left), right.shape[1]))
+    product(left, right, out)
+    return out
