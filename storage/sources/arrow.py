@@ -54,14 +54,14 @@ def refuse_nulls(column: pa.Array, locate: Locate, what: str, remedy: str = FILL
     refuse(nulls, locate, lambda _: f"{what} is null; {remedy}")
 
 
-def is_missing(column: pa.Array) -> Array:
+def absent(column: pa.Array) -> Array:
     """Mask (n,) of nulls and NaN."""
     return np.asarray(pc.is_null(column, nan_is_null=True))
 
 
 def with_missing(read: Callable[[pa.Array, Locate], Array], column: pa.Array, at: Locate) -> Array:
     """Numbers (n,) that `read` gives for a column, with NaN where a value is missing."""
-    known = ~is_missing(column)
+    known = ~absent(column)
     where = np.flatnonzero(known)
     found = np.full(known.size, np.nan)
     found[known] = read(column.filter(pa.array(known)), lambda k: at(int(where[k])))

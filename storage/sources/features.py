@@ -18,9 +18,9 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.sources.arrow import (
     Locate,
+    absent,
     as_matrix,
     encoded,
-    is_missing,
     is_text,
     labels,
     numbers,
@@ -29,8 +29,14 @@ from storage.sources.arrow import (
     with_missing,
 )
 from storage.sources.dates import in_parts
-from storage.sources.numbers import CHOOSE, DROP_ROWS, REWRITE, LabelRule, is_other_number
-from storage.sources.numbers import is_missing as is_mark
+from storage.sources.numbers import (
+    CHOOSE,
+    DROP_ROWS,
+    REWRITE,
+    LabelRule,
+    is_missing,
+    is_other_number,
+)
 from storage.sources.roles import Choice
 from storage.sources.source import (
     UNDECIDED,
@@ -107,7 +113,7 @@ class ColumnSource(Source):
         values = np.zeros((len(target), len(features))) if plain is None else plain
         for into, k, column in zip(values.T, choice.features, features, strict=True):
             if plain is None:
-                kind = "missing" if is_missing(column).any() else "no number"
+                kind = "missing" if absent(column).any() else "no number"
                 read = partial(feature, k, column)
                 into[:] = problems.noting(read, into, kind, choice.called(k))
         read = partial(labels, what=choice.called(choice.target), rule=self.rule, remedy=DROP_ROWS)
@@ -121,7 +127,7 @@ class ColumnSource(Source):
         """What is wrong with a text; empty if nothing is."""
         choice = self.choice
         is_date = column in choice.dates
-        lacks = is_mark(text)
+        lacks = is_missing(text)
         no_class = column == choice.target and choice.is_no_class(text)
         category = not is_date and column not in (choice.target, *choice.categorical)
         otherwise = f"add --categorical {choice.given(column)}"

@@ -8,7 +8,14 @@ from storage.sources.compressed import OPENERS
 from storage.sources.documents import documents_source
 from storage.sources.numbers import at, shown
 from storage.sources.parquet.source import parquet_source
-from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
+from storage.sources.source import (
+    MISSING_CHOICES,
+    OF_COLUMNS,
+    PIECE_BYTES,
+    Reading,
+    Source,
+    refuse_first,
+)
 from storage.sources.text.arff import arff_source
 from storage.sources.text.columns import column_source
 from storage.sources.text.source import format_of, top_of
@@ -19,8 +26,7 @@ FORMATS = (*TEXTS, "arff", "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 
 AS_SEEN = Reading()
-COLUMNS = ("target", "drop", "categorical", "numeric", "one_hot", "missing")
-SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*COLUMNS, "header")}
+SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*OF_COLUMNS, "header")}
 DENSE = {"documents": ("strip",), "LIBSVM and VW files": ("n_features", "zero_based")}
 # for each format, the fields of `Reading` that do not apply to it, grouped by what they apply to
 REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
@@ -30,7 +36,7 @@ REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
     "space": DENSE,
     "arff": {**DENSE, "text without names": ("header",)},
     "parquet": {"documents": ("strip",), "text": ("header", "zero_based")},
-    "documents": {"files of rows": (*COLUMNS, "header", "zero_based", "labels")},
+    "documents": {"files of rows": (*OF_COLUMNS, "header", "zero_based", "labels")},
 }
 # options that are not named like their field of `Reading`
 FLAGS = {"header": "header or --no-header", "zero_based": "zero-based or --one-based"}

@@ -106,6 +106,7 @@ def chosen_columns(
     column: Callable[[int], Sequence[str]],
     stored: Collection[str] = (),
     whole: bool = False,
+    separator: str = ",",
 ) -> Choice:
     """Select the target and the features among the `width` columns of a table.
 
@@ -140,20 +141,42 @@ def chosen_columns(
         target = max({*range(width)} - index - empty, default=width - 1)
     left_out = {target, *dropped, *index, *empty}
     features = tuple(k for k in range(width) if k not in left_out)
-    choice = Choice(width, tuple(names), target, features, dropped, (), reading.one_hot)
-    choice = replace(choice, index=tuple(sorted(index)), empty=tuple(sorted(empty)))
-    choice = replace(choice, categorical=categorical, numeric=numeric)
-    own = f"{path}: --drop names the target column, {choice.called(target)}; name another --target"
-    rename = f", or rename {choice.few(sorted(index))} if it is no index" if index else ""
-    none = f"{path}: no column is left as a feature; keep at least one besides the target{rename}"
-    twice = f"{path}: {choice.few(told[:1])} is named by two of --drop, --categorical, --numeric"
-    valueless = f"{path}: {choice.called(target)} has no value; name another --target"
+    choice = Choice(
+        width=width,
+        names=tuple(names),
+        target=target,
+        features=features,
+        dropped=dropped,
+        texts=(),
+        one_hot=reading.one_hot,
+        index=tuple(sorted(index)),
+        empty=tuple(sorted(empty)),
+        categorical=categorical,
+        numeric=numeric,
+        separator=separator,
+    )
+    rename = f", or rename {choice.few(choice.index)} if it is no index" if index else ""
     refuse_first(
         [
-            (bool(told), f"{twice}; name it with one"),
-            (target in dropped, own),
-            (target in empty, valueless),
-            (not features, none),
+            (
+                bool(told),
+                f"{path}: {choice.few(told[:1])} is named by two of --drop, --categorical,"
+                " --numeric; name it with one",
+            ),
+            (
+                target in dropped,
+                f"{path}: --drop names the target column, {choice.called(target)}; name another"
+                " --target",
+            ),
+            (
+                target in empty,
+                f"{path}: {choice.called(target)} has no value; name another --target",
+            ),
+            (
+                not features,
+                f"{path}: no column is left as a feature; keep at least one besides the"
+                f" target{rename}",
+            ),
         ]
     )
     notes = [

@@ -7,7 +7,7 @@ size, and so has the memory. Faults of rows are collected, so that all of them a
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -18,6 +18,8 @@ from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 
 MISSING_CHOICES = ("mean", "drop")
+# the fields of `Reading` for sources that have columns
+OF_COLUMNS = ("target", "drop", "categorical", "numeric", "one_hot", "missing")
 UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
@@ -121,11 +123,10 @@ class Reading:
 
     def given(self) -> dict[str, Any]:
         """Options that differ from their defaults, for the manifest."""
-        default = asdict(Reading())
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if value != default[name]
+            one.name: list(value) if isinstance(value, tuple) else value
+            for one in fields(self)
+            if (value := getattr(self, one.name)) != one.default
         }
 
 

@@ -29,7 +29,7 @@ from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import LabelRule, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
-from storage.sources.source import Piece, Reading, refuse_first
+from storage.sources.source import OF_COLUMNS, Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
 COLUMN_BYTES = 1000  # of a column in a row group, beside its values
@@ -237,27 +237,25 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
         return first.get(names[k], [])
 
     stored = _index_columns(schemas[0])
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    wrong = f"{paths[0]}: two columns are called {''.join(twice[:1])!r}; rename one of them"
-    refuse_first([(bool(twice), wrong)])
+    refuse_first(
+        (n > 1, f"{paths[0]}: two columns are called {name!r}; rename one of them")
+        for name, n in Counter(names).items()
+    )
     choice = chosen_columns(paths[0], names, len(names), reading, first_of, stored)
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
         found = Counter(name for name in schema.names if not STORED.fullmatch(name))
-        missing = list(used - found)
-        more = list(found - Counter(names))
+        same = "give files with the same columns"
         refuse_first(
             [
-                (
-                    bool(missing),
-                    f"{path}: no column {''.join(missing[:1])!r}, which {paths[0]} has; give files"
-                    " with the same columns",
+                *(
+                    (True, f"{path}: no column {name!r}, which {paths[0]} has; {same}")
+                    for name in used - found
                 ),
-                (
-                    bool(more),
-                    f"{path}: column {''.join(more[:1])!r} is not in {paths[0]}; give files with"
-                    " the same columns",
+                *(
+                    (True, f"{path}: column {name!r} is not in {paths[0]}; {same}")
+                    for name in found - Counter(names)
                 ),
             ]
         )
@@ -362,11 +360,11 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
         raise WrongInput(f"{paths[0]}: the file holds no rows")
     paths = list(schemas)
     prepared = is_prepared(schemas[paths[0]])
-    what = "a table, whose columns are its features"
-    wrong = ["n_features"]
-    if prepared:
-        what = "prepared rows, whose columns are label, indices and values"
-        wrong = ["target", "drop", "categorical", "numeric", "one_hot", "missing"]
+    what, wrong = (
+        ("prepared rows, whose columns are label, indices and values", OF_COLUMNS)
+        if prepared
+        else ("a table, whose columns are its features", ("n_features",))
+    )
     refuse_first(
         [
             *(

@@ -49,7 +49,6 @@ def values_of(line: bytes, number: int, path: Path, absent: Sequence[str]) -> li
     sparse = text.startswith("{")
     row = text[1:].removesuffix("}").strip() if sparse else text
     found = [*(NUMBERED if sparse else VALUES).finditer(f"{row},")] if row else []
-    wrong = [one[1] for one in found if sparse and int(one[1]) >= len(absent)]
     refuse_first(
         [
             (
@@ -57,10 +56,13 @@ def values_of(line: bytes, number: int, path: Path, absent: Sequence[str]) -> li
                 f"{at(path, number)}: {text[:60]!r} is no row of ARFF; write value, value, … or"
                 " {number value, …}, and texts with other characters in quotes",
             ),
-            (
-                bool(wrong),
-                f"{at(path, number)}: attribute {''.join(wrong[:1])}, and they are numbered from 0"
-                f" to {len(absent) - 1}; correct it",
+            *(
+                (
+                    int(one[1]) >= len(absent),
+                    f"{at(path, number)}: attribute {one[1]}, and they are numbered from 0 to"
+                    f" {len(absent) - 1}; correct it",
+                )
+                for one in (found if sparse else ())
             ),
         ]
     )

@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -77,13 +77,9 @@ class ColumnText(TextSource[Parsed], ColumnSource):
     def fast(self, text: bytes) -> Parsed:
         choice = self.choice
         plain = with_unix_ends(text)
-        delimiter = " "
         plain.decode("utf-8")
-        if self.format == "space":
-            plain = single_spaced(plain)
-        else:
-            delimiter = choice.separator
-            plain = without_quotes(plain, delimiter)
+        blanks = choice.separator == " "
+        plain = single_spaced(plain) if blanks else without_quotes(plain, choice.separator)
         other_nan = self.missing and OTHER_NAN.search(plain)
         # the reader would drop a byte order mark at the beginning
         marked = plain.startswith(BYTE_ORDER_MARK)
@@ -96,13 +92,13 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         }
         names = map(str, range(choice.width))
         nulls = NULLS if self.missing else []
-        table = read_csv(plain, delimiter, names, types, nulls, len(plain) + 1)
+        table = read_csv(plain, choice.separator, names, types, nulls, len(plain) + 1)
         columns = [table.column(name).combine_chunks() for name in types]
         trimmed = [pc.utf8_trim_whitespace(one) if is_text(one.type) else one for one in columns]
         return self.from_arrow(trimmed, str)
 
     def fields(self, line: bytes, number: int, path: Path) -> list[str]:
-        return fields_of(line, number, path, self.format, self.choice.separator)
+        return fields_of(line, number, path, self.choice.separator)
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
         choice = self.choice
@@ -168,7 +164,7 @@ def column_source(
         **fields,
         files=tuple(files),
         block_bytes=block_bytes,
-        between=separators_of(form, choice.separator),
+        between=separators_of(choice.separator),
     )
 
 
@@ -196,13 +192,13 @@ def single_spaced(text: bytes) -> bytes:
     return text.replace(b" \n", b"\n").replace(b"\n ", b"\n").removeprefix(b" ")
 
 
-def separators_of(form: str, separator: str) -> tuple[bytes, ...]:
-    return (separator.encode(),) if form == "csv" else (b" ", b"\t")
+def separators_of(separator: str) -> tuple[bytes, ...]:
+    return (b" ", b"\t") if separator == " " else (separator.encode(),)
 
 
-def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -> list[str]:
+def fields_of(line: bytes, number: int, path: Path, separator: str) -> list[str]:
     """No fields if the line is blank."""
-    separators = separators_of(form, separator)
+    separators = separators_of(separator)
     refuse_long(path, number, line, "field", MOST_FIELD, separators)
     if sum(map(line.count, separators)) >= MOST_COLUMNS:
         raise WrongInput(
@@ -210,7 +206,7 @@ def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -
             " features as LIBSVM text, without their zeros"
         )
     text = decoded(line, number, path)
-    if form == "space":
+    if separator == " ":
         return text.split()
     fields = _csv_fields(text, path, number, separator)
     return [] if fields == [""] else fields
@@ -253,7 +249,8 @@ def inspect(
     comments, first, line = top_of(path)
     line = line or comments[0][1]
     separator = known.separator if known else separator_of(path, line)
-    split = partial(fields_of, path=path, form=form, separator=separator)
+    separator = " " if form == "space" else separator
+    split = partial(fields_of, path=path, separator=separator)
     width = len(split(line, first))
     first, marked = _marked(comments, first, width, split, reading)
     lines = ((number, line) for number, line in lines_of(path) if 0 < first <= number)
@@ -303,11 +300,11 @@ def inspect(
         ]
     )
     if known is None:
+        column = partial(column_of, seen)
         known = chosen_columns(
-            path, names, len(fields), reading, partial(column_of, seen), whole=whole
+            path, names, len(fields), reading, column, whole=whole, separator=separator
         )
-        known = with_kinds(known, partial(column_of, seen), reading.labels is not None)
-        known = replace(known, separator=separator)
+        known = with_kinds(known, column, reading.labels is not None)
     first += header
     n_comments = sum(number < first for number, _ in comments) - bool(marked)
     return known, TextFile(path, first, n_comments)
@@ -348,10 +345,14 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     if len(texts) < len(fields):
         texts = [text for text in texts if not is_missing(text)]
     exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    mixed = any(map(is_numeric, fields)) and any(
-        _all_numbers(seen, k)
-        for k, field in enumerate(fields)
-        if not (is_numeric(field) or is_missing(field) or is_infinite(field))
+    mixed = (
+        bool(seen)
+        and any(map(is_numeric, fields))
+        and any(
+            all(map(is_number, column_of(seen, k)))
+            for k, field in enumerate(fields)
+            if not (is_numeric(field) or is_missing(field) or is_infinite(field))
+        )
     )
     refuse_first(
         [
@@ -393,10 +394,6 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
         or any(len(columns[k]) == len(seen) for k in named)
         or (not named and n > 2 and {False} in whole)
     )
-
-
-def _all_numbers(seen: Rows, k: int) -> bool:
-    return bool(seen) and all(map(is_number, column_of(seen, k)))
 
 
 def _numbers(first: int, n: int) -> list[str]:

@@ -34,6 +34,10 @@ NAMED = {
 }
 SEPARATORS = (",", ";", "\t")
 MARKS = (b"#", b"%")
+NO_TEXT = {
+    b"\0": "a NUL byte; this is not text, or it is compressed under a wrong name",
+    b"\r": "a carriage return within the line; save the file with line feeds as line ends",
+}
 MATRIX = b"%%MatrixMarket"
 MOST_BYTES = 1_000_000  # of comments and blank lines before the rows
 MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
@@ -233,23 +237,9 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
     for number, line in enumerate(lines, first):
         refuse_long(path, number, line, "line", MOST_LINE)
         text = line.rstrip(b"\r\n")
-        if b"\0" in text or b"\r" in text:
-            nul = text.find(b"\0") + 1
-            cr = text.find(b"\r") + 1
-            refuse_first(
-                [
-                    (
-                        nul > 0,
-                        f"{at(path, number, nul)}: a NUL byte; this is not text, or it is"
-                        " compressed under a wrong name",
-                    ),
-                    (
-                        True,
-                        f"{at(path, number, cr)}: a carriage return within the line; save the file"
-                        " with line feeds as line ends",
-                    ),
-                ]
-            )
+        for byte, wrong in NO_TEXT.items():
+            if byte in text:
+                raise WrongInput(f"{at(path, number, text.find(byte) + 1)}: {wrong}")
         yield number, text
 
 
@@ -265,10 +255,19 @@ def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
         if text and not text.startswith(MARKS):
             return comments, number, line
         size += len(line) + 1
-        late = f"no row in the first {MOST_BYTES:,} bytes; remove what comes before the rows"
-        matrix = "no table of rows; write them as LIBSVM text"
-        problems = ((size > MOST_BYTES, late), (text.startswith(MATRIX), matrix))
-        refuse_first((is_there, f"{at(path, number)}: {wrong}") for is_there, wrong in problems)
+        refuse_first(
+            [
+                (
+                    size > MOST_BYTES,
+                    f"{at(path, number)}: no row in the first {MOST_BYTES:,} bytes; remove what"
+                    " comes before the rows",
+                ),
+                (
+                    text.startswith(MATRIX),
+                    f"{at(path, number)}: no table of rows; write them as LIBSVM text",
+                ),
+            ]
+        )
         comments += [(number, line)] if text else []
     if not comments:
         raise WrongInput(f"{path}: the file holds no rows")
@@ -282,10 +281,13 @@ def format_of(path: Path, line: bytes) -> str | None:
     """
     named = NAMED.get(_suffix(path))
     text = line.strip()
-    if not named and not text:
-        raise WrongInput(f"{path}: the file holds no rows")
-    if not named and BARRED.match(text[:MOST_SEEN]):
-        raise WrongInput(f"{path}: '|' between columns is not read; write commas or tabs instead")
+    barred = "'|' between columns is not read; write commas or tabs instead"
+    refuse_first(
+        [
+            (not named and not text, f"{path}: the file holds no rows"),
+            (not named and bool(BARRED.match(text[:MOST_SEEN])), f"{path}: {barred}"),
+        ]
+    )
     words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
     told = [
         (text.lower().startswith(b"@relation"), "arff"),
