@@ -207,8 +207,8 @@ def synthetic_source(generator: str, given: dict[str, Any]) -> Source:
     """Raises `WrongInput` for incompatible parameters."""
     own = inspect.signature(GENERATORS[generator]).parameters
     values = all_values(generator, given)
-    blocks = GENERATORS[generator](**{name: values[name] for name in own})
-    return replace(blocks, origin=_origin(generator, given))
+    made = GENERATORS[generator](**{name: values[name] for name in own})
+    return replace(made, origin=_origin(generator, given))
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:

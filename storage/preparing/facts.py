@@ -17,7 +17,7 @@ from koco_stream.types import Array
 from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
 from storage.sources.features import ColumnSource
-from storage.sources.source import ParallelMap, Source
+from storage.sources.source import ParallelMap, Source, refuse_first
 
 HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
 
@@ -212,14 +212,15 @@ def _means(
     for counts, sums in parallel_map(holes.known_in, covers):
         known = known + counts
         total = reduce(np.add, sums, total)
-    for name, n_known in zip(names, known, strict=True):
-        if not n_known:
-            n_rows = sum(rows_of(cover).n_rows for cover in covers)
-            raise WrongInput(
-                f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
-                f" which missing values are filled in; leave it out with --drop"
-                f" {shlex.quote(name)}"
-            )
+    n_rows = sum(stop - start for _, start, stop in chain(*covers))
+    refuse_first(
+        (
+            not n_known,
+            f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from which"
+            f" missing values are filled in; leave it out with --drop {shlex.quote(name)}",
+        )
+        for name, n_known in zip(names, known, strict=True)
+    )
     return np.ldexp(total / known, HEADROOM)
 
 

@@ -96,21 +96,22 @@ class Documents(Source):
         names = sorted(terms)
         (scratch / TERMS).write_text("\n".join(names), encoding="utf-8")
         read_from = " and ".join(sorted(set(train))) or "all documents"
-        done = [f"{', '.join(self.strip)} taken away, as scikit-learn does"] if self.strip else []
-        done += [
-            f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from},"
-            " by name in the order of characters",
-            f"labels 1 to {len(groups)}: {', '.join(groups)}",
-        ]
-        identity = identity_of(self.path, documents, scratch / TEXTS)
-        stripped_off = {"strip": list(self.strip)} if self.strip else {}
         return replace(
             known,
             n_features=d,
             class_names={float(k): group for group, k in number.items()},
             feature_names=names if len(names) == d <= MOST_NAMES else [],
-            done=tuple(done),
-            origin={"format": self.format, "files": [identity], **stripped_off},
+            done=(
+                *([f"{', '.join(self.strip)} taken away, as scikit-learn does"] * bool(self.strip)),
+                f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of"
+                f" {read_from}, by name in the order of characters",
+                f"labels 1 to {len(groups)}: {', '.join(groups)}",
+            ),
+            origin={
+                "format": self.format,
+                "files": [identity_of(self.path, documents, scratch / TEXTS)],
+                **({"strip": list(self.strip)} if self.strip else {}),
+            },
         )
 
     def cut(self, rows: Array) -> list[Array]:

@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -320,11 +321,10 @@ def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
 
 def _index_columns(schema: pa.Schema) -> list[str]:
     """Columns in which pandas stored an index."""
-    try:
+    with suppress(ValueError):
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    except ValueError:
-        return []
-    return [name for name in stored if isinstance(name, str)]
+        return [name for name in stored if isinstance(name, str)]
+    return []
 
 
 def _check_column(path: Path, column: pa.Field, first: pa.DataType) -> None:

@@ -90,15 +90,17 @@ def header_of(path: Path) -> tuple[dict[str, str], int]:
             continue
         found = ATTRIBUTE.fullmatch(text)
         name, kind = map(_unquoted, found.groups()) if found else (text[:60], "")
-        wrong = [
-            (not found, "is no attribute; write @attribute NAME TYPE"),
-            (name in kinds, "is an attribute already; rename one of them"),
-            (
-                kind.lower().startswith("relational"),
-                "is relational: its values are tables; write a file without it",
-            ),
-        ]
-        refuse_first((fits, f"{at(path, number)}: {name!r} {words}") for fits, words in wrong)
+        refuse_first(
+            (is_there, f"{at(path, number)}: {name!r} {words}")
+            for is_there, words in [
+                (not found, "is no attribute; write @attribute NAME TYPE"),
+                (name in kinds, "is an attribute already; rename one of them"),
+                (
+                    kind.lower().startswith("relational"),
+                    "is relational: its values are tables; write a file without it",
+                ),
+            ]
+        )
         kinds[name] = kind
     raise WrongInput(f"{path}: no line @data; an ARFF file has its rows after it")
 

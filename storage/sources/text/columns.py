@@ -102,8 +102,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
         choice = self.choice
+        columns = (*choice.features, choice.target)
         problems = Problems()
-        labels = array("d")
         values = array("d")
         texts: dict[int, dict[str, int]] = {k: {} for k in choice.texts}
 
@@ -139,18 +139,16 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                     )
                     problems.add(WrongInput(wrong), "width")
                 continue
-            for k in choice.features:
-                text = fields[k]
-                kind = "missing" if is_missing(text) else "no number"
-                read = partial(coded if k in texts else feature, number, k, text)
-                values.append(problems.noting(read, math.nan, kind, choice.called(k)))
-            text = fields[choice.target]
-            kind = "missing label" if is_missing(text) else "label"
-            read = partial(coded if choice.target in texts else label, number, choice.target, text)
-            labels.append(problems.noting(read, math.nan, kind))
+            for k in columns:
+                of_target = k == choice.target
+                kind = f"{'label' if of_target else 'number'}{' missing' * is_missing(fields[k])}"
+                read = coded if k in texts else label if of_target else feature
+                value = partial(read, number, k, fields[k])
+                values.append(problems.noting(value, math.nan, kind, choice.called(k)))
         problems.refuse()
-        matrix = np.array(values).reshape(len(labels), len(choice.features))
-        return Parsed(np.array(labels), matrix, {k: list(found) for k, found in texts.items()})
+        rows = np.array(values).reshape(-1, len(columns))
+        known = {k: list(found) for k, found in texts.items()}
+        return Parsed(rows[:, -1], rows[:, :-1], known)
 
 
 def column_source(

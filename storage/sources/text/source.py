@@ -118,8 +118,7 @@ class TextSource(Source, Generic[Rows]):
         except Malformed as error:
             if piece.n_bytes == self.n_bytes or str(error).endswith(ENDED):
                 raise
-            others = "other parts of the source may have other problems"
-            raise Malformed(f"{error}\n{others}") from None
+            raise Malformed(f"{error}\nother parts of the source may have other problems") from None
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of at least `block_bytes` of text, but for the last of a file."""

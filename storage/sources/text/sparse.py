@@ -241,6 +241,10 @@ def sparse_source(
     """By default, features are counted from 1 for LIBSVM and from 0 for VW."""
     rule = LabelRule(reading.labels)
     zero_based = form == "vw" if reading.zero_based is None else reading.zero_based
+    tops = {path: top_of(path) for path in paths}
+    refuse_first(
+        (not line, f"{path}: the file holds no rows") for path, (_, _, line) in tops.items()
+    )
     return SparseText(
         format=form,
         layout="sparse",
@@ -249,19 +253,12 @@ def sparse_source(
         class_names=rule.names,
         done=rule.done,
         origin={**reading.given(), "format": form},
-        files=tuple(map(_file, paths)),
+        files=tuple(TextFile(path, k, len(comments)) for path, (comments, k, _) in tops.items()),
         rule=rule,
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
         namespace=_namespace(paths[0]) if form == "vw" else b"",
     )
-
-
-def _file(path: Path) -> TextFile:
-    comments, number, line = top_of(path)
-    if not line:
-        raise WrongInput(f"{path}: the file holds no rows")
-    return TextFile(path, number, len(comments))
 
 
 def _namespace(path: Path) -> bytes:
