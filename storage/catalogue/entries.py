@@ -91,21 +91,19 @@ class Entry:
         return next((edition for edition in self.editions if edition.addresses), None)
 
 
-_PAPERS = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
-CATALOGUE: dict[str, Entry] = {name: Entry(name, **entry) for name, entry in _PAPERS.items()}
+PAPERS = Path(__file__).with_name("papers.toml").read_text(encoding="utf-8")
+CATALOGUE = {name: Entry(name, **entry) for name, entry in tomllib.loads(PAPERS).items()}
 
 
 def entry_named(name: str) -> Entry:
     """Raises `WrongInput` if there is no such entry, or if a file is meant."""
     if name not in CATALOGUE:
-        if Path(name).is_file():
-            raise WrongInput(
-                f"{name} is a file; the dataset's name comes first: koco prepare NAME --from"
-                f" {shlex.quote(name)}"
-            )
         raise WrongInput(
-            f"koco prepare {name} --from FILE needs a file, because the catalogue does not have"
-            f" {name!r}{nearest(name, list(CATALOGUE))}"
+            f"{name} is a file; the dataset's name comes first: koco prepare NAME --from"
+            f" {shlex.quote(name)}"
+            if Path(name).is_file()
+            else f"koco prepare {name} --from FILE needs a file, because the catalogue does not"
+            f" have {name!r}{nearest(name, list(CATALOGUE))}"
         )
     return CATALOGUE[name]
 

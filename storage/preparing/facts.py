@@ -47,9 +47,9 @@ def with_facts(
         return transformation
     np.save(file, range_facts(transformation, covers, parallel_map, n_rows))
     found = replace(transformation, facts=file)
-    low = transformation.shape.label_min
-    high = transformation.shape.label_max
-    if found.scales_labels and low < high and found.label_range == (0.0, 0.0):
+    shape = transformation.shape
+    several = shape.label_min < shape.label_max
+    if found.scales_labels and several and found.label_range == (0.0, 0.0):
         raise WrongInput(
             f"--scale-rows {n_rows}: the target has only one value in these rows, so it cannot be"
             " scaled; give more rows"
@@ -110,8 +110,7 @@ def block_energies(transformation: Transformation, exponent: int, cover: Cover) 
     """Sum of squared values, scaled by 2^-exponent, in each block of `BLOCK` rows."""
     rows = transformation.laid_out(rows_of(cover))
     norms = square_norms(replace(rows, values=np.ldexp(rows.values, -exponent)))
-    sums: list[float] = np.add.reduceat(norms, np.arange(0, rows.n_rows, BLOCK)).tolist()
-    return sums
+    return np.add.reduceat(norms, np.arange(0, rows.n_rows, BLOCK)).tolist()
 
 
 @dataclass(frozen=True)

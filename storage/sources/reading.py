@@ -50,13 +50,12 @@ def source_of(
     About `block_bytes` of text are parsed at once.
     """
     paths = unfolded(paths, reading.format)
-    may_be_folder = reading.format == "documents"
     refuse_first(
         problem
         for number, path in enumerate(paths)
         for problem in (
             (
-                not (path.is_file() or (path.is_dir() and may_be_folder)),
+                not (path.is_file() or (path.is_dir() and reading.format == "documents")),
                 f"{path}: no such file; give the source with --from FILE",
             ),
             (

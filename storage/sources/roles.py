@@ -188,7 +188,12 @@ def chosen_columns(
     return replace(choice, notes=tuple(notes[:MOST_TOLD]))
 
 
-def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: bool) -> Choice:
+def with_kinds(
+    choice: Choice,
+    column: Callable[[int], Sequence[str]],
+    labels: bool,
+    by_type: Collection[int] = (),
+) -> Choice:
     """The choice, with those of its columns that hold texts, and dates or times.
 
     The first value that is not missing decides, unless all others of the first rows, which `column`
@@ -198,15 +203,15 @@ def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: b
     texts: list[int] = []
     dates: dict[int, tuple[str, ...]] = {}
     of_numbers = {*choice.numeric, *([choice.target] if labels else [])}
-    categorical = {*choice.categorical} - of_numbers
+    of_texts = {*choice.categorical, *by_type} - of_numbers
     for k in (*choice.features, choice.target):
         first = next(filterfalse(is_missing, column(k)), "0")
         is_one = k in of_numbers or is_numeric(first) or is_infinite(first)
         known = [] if is_one else list(filterfalse(is_missing, column(k)))
-        alone = len(known) > 2 and all(map(is_numeric, known[1:]))
-        if k in categorical or (known and not alone):
+        known = [] if len(known) > 2 and all(map(is_numeric, known[1:])) else known
+        if known or k in of_texts:
             texts.append(k)
-            parts = () if k in {choice.target, *categorical} else parts_of(known)
+            parts = () if k in {choice.target, *choice.categorical} else parts_of(known)
             dates |= {k: parts} if parts else {}
     return replace(choice, texts=tuple(texts), dates=dates)
 
@@ -236,5 +241,5 @@ def _column(path: Path, names: Sequence[str], width: int, option: str, wanted: s
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 and 1 <= int(wanted) <= width:
         return int(wanted) - 1
     unnamed = f"the file has no header; give the column's number, 1 to {width}"
-    wrong = f"no such column{nearest(wanted, list(names))}" if names else unnamed
-    raise WrongInput(f"{path}: {option} {wanted}: {wrong}")
+    known = f"no such column{nearest(wanted, list(names))}"
+    raise WrongInput(f"{path}: {option} {wanted}: {known if names else unnamed}")

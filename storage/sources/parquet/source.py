@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -237,11 +237,11 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     def first_of(k: int) -> list[str]:
         return first.get(names[k], [])
 
-    stored = _index_columns(schemas[0])
     refuse_first(
         (n > 1, f"{paths[0]}: two columns are called {name!r}; rename one of them")
         for name, n in Counter(names).items()
     )
+    stored = _index_columns(schemas[0])
     choice = chosen_columns(paths[0], names, len(names), reading, first_of, stored)
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)
@@ -262,12 +262,10 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
         )
         for k in columns:
             _check_column(path, schema.field(names[k]), kinds[k])
-    choice = with_kinds(choice, first_of, reading.labels is not None)
-    by_type = {k for k in columns if is_text(kinds[k])}
-    own = by_type.difference(choice.numeric, [choice.target] if reading.labels else [])
-    choice = replace(choice, texts=tuple(k for k in columns if k in own or k in choice.texts))
+    by_type = [k for k in columns if is_text(kinds[k])]
+    choice = with_kinds(choice, first_of, reading.labels is not None, by_type)
     fields = column_fields(paths, "parquet", choice, reading)
-    return FlatTable(**fields, texts=tuple(names[k] for k in columns if k in by_type))
+    return FlatTable(**fields, texts=tuple(names[k] for k in by_type))
 
 
 @dataclass(kw_only=True)

@@ -206,7 +206,20 @@ def fields_of(line: bytes, number: int, path: Path, separator: str) -> list[str]
     text = decoded(line, number, path)
     if separator == " ":
         return text.split()
-    fields = _csv_fields(text, path, number, separator)
+    fields = text.split(separator)
+    if '"' in text:
+        try:
+            reader = csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True)
+            fields = next(reader, [])
+        except csv.Error as error:
+            where = at(path, number, text.rfind('"') + 1)
+            if "unexpected end" in str(error):
+                raise WrongInput(
+                    f"{where}: a quoted field continues on the next line, or its quote is not"
+                    f" closed: {text[-60:]!r}; close it, and write the text on one line"
+                ) from None
+            raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
+    fields = [field.strip() for field in fields]
     return [] if fields == [""] else fields
 
 
@@ -217,23 +230,6 @@ def decoded(line: bytes, number: int, path: Path) -> str:
         raise WrongInput(
             f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8"
         ) from None
-
-
-def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
-    if '"' not in text:
-        return [field.strip() for field in text.split(separator)]
-    try:
-        reader = csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True)
-        fields = next(reader, [])
-    except csv.Error as error:
-        where = at(path, line, text.rfind('"') + 1)
-        if "unexpected end" in str(error):
-            raise WrongInput(
-                f"{where}: a quoted field continues on the next line, or its quote is not closed:"
-                f" {text[-60:]!r}; close it, and write the text on one line"
-            ) from None
-        raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
-    return [field.strip() for field in fields]
 
 
 def inspect(
