@@ -204,19 +204,14 @@ def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:
     """Each file of results, with the equal shares of its runs in bytes."""
     curves = store_path(store) / "results" / "curves"
-    for file in table_files(store, "runs"):
-        ids = ids_of(rows_in(file, KEYS[:1]))
-        for each in (file, curves / file.name):
-            yield each, _shared(sum(each.sizes()), ids)
-    for file in result_files(store):
-        yield file, _shared(sum(file.sizes()), ids_of(read_result(file)))
+    runs = {file: ids_of(rows_in(file, KEYS[:1])) for file in table_files(store, "runs")}
+    runs |= {curves / file.name: ids for file, ids in runs.items()}
+    runs |= {file: ids_of(read_result(file)) for file in result_files(store)}
     for name in OF_COHORTS:
-        for file in table_files(store, name):
-            yield file, _shared(sum(file.sizes()), {group.first for group in groups_of(file)})
-
-
-def _shared(n_bytes: int, run_ids: Set[str]) -> dict[str, float]:
-    return {run_id: n_bytes / len(run_ids) for run_id in run_ids}
+        files = table_files(store, name)
+        runs |= {file: {group.first for group in groups_of(file)} for file in files}
+    for file, ids in runs.items():
+        yield file, dict.fromkeys(ids, sum(file.sizes()) / max(len(ids), 1))
 
 
 def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:

@@ -10,10 +10,15 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
-from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
-from storage.generated.streams import Blocks, dense_stream, multiplied, sparse_text
+from storage.generated.streams import (
+    Blocks,
+    basis_and_direction,
+    dense_stream,
+    multiplied,
+    sparse_text,
+)
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import Piece, Source, dense_piece
 
@@ -29,10 +34,7 @@ def ill_conditioned(
     """
     draw = np.random.default_rng([data_seed, 0x11])
     Z = draw.standard_normal((n_rows, n_features))
-    V = draw.standard_normal((n_features, n_features))
-    theta = draw.standard_normal((n_features, 1))
-    for _ in range(2):
-        gram_schmidt(V, n_features, np.empty(n_features))
+    V, theta = basis_and_direction(draw, n_features)
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep
@@ -150,8 +152,8 @@ def parameters_of(generator: str) -> dict[str, Any]:
 
     The scale is applied to the generated rows unless the generator applies it itself.
     """
-    signature = inspect.signature(GENERATORS[generator])
-    own = {name: parameter.default for name, parameter in signature.parameters.items()}
+    parameters = inspect.signature(GENERATORS[generator]).parameters.values()
+    own = {one.name: one.default for one in parameters}
     return {**own, "scale": own.get("scale", "none")}
 
 

@@ -211,14 +211,19 @@ def _sparse_block(
 @lru_cache(maxsize=2)
 def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[Array, Array]:
     """What all rows share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
-    draw = draw_of(data_seed, DENSE, MODEL)
-    V = draw.standard_normal((n_features, n_features))
-    theta = draw.standard_normal((n_features, 1))
-    for _ in range(2):
-        gram_schmidt(V, n_features, np.empty(n_features))
+    V, theta = basis_and_direction(draw_of(data_seed, DENSE, MODEL), n_features)
     gram_schmidt(theta, 1, np.empty(1))
     spectrum = condition_number ** -(np.arange(n_features) / max(n_features - 1, 1))
     return np.ascontiguousarray(V.T) * np.sqrt(spectrum / np.cumsum(spectrum)[-1])[:, None], theta
+
+
+def basis_and_direction(draw: np.random.Generator, d: int) -> tuple[Array, Array]:
+    """A random orthonormal basis (d, d), and a Gaussian vector (d, 1)."""
+    V = draw.standard_normal((d, d))
+    theta = draw.standard_normal((d, 1))
+    for _ in range(2):
+        gram_schmidt(V, d, np.empty(d))
+    return V, theta
 
 
 def _dense_block(

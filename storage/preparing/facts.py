@@ -48,8 +48,11 @@ def with_facts(
     np.save(file, range_facts(transformation, covers, parallel_map, n_rows))
     found = replace(transformation, facts=file)
     shape = transformation.shape
-    several = shape.label_min < shape.label_max
-    if found.scales_labels and several and found.label_range == (0.0, 0.0):
+    if (
+        found.scales_labels
+        and shape.label_min < shape.label_max
+        and found.label_range == (0.0, 0.0)
+    ):
         raise WrongInput(
             f"--scale-rows {n_rows}: the target has only one value in these rows, so it cannot be"
             " scaled; give more rows"

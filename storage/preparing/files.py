@@ -257,12 +257,14 @@ def identity_of(
 
 def check_finite(rows: Piece, first: int, scale: str) -> None:
     after = "" if scale == "none" else f" after --scale {scale}"
-    for what, numbers in (("label", rows.labels), ("value", rows.values)):
+    of_labels = np.arange(rows.n_rows + 1)
+    for what, numbers, starts in (
+        ("label", rows.labels, of_labels),
+        ("value", rows.values, rows.indptr),
+    ):
         wrong = np.flatnonzero(~np.isfinite(numbers))
         if wrong.size:
-            row = int(wrong[0])
-            if what == "value":
-                row = int(np.searchsorted(rows.indptr, row, side="right")) - 1
+            row = int(np.searchsorted(starts, wrong[0], side="right")) - 1
             raise WrongInput(
                 f"row {first + row + 1} has a {what} that is not a finite number{after}; the"
                 " numbers of the source are too large: divide them"

@@ -199,25 +199,25 @@ class Transformation:
     def done(self) -> list[str]:
         divisor = self.root * 2.0 ** min(self.exponent, 1023)
         low, high = _mapped(self.facts)[:2, -1].tolist() if self.facts else (0.0, 0.0)
-        over = "the file" if self.scale_rows is None else f"the first {self.scale_rows} rows"
+        over = "" if self.scale_rows is None else f" over the first {self.scale_rows} rows"
         all_said = [
             (self.kept != self.shape.layout, f"rows kept {self.kept}"),
             (
                 self.scale == "minmax",
-                f"each feature to [0, 1] over {over}: (value - min)/(max - min), 0 if constant",
+                f"each feature to [0, 1]{over or ' over the file'}: (value - min)/(max - min), 0 if"
+                " constant",
             ),
             (self.scales_labels, f"the target to [0, 1]: (y - {low!r})/{high - low!r}"),
             (
                 self.scale == "tf-idf",
                 "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1"
-                + ("" if self.scale_rows is None else f", over {over}"),
+                + ("," * bool(over) + over),
             ),
             (self.scale == "tf-idf", "unit rows"),
             (self.scale == "unit-rows", "each row divided by its Euclidean norm"),
             (
                 self.scale == "unit-mean-square",
-                f"all rows divided by {divisor!r}: mean square norm 1"
-                + ("" if self.scale_rows is None else f" over {over}"),
+                f"all rows divided by {divisor!r}: mean square norm 1{over}",
             ),
             (
                 self.bits is not None,

@@ -241,8 +241,9 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
         (n > 1, f"{paths[0]}: two columns are called {name!r}; rename one of them")
         for name, n in Counter(names).items()
     )
-    stored = _index_columns(schemas[0])
-    choice = chosen_columns(paths[0], names, len(names), reading, first_of, stored)
+    choice = chosen_columns(
+        paths[0], names, len(names), reading, first_of, _index_columns(schemas[0])
+    )
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):

@@ -222,10 +222,10 @@ def read_csv(
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """Lines without their ends, numbered from 1."""
     number = 0
-    most = MOST_LINE + 1
     with opened(path) as (_, text):
+        lines = iter(partial(text.readline, MOST_LINE + 1), b"")
         try:
-            for number, line in checked_lines(path, iter(partial(text.readline, most), b""), 1):
+            for number, line in checked_lines(path, lines, 1):
                 yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         except DAMAGE as error:
             refuse_damage(path, f"line {number}", error)
