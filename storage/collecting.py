@@ -81,7 +81,7 @@ def remove_damaged(store: AnyPath) -> Iterator[StorePath]:
 def remove_left(store: AnyPath) -> None:
     """Only a store in a folder can have unfinished files of terminated processes."""
     root = store_path(store)
-    tables = root / "results" / "runs", root / "results" / "curves"
+    tables = [root / "results" / table for table in ("runs", "curves")]
     for folder in (result_files_folder(root), checkpoints_folder(root), *tables):
         if folder.is_local:
             remove_unfinished(folder.path, LEFT_SECONDS)

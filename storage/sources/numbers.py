@@ -161,8 +161,10 @@ class LabelRule:
         more = shlex.quote(f"{self.text},{name}={len(self.values) + 1}")
         add = "correct it" if self.text == "letters" or "," in name else f"add it: --labels {more}"
         lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"
-        wrong = lacking if name.strip() else "empty; fill it in, or remove the row"
-        raise WrongInput(f"{at(path, line, column)}: {what} is {wrong}")
+        raise WrongInput(
+            f"{at(path, line, column)}: {what} is "
+            + (lacking if name.strip() else "empty; fill it in, or remove the row")
+        )
 
     @property
     def names(self) -> dict[float, str]:

@@ -112,14 +112,13 @@ def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:
     found = []
     for path in paths:
         is_folder = path.is_dir() and form in (None, "parquet")
-        deeper = path.glob("[!._]*/**/[!._]*.parquet") if is_folder else ()
         refuse_first(
             (
                 True,
                 f"{file}: a folder within {path} may hold a column in its name, which is not read;"
                 " write whole rows to files of one folder",
             )
-            for file in deeper
+            for file in (path.glob("[!._]*/**/[!._]*.parquet") if is_folder else ())
         )
         found += sorted(path.glob("[!._]*.parquet") if is_folder else []) or [path]
     return found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
@@ -117,7 +117,10 @@ def chosen_columns(
     """
     named_one = partial(_column, path, names, width)
     target = None if reading.target is None else named_one("--target", reading.target)
-    dropped = tuple(named_one("--drop", name) for name in reading.drop)
+    dropped, categorical, numeric = said = [
+        tuple(named_one(f"--{option}", name) for name in getattr(reading, option))
+        for option in ("drop", "categorical", "numeric")
+    ]
     kept = {k: name for k, name in enumerate(names) if k not in dropped}
     first = {name: k for k, name in reversed(kept.items())}
     refuse_first(
@@ -128,15 +131,13 @@ def chosen_columns(
         )
         for k, name in kept.items()
     )
-    categorical = tuple(named_one("--categorical", name) for name in reading.categorical)
-    numeric = tuple(named_one("--numeric", name) for name in reading.numeric)
-    told = [k for k, n in Counter((*dropped, *categorical, *numeric)).items() if n > 1]
+    told = Counter(chain(*said))
     named = [k for k, name in enumerate(names) if INDEX.fullmatch(name) and (name or k == 0)]
     index = {k for k, name in enumerate(names) if name in stored or STORED.fullmatch(name)}
     index |= {k for k in named if labels_rows(column(k))}
-    index -= {target, *dropped, *categorical, *numeric}
+    index -= {target, *told}
     empty = {k for k in range(width) if whole and all(map(is_missing, column(k)))}
-    empty -= {*index, *dropped, *categorical, *numeric}
+    empty -= {*index, *told}
     if target is None:
         target = max({*range(width)} - index - empty, default=width - 1)
     left_out = {target, *dropped, *index, *empty}
@@ -158,10 +159,13 @@ def chosen_columns(
     rename = f", or rename {choice.few(choice.index)} if it is no index" if index else ""
     refuse_first(
         [
-            (
-                bool(told),
-                f"{path}: {choice.few(told[:1])} is named by two of --drop, --categorical,"
-                " --numeric; name it with one",
+            *(
+                (
+                    n > 1,
+                    f"{path}: {choice.called(k)} is named by two of --drop, --categorical,"
+                    " --numeric; name it with one",
+                )
+                for k, n in told.items()
             ),
             (
                 target in dropped,

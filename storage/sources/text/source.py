@@ -280,11 +280,13 @@ def format_of(path: Path, line: bytes) -> str | None:
     """
     named = NAMED.get(_suffix(path))
     text = line.strip()
-    barred = "'|' between columns is not read; write commas or tabs instead"
     refuse_first(
         [
             (not named and not text, f"{path}: the file holds no rows"),
-            (not named and bool(BARRED.match(text[:MOST_SEEN])), f"{path}: {barred}"),
+            (
+                not named and BARRED.match(text[:MOST_SEEN]) is not None,
+                f"{path}: '|' between columns is not read; write commas or tabs instead",
+            ),
         ]
     )
     words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
