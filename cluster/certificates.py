@@ -206,7 +206,6 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
         f"dask worker {address} --protocol tls --nthreads 1 --nworkers WORKERS"
         " --memory-limit MEMORY --host ITS_ADDRESS"
     )
-    sweep = f"koco sweep SPEC --store STORE --cluster {address}"
     return {
         "scheduler": shown(
             SCHEDULER_SETTINGS, [*scheduler.split(), *tls_words(folder, "scheduler")]
@@ -215,7 +214,8 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
             WORKER_SETTINGS,
             [*worker.split(), *LOOPBACK_PAGE, *PRELOADS, *tls_words(folder, "worker")],
         ),
-        "sweep": shown({}, [*sweep.split(), "--certificates", str(folder)]),
+        "sweep": f"koco sweep SPEC --store STORE --cluster {shlex.quote(address)} --certificates"
+        f" {shlex.quote(str(folder))}",
     }
 
 

@@ -130,16 +130,18 @@ def _check_tls(address: str, security: Security) -> None:
     """
     host, _, port = address.removeprefix("tls://").rpartition(":")
     context = security.get_connection_args("client")["ssl_context"]
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS) as plain:
+    # a scheduler that is not there yet is waited for
+    with (
+        suppress(OSError),
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS) as plain,
+    ):
+        try:
             context.wrap_socket(plain).close()
-    except ssl.SSLError as error:
-        raise WrongInput(
-            f"who listens at {address} has no certificate of the authority in --certificates"
-            f" ({error.reason or error}); use the folder with which its scheduler was started"
-        ) from None
-    except OSError:
-        return
+        except ssl.SSLError as error:
+            raise WrongInput(
+                f"who listens at {address} has no certificate of the authority in --certificates"
+                f" ({error.reason or error}); use the folder with which its scheduler was started"
+            ) from None
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:

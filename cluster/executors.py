@@ -38,7 +38,6 @@ LOST = (
     "its worker died each time, the last times without other runs; it may need more memory than a"
     " worker has"
 )
-SEE_LOG = "its log says why; a worker needs koco_stream, of the same version as here"
 
 
 def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future[Any]":
@@ -140,12 +139,16 @@ class Executor:
             self.known |= found.answered
             if found.refused:
                 _say("cannot be used, and are rejected", found.refused)
-                retired = [worker.partition(" ")[0] for worker in found.refused]
-                client.retire_workers(retired, close_workers=True)
+                client.retire_workers(
+                    [worker.partition(" ")[0] for worker in found.refused], close_workers=True
+                )
         if gone := joined - self.known - set(client.nthreads()):
             self.known |= gone
-            reasons = {address: [SEE_LOG] for address in sorted(gone)}
-            _say("are gone before they could be checked", reasons)
+            why = "its log says why; a worker needs koco_stream, of the same version as here"
+            _say(
+                "are gone before they could be checked",
+                {address: [why] for address in sorted(gone)},
+            )
 
     def _submit(self) -> None:
         while self.waiting and len(self.under_way) < self.room:
@@ -158,9 +161,16 @@ class Executor:
         if cohort.stream.dataset_hash in self.refused:
             return
         key = f"{'alone' if alone else 'cohort'}-{cohort.cohort_id}.{next(self.submissions)}"
-        expected = versions() if self.client else None
-        work = (self.store, self.sweep, cohort, self.block_rows, expected)
-        future = self.submit(run_cohort, *work, key=key, pure=False)
+        future = self.submit(
+            run_cohort,
+            self.store,
+            self.sweep,
+            cohort,
+            self.block_rows,
+            versions() if self.client else None,
+            key=key,
+            pure=False,
+        )
         self.under_way[key] = cohort, alone, future
         future.add_done_callback(partial(self._note, key))
 

@@ -31,9 +31,8 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     args = worker["containers"][0]["args"]
     args[args.index("--dashboard-address") + 1] = "127.0.0.1:8788"
     worker["containers"][0].pop("ports")
-    worker_share = {"cpu": "1", "memory": str(site.worker_bytes)}
     for pod, prefixes, share in (
-        (worker, OF_WORKERS, worker_share),
+        (worker, OF_WORKERS, {"cpu": "1", "memory": str(site.worker_bytes)}),
         (scheduler, OF_SCHEDULERS, SCHEDULER),
     ):
         variables = {**environment(site, prefixes), "KOCO_CACHE": cache}

@@ -175,15 +175,18 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
 def worth_saying(
     workers: dict[str, dict[str, Any]], during: tuple[float, float], disk: int
 ) -> list[str]:
-    lines = []
-    for title, name in (
-        ("processors differ: times are not comparable", "processor"),
-        ("Python's patch versions differ", "python"),
-    ):
-        kinds = Counter(worker[name] for worker in workers.values())
-        if len(kinds) > 1:
-            counts = (f"{kind} on {n}" for kind, n in sorted(kinds.items()))
-            lines.append(f"{title}: {', '.join(counts)}")
+    kinds = {
+        title: Counter(worker[name] for worker in workers.values())
+        for title, name in (
+            ("processors differ: times are not comparable", "processor"),
+            ("Python's patch versions differ", "python"),
+        )
+    }
+    lines = [
+        f"{title}: {', '.join(f'{kind} on {n}' for kind, n in sorted(found.items()))}"
+        for title, found in kinds.items()
+        if len(found) > 1
+    ]
     for name, worker in workers.items():
         late = max(during[0] - worker["clock"], worker["clock"] - during[1])
         noticed = [

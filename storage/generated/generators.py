@@ -242,8 +242,8 @@ def prepare_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> 
     # "none" if the generator scales its rows itself
     scale = "none" if generator in OWN_SCALES else str(given.get("scale", "none"))
     how = Preparing(task=ABOUT[generator][0], scale=scale)
-    name = synthetic_name(generator, given)
-    return prepare_source(store, name, synthetic_source(generator, given), how)
+    source = synthetic_source(generator, given)
+    return prepare_source(store, synthetic_name(generator, given), source, how)
 
 
 def _origin(generator: str, given: dict[str, Any]) -> dict[str, Any]:
