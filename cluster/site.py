@@ -132,7 +132,6 @@ class JobSite(Site):
 
     @property
     def jobs(self) -> tuple[int, int]:
-        """Least and largest number of jobs."""
         return -(-self.workers.min // self.cores), self.workers.max // self.cores
 
     @property

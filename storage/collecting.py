@@ -202,7 +202,7 @@ def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 
 def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:
-    """Each file of results, with the equal shares of its runs in bytes."""
+    """Each run of a file has an equal share of its bytes."""
     curves = store_path(store) / "results" / "curves"
     runs = {file: ids_of(rows_in(file, KEYS[:1])) for file in table_files(store, "runs")}
     runs |= {curves / file.name: ids for file, ids in runs.items()}

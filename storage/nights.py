@@ -112,7 +112,7 @@ def read_accepted(store: AnyPath, sweep: str) -> pa.Table:
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
-    """Rows replace earlier ones of the same night, which was interrupted."""
+    """Rows replace those of the same night, if it was interrupted before."""
     (night,) = {row["night"] for row in rows}
     kept = [row for row in read_nights(store, sweep).to_pylist() if row["night"] != night]
     _write_nights(store, sweep, [*kept, *rows])

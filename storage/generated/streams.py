@@ -69,7 +69,7 @@ def too_noisy(noise: float) -> tuple[bool, str]:
 
 
 def draw_of(data_seed: int, kind: int, number: int) -> np.random.Generator:
-    """The generator of a block counts, with a key of its own."""
+    """Each block has a counter-based generator with a key of its own."""
     return np.random.Generator(
         np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64))
     )
@@ -155,7 +155,7 @@ def dense_stream(
 def _words(
     n_features: int, mean_nonzeros: float, data_seed: int
 ) -> tuple[float, Array, Array, float]:
-    """Scale of the Gamma distribution; by popularity, features and weights; the expected weight."""
+    """The Gamma distribution's scale, the feature and weight of each word, and the expected weight."""
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
     low = 0.0
     high = 1.0
@@ -176,7 +176,7 @@ def _words(
 def _expected_nonzeros(chance: Array, unit: float) -> float:
     """Expected number of distinct words in a row; `chance` (d,) has the word probabilities.
 
-    `unit` times a Gamma number is the mean number of words.
+    The mean number of words is `unit` times a Gamma number.
     """
     return float((1.0 - (1.0 + chance * unit) ** -SHAPE).sum())
 

@@ -125,7 +125,6 @@ class Holes:
     layout: str
 
     def columns(self, cover: Cover) -> Array:
-        """These columns of some rows, (n, k)."""
         rows = rows_of(cover)
         if self.layout == "dense":
             return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
@@ -135,7 +134,7 @@ class Holes:
         return whole[:, self.features].toarray()
 
     def known_in(self, cover: Cover) -> tuple[Array, Array]:
-        """Counts, and sums in each block divided by 2^`HEADROOM`."""
+        """Counts (k,), and sums in each block divided by 2^`HEADROOM`."""
         values = np.ldexp(self.columns(cover), -HEADROOM)
         known = ~np.isnan(values)
         starts = np.arange(0, len(values), BLOCK)

@@ -96,7 +96,7 @@ def read_rows(path: str | Path) -> Piece:
 
 
 def batch_of(rows: Piece) -> pa.RecordBatch:
-    """Dense rows have `label` and a fixed-size list `values`; sparse rows, lists and `indices`."""
+    """Columns `label`, `indices` and `values`; dense rows have no indices, and lists of one size."""
     columns = {"label": pa.array(rows.labels)}
     if rows.values.size and not rows.indices.size:
         d = int(rows.indptr[1])
@@ -233,7 +233,7 @@ def narrowed(rows: Piece, single: bool) -> Piece:
 
 
 def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
-    """Of each block, as `Written` has them; the first row begins a block."""
+    """Hashes and sums as `Written` has them; the first row begins a block."""
     starts = np.arange(0, rows.n_rows, BLOCK)
     digests = []
     for start in starts.tolist():

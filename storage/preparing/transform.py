@@ -65,8 +65,6 @@ def check_choices(
 
 @dataclass(frozen=True)
 class Shape:
-    """The smallest value is `least`."""
-
     n_rows: int
     n_features: int
     n_values: int

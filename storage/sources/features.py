@@ -233,7 +233,7 @@ class ColumnSource(Source):
         return replace(rows, labels=labels, values=values)
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
-        """Only those rows where `whole` (n,) is true."""
+        """Rows are left out where `whole` (n,) is false."""
         values = rows.values[whole]
         offsets = np.zeros(values.shape, int)
         widths = []

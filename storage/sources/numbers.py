@@ -32,7 +32,6 @@ LETTERS = [f"{chr(ord('A') + k)}={k + 1}" for k in range(26)]
 
 
 def at(path: Path, line: int, column: int | None = None) -> str:
-    """Messages count from 1."""
     return f"{path}, line {line}" if column is None else f"{path}, line {line}, column {column}"
 
 
@@ -169,8 +168,10 @@ class LabelRule:
     @property
     def names(self) -> dict[float, str]:
         """Several names of one number are joined."""
-        pairs = self.values.items()
-        return {of: "/".join(text for text, number in pairs if number == of) for _, of in pairs}
+        return {
+            of: "/".join(text for text, number in self.values.items() if number == of)
+            for of in self.values.values()
+        }
 
     @property
     def done(self) -> tuple[str, ...]:

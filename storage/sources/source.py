@@ -34,7 +34,7 @@ ParallelMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
-    """Raise `WrongInput` for the first problem that there is."""
+    """Raise `WrongInput` with the first message whose problem is there."""
     for is_there, message in problems:
         if is_there:
             raise WrongInput(message)
