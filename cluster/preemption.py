@@ -49,7 +49,7 @@ async def dask_teardown(server: Any) -> None:
 
 
 async def leave(worker: Worker, before: Any) -> None:
-    """If that fails or takes too long, `before`, the earlier handler of SIGTERM, is called."""
+    """If leaving fails or takes too long, `before`, the earlier handler of SIGTERM, is called."""
     try:
         async with asyncio.timeout(GRACE):
             await hand_over(worker)

@@ -146,7 +146,6 @@ def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0
 
 
 def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
-    """Why a worker cannot be used; `answered` names the files that workers wrote."""
     if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):

@@ -78,7 +78,7 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
-    """The curves of these runs, or all; the former take little memory even of large tables.
+    """The curves of these runs, which take little memory even from large tables, or all.
 
     Raises `WrongInput` if a run has done rounds and has no curve.
     """

@@ -91,9 +91,10 @@ def hyperplane(
     """Rotating hyperplane, after Hulten, Spencer and Domingos (KDD 2001), in float32.
 
     Features are uniform in [0, 1), and so are the weights w at first. The label is +1 if wᵀx ≥ ½Σw,
-    which half of the rows meet for any w. The weights of the first `moving` features grow by `step`
-    at each change. Before it, each of them is turned around with probability 0.1; all are reflected
-    at 0 and 1. After so many `concepts` the first hyperplane comes back; with 1 nothing changes.
+    which half of the rows meet for any w. The weights of the first `moving` features move by `step`
+    at each change, at first upwards. Before they move, each is turned around with probability 0.1;
+    they are reflected at 0 and 1. After so many `concepts` the first hyperplane comes back; with 1
+    nothing changes.
     """
     refuse_first(
         [

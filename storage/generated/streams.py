@@ -155,7 +155,7 @@ def dense_stream(
 def _words(
     n_features: int, mean_nonzeros: float, data_seed: int
 ) -> tuple[float, Array, Array, float]:
-    """The Gamma distribution's scale, the feature and weight of each word, and the expected weight."""
+    """The Gamma distribution's scale, the words' features and weights, and the expected weight."""
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
     low = 0.0
     high = 1.0

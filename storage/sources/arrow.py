@@ -106,7 +106,7 @@ def _inexact(raw: Array) -> Array:
 
 
 def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
-    """Columns as a matrix (n, k), in little time; None unless float64 has all their numbers."""
+    """Columns as a matrix (n, k), quickly; None unless float64 has all their numbers."""
     of_numbers = (types.is_floating, types.is_integer)
     if not columns or any(
         one.null_count or not any(of(one.type) for of in of_numbers) for one in columns

@@ -193,8 +193,6 @@ MOST_TOLD = 100  # strays named in a message
 
 
 class Document(NamedTuple):
-    """A document, and where its text is in the copy."""
-
     split: str
     group: str
     name: str

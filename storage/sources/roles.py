@@ -61,7 +61,6 @@ class Choice:
         return few([self.called(column) for column in columns])
 
     def feature_names(self, known: dict[int, list[str]]) -> list[str]:
-        """The categories are `known`; without names there are none."""
         if not (self.names or self.dates or known):
             return []
         found: list[str] = []
@@ -200,9 +199,9 @@ def with_kinds(
 ) -> Choice:
     """The choice, with those of its columns that hold texts, and dates or times.
 
-    The first value that is not missing decides, unless all others of the first rows, which `column`
-    gives, are numbers. A column without a value is taken as numbers. A target of texts has classes,
-    unless `labels` turn them into numbers.
+    The first value that is not missing decides, unless it was said, or is so `by_type`, or all
+    others of the first rows, which `column` gives, are numbers. A column without a value is taken
+    as numbers. A target of texts has classes, unless `labels` turn them into numbers.
     """
     texts: list[int] = []
     dates: dict[int, tuple[str, ...]] = {}

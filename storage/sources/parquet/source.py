@@ -319,7 +319,6 @@ def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:
-    """Columns in which pandas stored an index."""
     with suppress(ValueError):
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
         return [name for name in stored if isinstance(name, str)]
