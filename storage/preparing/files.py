@@ -96,7 +96,7 @@ def read_rows(path: str | Path) -> Piece:
 
 
 def batch_of(rows: Piece) -> pa.RecordBatch:
-    """Columns `label`, `indices` and `values`; without indices, dense rows have lists of one size."""
+    """Columns `label`, `indices` and `values`; dense rows have only lists of one size, `values`."""
     columns = {"label": pa.array(rows.labels)}
     if rows.values.size and not rows.indices.size:
         d = int(rows.indptr[1])
