@@ -150,7 +150,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 
 class NORMA(SharedKernelLearner):
-    """Functional gradient descent with a budget of the most recent points.
+    """Functional gradient descent with a budget of the B most recent points, in O(Bs) a round.
 
     Parameters
     ----------
