@@ -52,7 +52,7 @@ def test_pages__have_ranks_and_scores_of_the_kept_table(kept):
         for row in scores.rows:
             for name in names:
                 score = means[row["dataset"]][name]
-                assert row[name] is None if np.isinf(score) else row[name] == score
+                assert row[name] == (None if np.isinf(score) else pytest.approx(score, rel=1e-11))
 
 
 def test_kept_table__is_of_the_sweeps_as_they_are_packaged(kept):
