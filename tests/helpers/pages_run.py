@@ -143,6 +143,8 @@ def check_toml(text, folder, environment, where):
     file = Path(folder, ".part.toml")
     if "schedule" in given:
         file.write_text(text)
+        if not (sweeps := Path(folder, "sweeps")).exists():
+            sweeps.symlink_to(ROOT / "flows" / "sweeps")
         read = "from pathlib import Path; from flows.schedules.service import read_schedules as r"
         shell(f'python -c \'{read}; r(Path("{file}"), "store")\'', folder, environment, where)
         return
