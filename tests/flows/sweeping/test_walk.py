@@ -6,7 +6,7 @@ from tests.helpers.project import ROOT
 
 
 def test_walk__is_short():
-    """The page of the architecture has it as traced; a test of the pages says that it is current."""
+    """The page of the architecture has it as traced, and a test keeps it current."""
     page = (ROOT / "docs" / "architecture.md").read_text()
     [walk] = re.findall(r"<!-- sweep: .*?<!-- end of sweep -->", page, re.S)
     files, _, back = walk.partition("A room calls back")
