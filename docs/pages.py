@@ -168,36 +168,41 @@ def columns_of(columns):
 
 def learners_page():
     """Every parameter, then every learner with its own."""
-    defaults = {**next(iter(LEARNERS.values())).defaults(), "seed": 0}
     shared = (*SHARED, SEED)
-    meanings = {}
+    meanings, defaults = {}, {"seed": ["0"]}
     for name, learner in LEARNERS.items():
         for q in learner.parameters:
+            defaults.setdefault(q.name, []).append(default_text(learner.defaults()[q.name]))
             if q not in SHARED:
                 key = replace(q, matters_if=None)
                 meanings.setdefault(q.name, {}).setdefault(key, (meant(q), []))[1].append(name)
+    usual = {name: max(values, key=values.count) for name, values in defaults.items()}
     sections = [
         "# Learners",
         paragraph(
-            "Names and defaults are those of sweep files and of Python's constructors."
+            "Names and defaults are those of sweep files and of Python's constructors. The lists of"
+            " parameters have the defaults; a learner's own stands beside the name there."
             " [Choosing](choosing.md) says which learner to try and how large parameters should be,"
             " and [Python](api.md#learners) has each class in full. In costs, s is the number of"
             " non-zeros of a row, d that of features, m the size of the sketch, B and J the number"
             " of points kept, and t the round."
         ),
         "## Shared parameters",
-        "\n".join(item(f"`{q.name}` {default_text(defaults[q.name])}: {meant(q)}") for q in shared),
+        "\n".join(item(f"`{q.name}` {usual[q.name]}: {meant(q)}") for q in shared),
         paragraph("A sweep file has `learner_seeds`, for all learners, instead of `seed`."),
         "## Parameters",
         "\n".join(
-            item(f"`{name}`: {'; or '.join(meaning_of_some(found.values()))}")
+            item(f"`{name}` {usual[name]}: {'; or '.join(meaning_of_some(found.values()))}")
             for name, found in sorted(meanings.items())
         ),
     ]
     for name, learner in LEARNERS.items():
-        defaults = learner.defaults()
-        own = [q.name for q in learner.parameters if q not in SHARED]
-        given = ", ".join(f"`{q}` {default_text(defaults[q])}" for q in own)
+        own = {q.name: default_text(learner.defaults()[q.name]) for q in learner.parameters}
+        given = ", ".join(
+            f"`{q}`" if value == usual[q] else f"`{q}` {value}"
+            for q, value in own.items()
+            if q not in [one.name for one in SHARED]
+        )
         sections += [f"## {name}", about(learner), item(given) if given else ""]
     return sections
 

@@ -195,7 +195,7 @@ class NORMA(SharedKernelLearner):
         Parameter(
             "tube",
             float,
-            "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
+            "ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
             low=0,
             high=1,
             matters_if=("loss", ("hinge",)),
