@@ -11,7 +11,6 @@ from functools import cache
 import pytest
 import yaml
 
-from flows.sweeping.request import packaged
 from koco_stream.learners import LEARNERS
 from tests.helpers.pages_run import PAGES
 from tests.helpers.project import ROOT
@@ -92,13 +91,9 @@ def test_navigation__has_every_page():
     assert sorted(pages_in(navigation)) == [page for page in PAGES if page != "README.md"]
 
 
-def test_readme__names_every_learner_and_only_sweeps_that_there_are():
-    readme = (ROOT / "README.md").read_text()
-    assert [name for name in LEARNERS if name not in readme + text_of("docs/choosing.md")] == []
-    sweeps = {*re.findall(r"koco sweep (?!FILE|NAME)([\w][\w-]+)", readme)}
-    assert {
-        name for name in sweeps - {*packaged()} if f"koco prepare {name}" not in readme
-    } == set()
+def test_every_learner__is_on_the_page_that_helps_to_choose():
+    page = text_of("docs/choosing.md")
+    assert [name for name in LEARNERS if name not in page] == []
 
 
 def test_words__are_few():
