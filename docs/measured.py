@@ -68,9 +68,16 @@ def benchmark_page():
             f"## {PARTS[part][0]}",
             paragraph(f"{PARTS[part][1]} The sweep is `{part}`, on {one.n_blocks} datasets."),
             paragraph(f"Mean rank, and µs a round in brackets: {', '.join(ranks)}."),
-            paragraph(f"**What follows.** {one.conclusion}"),
+            paragraph(f"**What follows.** {in_short(one.conclusion)}"),
         ]
     return sections
+
+
+def in_short(conclusion):
+    """Without the list of those that are worse, which the ranks end with."""
+    first, _, apart = conclusion.partition("; it cannot be told apart")
+    differ, _, better = first.partition(". ")
+    return f"{differ}. {better.split()[0]} cannot be told apart{apart}" if apart else conclusion
 
 
 def parts_of(table):
