@@ -3,6 +3,8 @@
 import math
 import re
 import shlex
+from collections.abc import Collection
+from copy import copy
 from pathlib import Path
 
 from koco_stream.errors import WrongInput
@@ -18,7 +20,7 @@ DIGITS = (
 )
 OTHER_NOTATION = re.compile(
     rf"{SIGN}\s?\(?(?:{MONEY}\s?{SIGN}\s?)?{DIGITS}\s?(?:{MONEY}|[%‰])?\)?"
-    rf"|{SIGN}0[xXoObB][\da-fA-F_]+|{SIGN}\d*\.\d*[dD][+-]?\d+"
+    rf"|{SIGN}0(?:[xX][\da-fA-F_]+|[oO][0-7_]+|[bB][01_]+)|{SIGN}\d*\.\d*[dD][+-]?\d+"
 )
 REWRITE = "write it with digits and a decimal point only, such as -1234.5"
 CHOOSE = "fill the value in, or say what to do with missing values: --missing mean or drop"
@@ -136,6 +138,15 @@ class LabelRule:
         # whether a label's numeric value determines its text (not so for a rule with 1 and 1.0)
         self.one_text_a_number = len(self.numbers) == len(numeric)
 
+    def of_classes(self, names: Collection[str]) -> "LabelRule":
+        """The rule that numbers classes in sorted order: −1 and 1 if there are two, else 1, 2, …"""
+        # labels of a UCI test file end with a dot
+        classes = sorted(text for text in names if not (text[-1] == "." and text[:-1] in names))
+        numbers = (-1.0, 1.0) if len(classes) == 2 else map(float, range(1, len(classes) + 1))
+        rule = copy(self)
+        rule.values = dict(zip(classes, numbers, strict=True))
+        return rule
+
     def number(self, label: str) -> float | None:
         """Number of a label; None if the rule does not have it."""
         for known in (label, label.removesuffix(".")):
@@ -159,12 +170,12 @@ class LabelRule:
 
         `if_missing` is the advice in the message for a missing label.
         """
-        if self.text is None:
-            return number_of(token, path, line, what, self.remedy, column, if_missing)
         name = token.decode("utf-8", "replace")
         number = self.number(name)
         if number is not None:
             return number
+        if self.text is None:
+            return number_of(token, path, line, what, self.remedy, column, if_missing)
         more = shlex.quote(f"{self.text},{name}={len(self.values) + 1}")
         add = "correct it" if self.text == "letters" or "," in name else f"add it: --labels {more}"
         lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"

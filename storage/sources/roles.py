@@ -190,7 +190,7 @@ def with_kinds(choice: Choice, column: Callable[[int], Sequence[str]], labels: b
         alone = len(known) > 2 and all(map(is_numeric, known[1:]))
         if k in categorical or (known and not alone):
             texts.append(k)
-            parts = () if k in {choice.target, *categorical} else parts_of(known)
+            parts = () if k in categorical else parts_of(known)
             dates |= {k: parts} if parts else {}
     return replace(choice, texts=tuple(texts), dates=dates)
 

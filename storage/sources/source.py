@@ -45,6 +45,15 @@ def few(words: Sequence[str]) -> str:
     return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")
 
 
+def with_classes(source: Any, texts: Iterable[str]) -> Any:
+    """The source with a number for each of these labels, which are classes, if there are any."""
+    if not (classes := {*texts}):
+        return source
+    rule = source.rule.of_classes(classes)
+    done = (*source.done, f"classes in sorted order: {few([*rule.values])}")
+    return replace(source, rule=rule, class_names=rule.names, done=done)
+
+
 class Malformed(WrongInput):
     """Rows of a source are malformed: every kind of fault, up to ten of them, a line each."""
 

@@ -56,6 +56,8 @@ def refused(folder, text, name="a.csv", **options):
         ("x,y\n1,none\n2,NA\n", {"categorical": ("y",)}, [1, -1], {-1: "NA", 1: "none"}),
         ("x,y\n1,b\n2,g\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
         ("b 1:1\ng 1:2\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
+        ("dog 1:1\n# one\ncat 1:2\n", {}, [1, -1], {-1: "cat", 1: "dog"}),
+        ("c | 0:1\na | 1:2\nb |\n", {}, [3, 1, 2], {1: "a", 2: "b", 3: "c"}),
         ("x,y\n1,3\n2,10\n3,3\n", {}, [3, 10, 3], {}),
     ],
 )
@@ -113,6 +115,13 @@ def test_identity__does_not_depend_on_the_names(tmp_path):
             "column 'y' holds more than 200 different texts; name a --target",
         ),
         ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column 'x' is named by two of"),
+        ("x,y\n1,2024-03-14\n", {}, "the target, column 'y', holds dates or times; name another"),
+        (
+            "a 1:1\nb,c 1:2\n",
+            {"format": "libsvm"},
+            "line 2, .*give the row one label, without commas",
+        ),
+        ("a 1:1\n? 1:2\n", {"format": "libsvm"}, r"line 2, .*'\?'.*fill the value in"),
     ],
 )
 def test_classes_that_are_none__are_refused(text, options, message, tmp_path):
@@ -237,6 +246,94 @@ def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
     assert prepared(tmp_path, text)[1].tolist() == X.tolist()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-03-14 15:30", [2024, 74, 4, 15.5]),
+        ("2024/3/4T5:30:00.0Z", [2024, 64, 1, 5.5]),
+        ("14.3.2024 15 UTC", [2024, 74, 4, 15]),
+        ("2024-03-14 15:30:00 +0130", [2024, 74, 4, 15.5]),
+        ("2024-03", [2024, 61]),
+        ("9:45", [9.75]),
+    ],
+)
+def test_notations_of_a_moment__are_read(text, expected):
+    assert [*moment(text).values()] == expected
+
+
+def test_columns_of_months__have_a_year_and_a_day(tmp_path):
+    months = "month,x,y\n" + "".join(f"{2000 + k}-0{k + 1},1,2.5\n" for k in range(9))
+    manifest, X, _ = prepared(tmp_path, months)
+    assert manifest.feature_names == ["month.year", "month.day_of_year", "x"]
+    assert X[:2].tolist() == [[2000, 1, 1], [2001, 32, 1]]
+
+
+@pytest.mark.parametrize(
+    "text", ["03/14/2024", "3/14/24 8:00 AM", "14-Mar-2024", "March 14, 2024", "14-03-2024"]
+)
+@pytest.mark.parametrize("first", ["red", ""])
+def test_date_in_another_order__is_refused_with_what_to_do(first, text, tmp_path):
+    rows = f'{first},1\n"{text}",2\n'
+    message = refused(tmp_path, f"t,y\n{rows}", missing="mean")
+    assert f"line 3: column 't' is '{text}', a date in another order or notation" in message
+    assert "--drop t; or for categories add --categorical t" in message
+
+
+@pytest.mark.parametrize("text", ["10.0.10.1", "1.2.10", "1/2", "555-1234", "Mars 3", "0b3fe2"])
+def test_text_with_digits__is_a_category(text, tmp_path):
+    assert f"t={text}" in prepared(tmp_path, f"t,x,y\nred,1,1\n{text},2,2\n")[0].feature_names
+
+
+# What the first line is
+# --------------------------------------------------------------------------------------------------
+
+WORDS = [["p", "x"], ["e", "b"], ["p", "b"], ["e", "x"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("first", "rows", "named"),
+    [
+        (["class", "cap"], WORDS, True),
+        (["p", "b"], WORDS, False),
+        (["2020", "2021", "label"], [["1", "2", "a"], ["3", "4", "b"]] * 5, True),
+        (["region", "2020", "2021"], [["N", "1.5", "2"], ["S", "-3", "4"]] * 5, True),
+        (["N", "2020", "2021"], [["N", "1.5", "2"], ["S", "-3", "4"]] * 5, False),
+        (["39", "private", "77516"], [["50", "state", "83311"], ["38", "state", "2"]] * 5, False),
+        (["kind", "x", "y"], [["a", "?", "b"], ["c", "?", "b"], ["c", "1.5", "d"]], True),
+        (["a", "?", "b"], [["a", "?", "b"], ["c", "1.5", "b"]], False),
+    ],
+)
+def test_first_line__is_a_row_or_names_by_what_is_below(first, rows, named, tmp_path):
+    text = "".join(",".join(row) + "\n" for row in (first, *rows))
+    found = prepared(tmp_path, text, missing="mean")[0]
+    assert found.n_rows == len(rows) + (not named)
+    assert any(name.startswith(first[0]) for name in found.feature_names) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\nc,d\n",
+        "class,x\n" + "p,x\ne,b\n" * 9,
+        "2019,2020,2021\n1.5,2.5,3.5\n",
+        "x,2\n" + "1.5,1\n" * 9,
+    ],
+)
+def test_first_line_that_may_be_either__is_asked_about(text, tmp_path):
+    assert re.search("line 1: .*add --header.*--no-header", refused(tmp_path, text))
+    assert prepared(tmp_path, text, header=True)[0].n_rows == text.count("\n") - 1
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [(b"PK\3\4", "a workbook"), ("x,y\n1,2\n".encode("utf-16"), "UTF-16"), (b'[{"x":1}]', "JSON")],
+)
+def test_file_of_another_kind__is_refused_as_such(begin, what, tmp_path):
+    (tmp_path / "a.csv").write_bytes(begin)
+    with pytest.raises(WrongInput, match=f"is .*{what}.*; save it as CSV"):
+        prepare_file(tmp_path / "store", "x", tmp_path / "a.csv")
+
+
 @pytest.mark.parametrize("later", ["2024-13-01", "soon", "12:30", "3", ""])
 def test_text_that_does_not_fit__is_refused_with_its_line(later, tmp_path):
     message = refused(tmp_path, f"t,y\n2024-01-01,1\n{later},2\n")
@@ -244,7 +341,9 @@ def test_text_that_does_not_fit__is_refused_with_its_line(later, tmp_path):
     assert ("--categorical t" if later else "--missing mean or drop") in message
 
 
-@pytest.mark.parametrize("text", ["12", "T12", "20240101", "2024-01", "1-2-2024", "red", ""])
+@pytest.mark.parametrize(
+    "text", ["12", "T12", "20240101", "2024-13", "1-2-2024", "24:00", "red", ""]
+)
 def test_other_text__is_no_date(text):
     assert moment(text) == {}
 
@@ -291,6 +390,13 @@ def test_arff__is_the_same_as_csv(tmp_path):
     assert arff.class_names == csv.class_names == ["Iris-setosa", "Iris-virginica"]
     assert X[0].tolist() == [5.1, 0, 0, 1, 2024, 1, 1, 1]
     assert y.tolist() == [-1, 1, 1]
+
+
+def test_arff_separated_by_tabs__is_the_same(tmp_path):
+    expected = prepared(tmp_path, IRIS, "a.arff", missing="mean")[0].dataset_hash
+    head, data, rows = IRIS.partition("@DATA\n")
+    tabs = head + data + rows.replace(",", "\t")
+    assert prepared(tmp_path, tabs, "a.arff", missing="mean")[0].dataset_hash == expected
 
 
 def test_sparse_arff__stays_sparse_and_names_what_it_lacks(tmp_path):

@@ -43,8 +43,11 @@ def follow(file, options=()):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("names.svm", "it's 1:1\na=b 2:1\n$HOME 2:2\n*.csv 1:1\n"),
-        ("names.vw", "spam | 1:1\nham | 2:1\n"),
+        ("names.svm", "it's 1:1\n2 1:1\na=b 2:1\n$HOME 2:2\n*.csv 1:1\n"),
+        ("names.vw", "spam | 1:1\nham | 2:1\n1 | 1:1\n"),
+        ("dates.csv", "t,x,y\n3/14/2024,1,1\n12/1/2024,2,2\n"),
+        ("target.csv", "x,t\n1,2024-03-14\n2,2024-03-15\n"),
+        ("texts.csv", "a,b\nc,d\na,d\n"),
         ("zero.svm", "1 0:1\n-1 2:1\n"),
         ("blanks.txt", "x1 x2 y\n1 2 1\n2 3 -1\n"),
         ("twice.csv", "a,b,a,y\n1,2,3,1\n2,3,4,-1\n"),

@@ -8,7 +8,9 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +32,10 @@ from storage.sources.arrow import (
     refuse_nulls,
 )
 from storage.sources.features import ColumnSource, Parsed, column_fields
-from storage.sources.numbers import LabelRule, shown
+from storage.sources.numbers import LabelRule, is_missing, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
-from storage.sources.source import Piece, Reading, refuse_first
+from storage.sources.source import ParallelMap, Piece, Reading, refuse_first, with_classes
 
 MOST_FEATURES = np.iinfo(np.int32).max
 COLUMN_BYTES = 1000  # of a column in a row group, beside its values
@@ -102,6 +104,18 @@ class PreparedRows(ParquetRows):
     def columns(self) -> tuple[str, ...]:
         """Columns that are read."""
         return ("label", "values") if self.layout == "dense" else ("label", "indices", "values")
+
+    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
+        """Copy of this source that knows the classes, if they have names."""
+        source = super().surveyed(parallel_map, scratch)
+        pieces = self.pieces(scratch) if self.texts and self.rule.text is None else ()
+        return with_classes(source, chain.from_iterable(parallel_map(self.names_in, pieces)))
+
+    def names_in(self, piece: Slice) -> set[str]:
+        """The classes of a slice's rows."""
+        names = pc.unique(self.decoded(piece).column("label")).to_pylist()
+        self.release(piece)
+        return {name for name in names if name and not is_missing(name)}
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
         """Memory in bytes of a Parquet row group after decoding to a piece.

@@ -57,6 +57,8 @@ MOST_ROWS = 1000
 MOST_VALUES = 1_000_000
 MOST_SHOWN = 60
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
+OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
+YEARS = {str(year) for year in range(1900, 2100)}
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE = b'\n"'
@@ -237,7 +239,8 @@ def decoded(line: bytes, number: int, path: Path) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise WrongInput(
-            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8"
+            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8, for example:"
+            " iconv -f CP1252 -t UTF-8 FILE > NEW"
         ) from None
 
 
@@ -314,11 +317,6 @@ def inspect(
                 " with the same columns",
             ),
             (not seen, f"{path}: the file holds no rows"),
-            (
-                recognised and not any(map(is_numeric, chain(*seen[:1]))),
-                f"{at(path, first)}: neither this line nor the next row has a number; add --header"
-                " if this line holds column names, otherwise --no-header",
-            ),
         ]
     )
     if known is None:
@@ -357,39 +355,50 @@ def _marked(
 
 def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
     """Whether a line, before the rows `seen`, holds column names: given by the option, or a line
-    without numbers, or with the numbers of columns.
+    without numbers whose texts do not all recur below it, or with the numbers of columns.
 
-    Raises `WrongInput` for a line of numbers and texts if texts cannot be values, and for numbers
-    that may be those of columns or values.
+    Raises `WrongInput` for what may be column names or a row.
     """
     if reading.header is not None:
         return reading.header
-    numbers = _has_column_numbers(fields, seen)
-    texts = [field for field in fields if not is_numeric(field)]
-    if len(texts) < len(fields):
-        texts = [text for text in texts if not is_missing(text)]
-    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    mixed = any(map(is_numeric, fields)) and any(
-        _all_numbers(seen, k)
-        for k, field in enumerate(fields)
-        if not (is_numeric(field) or is_missing(field) or is_infinite(field))
-    )
+    numbers = [field for field in fields if is_numeric(field)]
+    below = {
+        k: column_of(seen, k)
+        for k, text in enumerate(fields)
+        if not (is_numeric(text) or is_missing(text) or is_infinite(text))
+    }
+    recur = [fields[k][:MOST_SHOWN] in column for k, column in below.items()]
+    # a text is new where the rows have few others, many times each
+    are_new = not any(recur) and any(OFTEN * len({*of}) <= len(of) for of in below.values())
+    count_up = len(numbers) > 1 and numbers[0].isdecimal()
+    count_up = count_up and numbers == _numbers(int(numbers[0]), len(numbers))
+    years = count_up and not below and len(numbers) > 2 and numbers[0] in YEARS
+    exact = years or fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
+    mixed = bool(numbers) and any(_all_numbers(seen, k) for k in below)
+    of_columns = _has_column_numbers(fields, seen) or (count_up and are_new)
+    unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))
     refuse_first(
         [
             (
-                exact and not numbers,
-                f"{at(path, line)}: 0, 1, … may be the numbers of the columns, or a row; add"
-                " --header or --no-header",
+                exact and not of_columns,
+                f"{at(path, line)}: {', '.join(numbers[:2])}, … may be the numbers of the columns,"
+                " or a row; add --header or --no-header",
             ),
             (
-                mixed and not numbers,
-                f"{at(path, line)}: numbers and the text {''.join(texts[:1])[:60]!r}, over numbers:"
-                " if the line holds column names, add --header; if it is a row, --no-header, and"
-                " fill the value in",
+                mixed and not of_columns,
+                f"{at(path, line)}: numbers and the text"
+                f" {''.join(fields[k] for k in [*below][:1])[:60]!r}, over numbers: if the line"
+                " holds column names, add --header; if it is a row, --no-header, and fill the"
+                " value in",
+            ),
+            (
+                unsure and bool(seen),
+                f"{at(path, line)}: neither this line nor the next rows have a number; add --header"
+                " if this line holds column names, otherwise --no-header",
             ),
         ]
     )
-    return numbers or len(texts) == len(fields)
+    return of_columns or not (numbers or (recur and all(recur)))
 
 
 def _has_column_numbers(fields: list[str], seen: Rows) -> bool:

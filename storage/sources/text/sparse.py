@@ -13,14 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import labels as labels_of
-from storage.sources.numbers import LabelRule, at, number_of, shown
-from storage.sources.source import Piece, Problems, Reading, refuse_first
+from storage.sources.numbers import LabelRule, at, is_missing, is_numeric, number_of, shown
+from storage.sources.source import ParallelMap, Piece, Problems, Reading, refuse_first, with_classes
 from storage.sources.text.source import (
     Block,
     TextFile,
@@ -28,6 +29,7 @@ from storage.sources.text.source import (
     Unusual,
     lines_of,
     read_csv,
+    text_of,
     top_of,
     with_unix_ends,
 )
@@ -38,6 +40,7 @@ CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor 
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
 NAMESPACE = re.compile(rb"[^|]*\|(?=.*\S)([^\s:]*)")
 TOKEN = re.compile(rb"\S+")
+NAME = re.compile(rb"\s*(?!\d+:)([^\s,|#]+)(?=\s|\Z)")  # of the class at the beginning of a row
 VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
 Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
@@ -46,13 +49,27 @@ Token = tuple[bytes, int]  # a word of a line, and its column from 1
 class SparseText(TextSource[Piece]):
     """Source of LIBSVM or VW files, concatenated in order; rows are sparse.
 
-    A LIBSVM row is `label index:value …`; its indices increase, and a comment may follow after "#".
+    A LIBSVM row is `label index:value …`, each index once, and a comment may follow after "#".
     A VW row is `label |namespace feature:value …` with numbers as features; a missing value is 1,
     and the values of a repeated feature are added.
     """
 
     first: int  # number of the first feature in the files, 0 or 1
     namespace: bytes = b""  # of all features of a VW file
+    named: bool = False  # whether the labels are texts, each of which is a class
+
+    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
+        """Copy of this source that knows the classes, if they have names."""
+        source = super().surveyed(parallel_map, scratch)
+        pieces = self.pieces(scratch) if self.named else ()
+        names = {*chain.from_iterable(parallel_map(self.names_in, pieces))}
+        return source if any(map(is_numeric, names)) else with_classes(source, names)
+
+    def names_in(self, piece: Block) -> set[str]:
+        """The classes of a block's rows."""
+        names = {name for line in text_of(piece).split(b"\n") if (name := _name(line))}
+        self.release(piece)
+        return names
 
     @property
     def bound(self) -> int:
@@ -135,7 +152,6 @@ class SparseText(TextSource[Piece]):
             )
         label = self.rule(text, path, number, "the label", column)
         row: dict[int, float] = {}
-        last = -1
         for token, column in tokens:
             where = at(path, number, column)
             name, colon, value = token.partition(b":")
@@ -143,12 +159,8 @@ class SparseText(TextSource[Piece]):
                 raise WrongInput(f"{where}: {_why_no_feature(token, name, is_vw)}")
             index = self.index(name, where)
             feature = index + self.first
-            if index <= last and not is_vw:
-                raise WrongInput(
-                    f"{where}: feature {feature} comes after {last + self.first}; sort each line by"
-                    " feature, each one once"
-                )
-            last = index
+            if index in row and not is_vw:
+                raise WrongInput(f"{where}: feature {feature} is there twice; keep one of them")
             amount = 1.0
             if colon:
                 what = f"the value of feature {feature}"
@@ -254,6 +266,7 @@ def sparse_source(
     """
     rule = LabelRule(reading.labels)
     zero_based = form == "vw" if reading.zero_based is None else reading.zero_based
+    first = _name(top_of(paths[0])[2])
     return SparseText(
         format=form,
         layout="sparse",
@@ -267,6 +280,7 @@ def sparse_source(
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
         namespace=_namespace(paths[0]) if form == "vw" else b"",
+        named=bool(first) and rule.text is None and not is_numeric(first),
     )
 
 
@@ -276,6 +290,13 @@ def _file(path: Path) -> TextFile:
     if not line:
         raise WrongInput(f"{path}: the file holds no rows")
     return TextFile(path, number, len(comments))
+
+
+def _name(line: bytes) -> str:
+    """The text at the beginning of a row; empty if there is none, or it marks a missing value."""
+    found = NAME.match(line)
+    name = found[1].decode("utf-8", "replace") if found else ""
+    return "" if is_missing(name) else name
 
 
 def _namespace(path: Path) -> bytes:
@@ -291,7 +312,7 @@ def _why_no_feature(token: bytes, name: bytes, is_vw: bool) -> str:
             f"feature {shown(name)} is not a number from 0 to {LARGEST_INDEX}; number the features"
             " first"
         )
-    queries = "query ids are not supported, remove them"
+    queries = "query ids are not supported; remove them: sed 's/ qid:[0-9]*//' FILE > NEW"
     remedy = queries if name == b"qid" else "a feature is written index:value"
     return f"{shown(token)} is not a feature; {remedy}"
 
