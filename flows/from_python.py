@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import linecache
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -25,10 +26,12 @@ from flows.sweeping.file import sweep_called, sweep_of
 from flows.sweeping.request import SweepRequest
 from flows.views.answer import best_of
 from flows.views.views import Views, runs_of
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, nearest
+from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.prepare import Preparing, check_name
+from storage.sources.arrow import as_texts, is_numeric
 from storage.sources.source import Reading
 from storage.store import existing_store
 
@@ -36,6 +39,15 @@ if TYPE_CHECKING:
     import pandas
 
     from flows.comparing.comparison import Comparison
+
+LISTS = ("drop", "categorical", "numeric", "strip")  # options that may be repeated
+# of `koco prepare`, with a value
+VALUE = r"('[^']*'|(?!-|does |is )[^\s';:()]+?)(?=[,.;:)]*(?:\s|\Z))"
+OPTION = re.compile(rf"--([a-z][a-z-]*)(?: {VALUE})?")
+OTHERS = (
+    "each column needs a name of its own and one kind of values, numbers, texts or times;"
+    " frame[column].astype(str) makes texts of others"
+)
 
 
 def sweep(
@@ -160,8 +172,9 @@ def prepare(
     unknown = options.keys() - {one.name for one in fields(Reading) + fields(Preparing)}
     if unknown:
         raise WrongInput(f"there is no option {min(unknown)!r}; `koco prepare --help` lists them")
-    given = options if target is None else {**options, "target": str(target)}
-    table = _as_table(data)
+    given = {name: _option(name, value) for name, value in options.items()}
+    given |= {} if target is None else {"target": str(target)}
+    table = _as_table(data, given)
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{name}.parquet"
         try:
@@ -170,24 +183,79 @@ def prepare(
             return launch_preparation(
                 str(store), name, [file], prefect, given=given, replace=replace
             )
-        except (pa.ArrowException, WrongInput) as error:
-            raise WrongInput(str(error).replace(str(file), "the table")) from None
+        except WrongInput as error:
+            words = re.sub("row group [0-9]+, ", "", str(error).replace(str(file), "the table"))
+            raise WrongInput(OPTION.sub(_in_python, words)) from None
+        except pa.ArrowException as error:
+            raise WrongInput(f"the table: {error}; {OTHERS}") from None
 
 
-def _as_table(data: Any) -> pa.Table:
+def _option(name: str, value: Any) -> Any:
+    """An option as the command gives it: names of columns as texts, labels as a rule."""
+    if name in LISTS:
+        return tuple(map(str, [value] if isinstance(value, str | int) else value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{text}={number}" for text, number in value.items())
+    return value
+
+
+def _in_python(found: re.Match[str]) -> str:
+    """An option of the command, which a message names, as an argument."""
+    name = found[1].replace("-", "_")
+    value = shlex.split(found[2] or "''")[0]
+    written = json_text([value] if name in LISTS else value)
+    return f"{name}={written}" if found[2] else f"{name}=True" if name == "one_hot" else name
+
+
+def _as_table(data: Any, given: dict[str, Any]) -> pa.Table:
     """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
     try:
         if isinstance(data, np.ndarray):
-            return pa.table({f"{k}": column for k, column in enumerate(data.T, 1)})
-        if hasattr(data, "sparse"):  # of pandas, whose sparse columns Arrow does not take
-            return pa.table(data.sparse.to_dense())
-        return pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
-    except (pa.ArrowException, TypeError) as error:
+            names = data.dtype.names
+            columns = {name: data[name] for name in names} if names else enumerate(data.T, 1)
+            return pa.table({f"{name}": column for name, column in dict(columns).items()})
+        if any(hasattr(kind, "fill_value") for kind in getattr(data, "dtypes", ())):
+            return _of_sparse(data, given)
+        table = pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
+    except WrongInput:
+        raise
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        said = "; ".join(map(str, error.args))
         raise WrongInput(
             f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions that"
-            f" can be prepared: {error}; a column holds numbers, texts or times, not several of"
-            " them, and is not sparse unless all are"
+            f" can be prepared: {said}; {OTHERS}"
         ) from None
+    for k, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        if pa.types.is_dictionary(kind) and is_numeric(kind.value_type):  # categories
+            table = table.set_column(k, name, as_texts(table.column(k)))
+    return table
+
+
+def _of_sparse(frame: Any, given: dict[str, Any]) -> pa.Table:
+    """An Arrow table of a data frame of pandas with sparse columns, which Arrow does not take.
+
+    It has prepared rows if all features are sparse, and no option is for columns.
+    """
+    names = [*map(str, frame.columns)]
+    target = given.get("target", names[-1])
+    if target not in names:
+        raise WrongInput(f"target={target!r}: no such column{nearest(target, names)}")
+    k = names.index(target)
+    features = frame.iloc[:, [j for j in range(len(names)) if j != k]]
+    sparse = all(getattr(kind, "fill_value", None) == 0 for kind in features.dtypes)
+    if not sparse or {*LISTS, "missing", "one_hot"} & given.keys():
+        kinds = zip(names, frame.dtypes, strict=True)
+        dense = {name: kind.subtype for name, kind in kinds if hasattr(kind, "subtype")}
+        return _as_table(frame.set_axis(names, axis=1).astype(dense), given)
+    given.pop("target", None)  # the label, of prepared rows
+    rows = features.sparse.to_coo().tocsr()
+    rows.sort_indices()
+    lists = {
+        name: pa.LargeListArray.from_arrays(pa.array(rows.indptr, pa.int64()), pa.array(items))
+        for name, items in (("indices", rows.indices), ("values", rows.data))
+    }
+    table = pa.table({"label": np.asarray(frame.iloc[:, k]), **lists})
+    return table.replace_schema_metadata({"n_features": f"{rows.shape[1]}"})
 
 
 class SweepResult:

@@ -6,6 +6,8 @@ Their messages name the file and line, what was found there, and the remedy.
 import sys
 import warnings
 
+MOST = 100  # names in a message
+
 
 class WrongInput(ValueError):
     """The input is invalid and nothing was changed.
@@ -55,9 +57,12 @@ def warn(message: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def nearest(word: str, words: list[str]) -> str:
-    """The end of a message about an unknown word: the most similar of `words`, or all of them."""
+    """The end of a message about an unknown word: the most similar of `words`, or the first of
+    them.
+    """
     close = similar(word, words, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(words))}"
+    some = ", ".join([*sorted(words)[:MOST], *["…"] * (len(words) > MOST)])
+    return f"; did you mean {close[0]!r}?" if close else f"; there are: {some}"
 
 
 def similar(word: str, words: list[str], most: int) -> list[str]:

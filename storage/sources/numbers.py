@@ -23,7 +23,9 @@ OTHER_NOTATION = re.compile(
     rf"|{SIGN}0(?:[xX][\da-fA-F_]+|[oO][0-7_]+|[bB][01_]+)|{SIGN}\d*\.\d*[dD][+-]?\d+"
 )
 REWRITE = "write it with digits and a decimal point only, such as -1234.5"
-CHOOSE = "fill the value in, or say what to do with missing values: --missing mean or drop"
+CHOOSE = (
+    "fill the value in, or say what to do with missing values: --missing mean or --missing drop"
+)
 DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
 EXAMPLE = "give its number with --labels, for example --labels LABEL=1"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")

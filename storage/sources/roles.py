@@ -89,8 +89,8 @@ class Choice:
             [
                 (
                     target and n_texts > MOST_CLASSES,
-                    f"{many.format(MOST_CLASSES)}name a --target with fewer classes, or if it holds"
-                    f" numbers, add --numeric {name}",
+                    f"{many.format(MOST_CLASSES)}name another --target, with fewer classes, or if"
+                    f" it holds numbers, add --numeric {name}",
                 ),
                 (n_texts > MOST_TEXTS, many.format(MOST_TEXTS) + drop),
                 (

@@ -112,7 +112,7 @@ def test_identity__does_not_depend_on_the_names(tmp_path):
         (
             "x,y\n" + "".join(f"1,k{k}\n" for k in range(201)),
             {},
-            "column 'y' holds more than 200 different texts; name a --target",
+            "column 'y' holds more than 200 different texts; name another --target",
         ),
         ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column 'x' is named by two of"),
         ("x,y\n1,2024-03-14\n", {}, "the target, column 'y', holds dates or times; name another"),
@@ -147,7 +147,7 @@ def test_columns__are_what_they_are_said_to_be(form, tmp_path):
     )
     frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
     how = {"categorical": ["zip"], "numeric": ["size"]}
-    with pytest.raises(WrongInput, match=r"column 'size' is .*--missing mean or drop"):
+    with pytest.raises(WrongInput, match=r"column 'size' is .*--missing mean or --missing drop"):
         prepare_file(tmp_path / "store", "x", path, **how)
     manifest = prepare_file(tmp_path / "store", "x", path, missing="mean", **how)
     zips = ["zip=10115", "zip=20095", "zip=80331"]
@@ -338,7 +338,7 @@ def test_file_of_another_kind__is_refused_as_such(begin, what, tmp_path):
 def test_text_that_does_not_fit__is_refused_with_its_line(later, tmp_path):
     message = refused(tmp_path, f"t,y\n2024-01-01,1\n{later},2\n")
     assert "a.csv, line 3: column 't' is" in message
-    assert ("--categorical t" if later else "--missing mean or drop") in message
+    assert ("--categorical t" if later else "--missing mean or --missing drop") in message
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,54 @@ def test_array_and_sparse_frame__are_prepared(tmp_path):
     assert (array.n_features, array.feature_names) == (2, ["2", "3"])
     frame = pd.DataFrame(X, columns=list("aby")).astype(pd.SparseDtype(float, 0.0))
     sparse = flows.prepare("sparse", frame, tmp_path / "store", target="y")
-    assert (sparse.n_features, sparse.classes) == (2, [-1, 1])
+    assert (sparse.n_features, sparse.classes, sparse.layout) == (2, [-1, 1], "sparse")
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    X=st.integers(0, 9).map(lambda seed: np.random.default_rng(seed).integers(-1, 2, (7, 3))),
+    at=st.integers(0, 3),
+    texts=st.booleans(),
+)
+def test_sparse_features__are_the_dense_ones_beside_any_target(X, at, texts, tmp_path_factory):
+    store = tmp_path_factory.mktemp("sparse") / "store"
+    y = np.array(["b", "a", "c", "a", "b", "a", "c"] if texts else [1, 2, 1, 1, 2, 2, 1])
+    frame = pd.DataFrame(X, columns=list("uvw")).astype(pd.SparseDtype(float, 0.0))
+    frame.insert(at, "y", y)
+    found = flows.prepare("sparse", frame, store, target="y")
+    assert (found.layout, found.n_values) == ("sparse", np.count_nonzero(X))
+    rows, labels = stream(store, "sparse").whole()
+    assert rows.toarray().tolist() == X.tolist()
+    assert labels.tolist() == ([2, 1, 3, 1, 2, 1, 3] if texts else y.tolist())
+    assert found.class_names == (["a", "b", "c"] if texts else [])
+    mixed = frame.assign(u=X[:, 0] + 0.5, k=pd.Categorical([1, 2, 1, 1, 2, 2, 1]))
+    found = flows.prepare("mixed", mixed, store, target="y")
+    assert {*found.feature_names} == {"u", "v", "w", "k=1", "k=2"}
+
+
+def test_structured_and_masked_arrays__are_tables(tmp_path):
+    fields = np.array([(1.5, "a"), (2.5, "b")], [("x", float), ("y", "U1")])
+    found = flows.prepare("mine", fields, tmp_path / "store")
+    assert (found.feature_names, found.class_names) == (["x"], ["a", "b"])
+    masked = np.ma.masked_equal(np.array([[1.0, 1], [9, 2], [3, 1]]), 9)
+    flows.prepare("x", masked, tmp_path / "store", missing="mean")
+    assert dense_rows(tmp_path / "store")[0].tolist() == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"drop": "id"}, ["x", "7"]),
+        ({"drop": 7, "categorical": "id"}, ["id=1", "id=2", "x"]),
+        ({"drop": ["id", 7], "labels": {"a": 5, "b": 7}}, ["x"]),
+    ],
+)
+def test_options__are_lists_or_alone_and_rules_mappings(options, names, tmp_path):
+    frame = pd.DataFrame({"id": [1, 2], "x": [1.5, 2.5], 7: [0, 1], "y": ["a", "b"]})
+    with pytest.warns(UserWarning, match="mixed type"):
+        found = flows.prepare("mine", frame, tmp_path / "store", **options)
+    assert found.feature_names == names
+    assert found.classes == ([5, 7] if "labels" in options else [-1, 1])
 
 
 @pytest.mark.parametrize(
@@ -458,7 +505,16 @@ def test_array_and_sparse_frame__are_prepared(tmp_path):
     [
         (np.zeros(3), {}, "ndarray is no data frame"),
         (object(), {}, "object is no data frame"),
-        (pa.table({"x": [1.0, None], "y": [1, 2]}), {}, "the table, .*row 2: column 'x' is null"),
+        (
+            pa.table({"x": [1.0, None], "y": [1, 2]}),
+            {},
+            'the table, row 2: column \'x\' is null; .*missing="mean" or missing="drop"',
+        ),
+        (pd.DataFrame([[1, 2, 3]], columns=list("xxy")), {}, "Duplicate .* a name of its own"),
+        (pd.DataFrame({"x": [1, "a"], "y": 1}), {}, r"column x .*; frame\[column\].astype\(str\)"),
+        (pa.table({"t v": [timedelta(1)], "y": [1]}), {}, r"leave it out with drop=\[\"t v\"\]"),
+        (pa.table({"x": ["3/14/2024"], "y": [1]}), {}, r'\["x"\]; or .* categorical=\["x"\]'),
+        ([{"x": 1}], {}, "list is no data frame"),
         (pa.table({"x": [1.0], "y": [1]}), {"targe": "y"}, "there is no option 'targe'"),
     ],
 )
