@@ -241,6 +241,12 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
     learners whose best configuration does not beat `Constant`; single runs and differences have no
     such. `more` is the number of rows that are left out.
     """
+    if "positive_class" in table.column_names:  # the name of the class
+        named = views.rows("SELECT run_id, class_name FROM selected")
+        of_run = {row["run_id"]: row["class_name"] for row in named}
+        classes = pa.array(map(of_run.get, table.column("run_id").to_pylist()), pa.string())
+        k = table.column_names.index("positive_class")
+        table = table.set_column(k, "positive_class", classes)
     names, same = _telling_columns(table)
     texts, constants = _params_in_words(views)
     remarks = [*same, *constants]

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flows
+from flows.views.answer import answer, in_terminal
 from flows.views.views import Views
 from koco_stream import WrongInput, stream
 from koco_stream.streams.manifest import load_manifest
@@ -93,6 +94,8 @@ def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
         views = Views(tmp_path / "store", sweeps)
         shown = views.rows("SELECT DISTINCT stream FROM runs ORDER BY ALL")
         assert [row["stream"] for row in shown] == ["x:setosa", "x:versicolor"]
+    text, _ = in_terminal(*answer(tmp_path / "store", single=True), more=0, width=200)
+    assert {"setosa", "versicolor"} <= {*text.split()}
     _, y = stream(tmp_path / "store", "x", positive_class="setosa").whole()
     assert y.tolist() == [1, -1, 1, -1]
 
