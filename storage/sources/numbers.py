@@ -82,11 +82,13 @@ def number_of(
     remedy: str = "correct it",
     column: int | None = None,
     if_missing: str = FILL_IN,
+    rewrite: str = REWRITE,
 ) -> float:
     """Parse a field as a finite decimal number; unlike `float`, without "nan", "inf" or "1_000".
 
     Raises `WrongInput` otherwise. `what` describes the field in the message, and `remedy` is the
-    advice there, or `if_missing` where the field marks a missing value.
+    advice there, or `if_missing` where the field marks a missing value, or `rewrite` where it is a
+    number in another notation.
     """
     if NUMBER.match(token):
         value = float(token)
@@ -96,7 +98,7 @@ def number_of(
     remedies = [
         (is_missing(text), if_missing),
         (is_infinite(text), FILL_IN),
-        (is_other_number(text), f"{REWRITE}, or {EXAMPLE}" if remedy == EXAMPLE else REWRITE),
+        (is_other_number(text), f"{rewrite}, or {EXAMPLE}" if remedy == EXAMPLE else rewrite),
         (True, remedy),
     ]
     advice = next(one for fits, one in remedies if fits)

@@ -73,8 +73,8 @@ def source_of(
             *(
                 (
                     other != form,
-                    f"{path} is {other} and {paths[0]} is {form}; name the format of both with"
-                    " --format",
+                    f"{path} is {other} and {paths[0]} is {form}; prepare them as two datasets,"
+                    " or if both have one format, name it with --format",
                 )
                 for path, other in zip(paths, forms, strict=True)
             ),

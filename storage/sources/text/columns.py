@@ -26,6 +26,7 @@ from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
     MISSING,
+    REWRITE,
     at,
     is_infinite,
     is_missing,
@@ -56,6 +57,7 @@ MOST_LINES = 100_000
 MOST_ROWS = 1000
 MOST_VALUES = 1_000_000
 MOST_SHOWN = 60
+COMMAS = "if all commas are decimal ones: tr , . < FILE > NEW"
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
 YEARS = {str(year) for year in range(1900, 2100)}
@@ -132,7 +134,9 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 f" {choice.given(k)} if a text is a missing value"
             )
             remedy = CHOOSE if no_number else remedy
-            return number_of(text.encode(), path, line, choice.called(k), remedy, if_missing=CHOOSE)
+            rewrite = REWRITE if choice.separator == "," else f"{REWRITE}; {COMMAS}"
+            what = choice.called(k)
+            return number_of(text.encode(), path, line, what, remedy, None, CHOOSE, rewrite)
 
         def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
