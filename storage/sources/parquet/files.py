@@ -79,9 +79,9 @@ def batches_of(
     end.
     """
     n_rows = 0
-    for batch in file.iter_batches(
-        at_once, row_groups=[group], columns=list(columns), use_threads=False
-    ):
+    # names take seconds to find where they are many
+    wanted = None if len(columns) == file.metadata.num_columns else list(columns)
+    for batch in file.iter_batches(at_once, row_groups=[group], columns=wanted, use_threads=False):
         batch.validate(full=True)
         n_rows += batch.num_rows
         yield batch
@@ -123,7 +123,7 @@ class ParquetRows(Source):
                     first += whole.n_rows
                     size = self.decoded_bytes(file, group) if whole.n_rows else 0
                     if size > GROUP_BYTES:
-                        at_once = max(whole.n_rows * PIECE_BYTES // size, 1)
+                        at_once = max(whole.n_rows * GROUP_BYTES // size, 1)
                         yield from self._split(file, whole, at_once, scratch)
                     elif whole.n_rows:
                         yield whole

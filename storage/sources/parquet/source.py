@@ -303,14 +303,16 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
                 ),
             ]
         )
-        for k in columns:
-            _check_column(path, schema.field(names[k]), kinds[k])
+        fields = {field.name: field for field in schema}
+        by_type = {(str(fields[names[k]].type), str(kinds[k])): k for k in reversed(columns)}
+        for k in by_type.values():  # in little time if columns are many
+            _check_column(path, fields[names[k]], kinds[k])
     choice = with_kinds(choice, first_of, reading.labels is not None)
-    by_type = {k for k in columns if is_text(kinds[k])}
-    own = by_type.difference(choice.numeric, [choice.target] if reading.labels else [])
+    of_texts = {k for k in columns if is_text(kinds[k])}
+    own = of_texts.difference(choice.numeric, [choice.target] if reading.labels else [])
     choice = replace(choice, texts=tuple(k for k in columns if k in own or k in choice.texts))
     fields = column_fields(paths, "parquet", choice, reading)
-    return FlatTable(**fields, texts=tuple(names[k] for k in columns if k in by_type))
+    return FlatTable(**fields, texts=tuple(names[k] for k in columns if k in of_texts))
 
 
 @dataclass(kw_only=True)
@@ -338,7 +340,8 @@ class FlatTable(ParquetRows, ColumnSource):
     def rows(self, piece: Slice) -> Parsed:
         """Read the rows of a slice. Raises `Malformed` with every kind of fault."""
         batch = self.decoded(piece)
-        return self.from_arrow([batch.column(name) for name in self.columns], piece.at)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return self.from_arrow([columns[name] for name in self.columns], piece.at)
 
 
 def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
