@@ -7,8 +7,9 @@ all of them are told at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -17,6 +18,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
+from storage.sources.numbers import is_numeric
 
 MISSING_CHOICES = ("mean", "drop")
 UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
@@ -45,9 +47,9 @@ def few(words: Sequence[str]) -> str:
     return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")
 
 
-def with_classes(source: Any, texts: Iterable[str]) -> Any:
-    """The source with a number for each of these labels, which are classes, if there are any."""
-    if not (classes := {*texts}):
+def with_classes(source: Any, classes: Collection[str]) -> Any:
+    """The source with a number for each of these classes, if there are any."""
+    if not classes:
         return source
     rule = source.rule.of_classes(classes)
     done = (*source.done, f"classes in sorted order: {few([*rule.values])}")
@@ -249,6 +251,8 @@ class Source(ABC):
         What is done with missing values, one of `MISSING_CHOICES`. The pieces lack the rows with
         missing values if it is "drop"; otherwise these values are NaN in the pieces. None if the
         source refuses them.
+    named : bool
+        Whether labels may be texts, each of which is a class, in rows without columns.
     """
 
     format: str
@@ -262,6 +266,7 @@ class Source(ABC):
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)
     missing: str | None = None
+    named: bool = False
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source with what must be known of all rows before the first piece is read.
@@ -274,7 +279,14 @@ class Source(ABC):
             return self
         hashes = zip(self.paths, parallel_map(file_hash, self.paths), strict=True)
         files = [{"file": path.name, "sha256": sha256} for path, sha256 in hashes]
-        return replace(self, origin={**self.origin, "files": files})
+        pieces = self.pieces(scratch) if self.named else ()
+        names = {*chain.from_iterable(parallel_map(self.names_in, pieces))}
+        source = replace(self, origin={**self.origin, "files": files})
+        return source if any(map(is_numeric, names)) else with_classes(source, names)
+
+    def names_in(self, piece: Any) -> Iterable[str]:
+        """The labels of a piece that are texts, if the source is `named`."""
+        raise NotImplementedError
 
     @abstractmethod
     def pieces(self, scratch: Path) -> Iterator[Any]:

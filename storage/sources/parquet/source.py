@@ -8,9 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +33,7 @@ from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import LabelRule, is_missing, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
-from storage.sources.source import ParallelMap, Piece, Reading, refuse_first, with_classes
+from storage.sources.source import Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
 COLUMN_BYTES = 1000  # of a column in a row group, beside its values
@@ -80,11 +78,13 @@ def prepared_rows(
             ]
         )
     rule = LabelRule(reading.labels)
+    named = is_text(schemas[0].field("label").type)
     return PreparedRows(
         format="parquet",
         paths=tuple(paths),
         rule=rule,
-        texts=("label",) if is_text(schemas[0].field("label").type) else (),
+        texts=("label",) * named,
+        named=named and reading.labels is None,
         layout="dense" if dense else "sparse",
         n_features=sizes[0],
         class_names=rule.names,
@@ -104,12 +104,6 @@ class PreparedRows(ParquetRows):
     def columns(self) -> tuple[str, ...]:
         """Columns that are read."""
         return ("label", "values") if self.layout == "dense" else ("label", "indices", "values")
-
-    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source that knows the classes, if they have names."""
-        source = super().surveyed(parallel_map, scratch)
-        pieces = self.pieces(scratch) if self.texts and self.rule.text is None else ()
-        return with_classes(source, chain.from_iterable(parallel_map(self.names_in, pieces)))
 
     def names_in(self, piece: Slice) -> set[str]:
         """The classes of a slice's rows."""

@@ -378,7 +378,7 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     count_up = count_up and numbers == _numbers(int(numbers[0]), len(numbers))
     years = count_up and not below and len(numbers) > 2 and numbers[0] in YEARS
     exact = years or fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    mixed = bool(numbers) and any(_all_numbers(seen, k) for k in below)
+    mixed = numbers and any(of and all(map(is_number, of)) for of in below.values())
     of_columns = _has_column_numbers(fields, seen) or (count_up and are_new)
     unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))
     refuse_first(
@@ -389,7 +389,7 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
                 " or a row; add --header or --no-header",
             ),
             (
-                mixed and not of_columns,
+                bool(mixed) and not of_columns,
                 f"{at(path, line)}: numbers and the text"
                 f" {''.join(fields[k] for k in [*below][:1])[:60]!r}, over numbers: if the line"
                 " holds column names, add --header; if it is a row, --no-header, and fill the"
@@ -427,10 +427,6 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
         or any(len(columns[k]) == len(seen) for k in named)
         or (not named and n > 2 and {False} in whole)
     )
-
-
-def _all_numbers(seen: Rows, k: int) -> bool:
-    return bool(seen) and all(map(is_number, column_of(seen, k)))
 
 
 def _numbers(first: int, n: int) -> list[str]:

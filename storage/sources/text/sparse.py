@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ import pyarrow as pa
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import labels as labels_of
 from storage.sources.numbers import LabelRule, at, is_missing, is_numeric, number_of, shown
-from storage.sources.source import ParallelMap, Piece, Problems, Reading, refuse_first, with_classes
+from storage.sources.source import Piece, Problems, Reading, refuse_first
 from storage.sources.text.source import (
     Block,
     TextFile,
@@ -56,14 +55,6 @@ class SparseText(TextSource[Piece]):
 
     first: int  # number of the first feature in the files, 0 or 1
     namespace: bytes = b""  # of all features of a VW file
-    named: bool = False  # whether the labels are texts, each of which is a class
-
-    def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source that knows the classes, if they have names."""
-        source = super().surveyed(parallel_map, scratch)
-        pieces = self.pieces(scratch) if self.named else ()
-        names = {*chain.from_iterable(parallel_map(self.names_in, pieces))}
-        return source if any(map(is_numeric, names)) else with_classes(source, names)
 
     def names_in(self, piece: Block) -> set[str]:
         """The classes of a block's rows."""
@@ -280,7 +271,7 @@ def sparse_source(
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
         namespace=_namespace(paths[0]) if form == "vw" else b"",
-        named=bool(first) and rule.text is None and not is_numeric(first),
+        named=reading.labels is None and bool(first) and not is_numeric(first),
     )
 
 
