@@ -1,5 +1,5 @@
 # make sweep | test | test-all | test-python | test-system | soak | check | docs | bench: each creates the virtual environment and
-# installs when needed, and nothing when not. With PYTHON=python3.13, another Python has an environment of its own.
+# installs what it needs, and nothing that is there. With PYTHON=python3.13, another Python has an environment of its own.
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 # the interpreter by its path; pyenv knows versions that are installed but not chosen
@@ -7,8 +7,8 @@ INTERPRETER = $$($(PYTHON) -c 'import sys; print(sys.executable)' 2> /dev/null \
 	|| PYENV_VERSION=$$(pyenv versions --bare | paste -sd: -) pyenv which $(PYTHON))
 STORE ?= store
 BIN = $(VENV)/bin
-INSTALLED = $(VENV)/.installed
-BENCH_INSTALLED = $(VENV)/.installed-bench
+# a file for each set of packages that is installed: those of pyproject.toml's extras
+INSTALLED = $(VENV)/.installed-test
 # what one run of the tests has compiled is there for the next one; what has not been added to for a month goes
 COMPILED = $(CURDIR)/.cache/koco
 PYTEST = find "$(COMPILED)/compiled" -mindepth 1 -maxdepth 1 -mtime +30 -exec rm -r {} + 2> /dev/null; \
@@ -27,7 +27,7 @@ test: $(INSTALLED)
 	$(PYTEST) $(BOTH_CORES) $(TESTS)
 
 # each night: more examples, all pages of the documentation, and the system tests
-test-all: $(INSTALLED)
+test-all: $(VENV)/.installed-system
 	$(PYTEST) $(BOTH_CORES) -m 'not soak' -rs $(TESTS)
 
 # what may differ on another Python: numbers to the bit, files, the command
@@ -35,7 +35,7 @@ test-python: TESTS = tests/golden tests/learners/test_contract.py tests/flows/te
 test-python: test
 
 # servers, clusters, browsers, kills; what is missing is skipped, and the summary says what to install
-test-system: $(INSTALLED)
+test-system: $(VENV)/.installed-system
 	$(PYTEST) $(BOTH_CORES) -m 'system and not soak' -rs $(TESTS)
 
 # the only target that installs packages of the system
@@ -45,20 +45,20 @@ test-packages:
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(PACKAGES) > /dev/null
 
-soak: $(INSTALLED)
+soak: $(VENV)/.installed-system
 	$(PYTEST) -m soak -s $(TESTS)
 
-check: $(INSTALLED)
+check: $(INSTALLED) $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/lint-imports
 
-docs: $(INSTALLED)
+docs: $(INSTALLED) $(VENV)/.installed-docs
 	$(BIN)/properdocs build --strict --quiet
 	@echo "documentation: build/site/index.html"
 
-bench: $(BENCH_INSTALLED)
+bench: $(INSTALLED) $(VENV)/.installed-bench
 	$(BIN)/python -m tests.bench
 
 install: $(INSTALLED)
@@ -67,11 +67,7 @@ install: $(INSTALLED)
 which:
 	@echo "$(INTERPRETER)"
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(VENV)/.installed-%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || "$(INTERPRETER)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
-	touch $@
-
-$(BENCH_INSTALLED): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[$*]"
 	touch $@

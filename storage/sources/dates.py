@@ -40,16 +40,14 @@ def moment(text: str) -> dict[str, float]:
 
 
 def parts_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Which parts a column has that begins with these texts; none if the first is no date or
-    time.
-    """
+    """Parts of a column that begins with these texts; none if the first is no date or time."""
     parts = tuple(moment(texts[0])) if texts else ()
     has_times = any(":" in text or len(text) > len("2024-12-31") for text in texts)
     return parts if has_times else tuple(part for part in parts if part != PARTS[-1])
 
 
 def in_parts(text: str, parts: Sequence[str]) -> list[float] | None:
-    """These parts of a date or time; None if it has others, or is none."""
+    """These parts; None if the text has others, or is no date or time."""
     found = moment(text)
     needed = {part for part, number in found.items() if number}
     return [found[part] for part in parts] if needed <= {*parts} <= found.keys() else None

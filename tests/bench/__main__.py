@@ -6,6 +6,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import date
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -44,7 +45,12 @@ def main() -> None:
     given = options.parse_args()
     quick, repetitions = given.quick, 3 if given.quick else 5
     start, cores = time.perf_counter(), os.sched_getaffinity(0)
-    about = {"machine": processor(), "version": version("koco-stream"), "quick": quick}
+    about = {
+        "date": f"{date.today()}",
+        "machine": processor(),
+        "version": version("koco-stream"),
+        "quick": quick,
+    }
     print(f"machine: {processor()}, {platform.system()} {platform.machine()}, {pin()}")
     print("versions: " + ", ".join(f"{name} {version(name)}" for name in PACKAGES))
 

@@ -19,7 +19,7 @@ def browser():
     neither.
     """
     sync_api = pytest.importorskip(
-        "playwright.sync_api", reason="needs playwright: pip install -e '.[dev]'"
+        "playwright.sync_api", reason="needs playwright: make test-system"
     )
     with sync_api.sync_playwright() as playwright:
         own = Path(playwright.chromium.executable_path)
@@ -91,7 +91,7 @@ def violations(page):
     """What axe-core finds."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright",
-        reason="needs axe-playwright-python: pip install -e '.[dev]'",
+        reason="needs axe-playwright-python: make test-system",
     ).Axe()
     # Preloading, which reads style sheets again, is not allowed from disk. A list of what passes
     # would take as long again.

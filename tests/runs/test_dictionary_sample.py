@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import CONKONS, KORS, PKAWV, SketchedKONS
-from koco_stream.engine.cohort import bytes_of, run_cohort
+from koco_stream.engine.cohort import run_cohort
+from koco_stream.engine.limits import bytes_of
 from koco_stream.engine.result_file import result_path
 from koco_stream.learners import Growth, StreamSize
 from koco_stream.runs.cost_model import DataSize

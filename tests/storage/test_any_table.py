@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -438,11 +437,13 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+@pytest.mark.parametrize("kind", ["pandas.DataFrame", "polars.DataFrame", "pyarrow.table"])
 def test_data_frame__is_prepared_as_its_file(kind, tmp_path):
+    library, name = kind.split(".")
+    frame = getattr(pytest.importorskip(library, reason=f"needs {library}"), name)(COLUMNS)
     pq.write_table(pa.table(COLUMNS), tmp_path / "a.parquet")
     file = prepare_file(tmp_path / "store", "file", tmp_path / "a.parquet", target="y")
-    found = flows.prepare("mine", kind(COLUMNS), tmp_path / "store", target="y")
+    found = flows.prepare("mine", frame, tmp_path / "store", target="y")
     assert (found.dataset_hash, found.class_names) == (file.dataset_hash, ["no", "yes"])
     assert found.source["files"][0]["file"] == "mine.parquet"
 

@@ -3,7 +3,6 @@
 import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
@@ -69,6 +68,7 @@ def test_metrics__are_those_of_the_kept_predictions(folder):
 
 
 def test_tables__are_read_by_pandas_polars_and_duckdb(folder):
+    pl = pytest.importorskip("polars", reason="needs Polars: pip install polars")
     for name, rows in (("windows", 3 * 8 + 3 * 4), ("predictions", 3 * 2000 + 3 * 1000)):
         path = folder / "store" / "results" / name
         assert len(pd.read_parquet(path)) == rows
