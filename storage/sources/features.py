@@ -47,7 +47,6 @@ from storage.sources.source import (
     Reading,
     Source,
     dense_piece,
-    refuse_first,
     with_classes,
 )
 
@@ -260,9 +259,11 @@ def column_fields(
 ) -> dict[str, Any]:
     """Raises `WrongInput` for a target of dates."""
     name = choice.given(choice.target)
-    dated = f"{paths[0]}: the target, {choice.called(choice.target)}, holds dates or times; name"
-    dated += f" another --target, or for classes add --categorical {name}"
-    refuse_first([(choice.target in choice.dates, dated)])
+    if choice.target in choice.dates:
+        raise WrongInput(
+            f"{paths[0]}: the target, {choice.called(choice.target)}, holds dates or times; name"
+            f" another --target, or for classes add --categorical {name}"
+        )
     rule = LabelRule(reading.labels, f"correct it, or for classes add --categorical {name}")
     as_text = {*choice.texts}
     numeric = [k for k in choice.features if k not in as_text]

@@ -3,8 +3,6 @@
 import math
 import re
 import shlex
-from collections.abc import Collection
-from copy import copy
 from pathlib import Path
 
 from koco_stream.errors import WrongInput
@@ -136,15 +134,6 @@ class LabelRule:
         self.numbers = {float(name): self.values[name] for name in numeric}
         # whether a label's numeric value determines its text (not so for a rule with 1 and 1.0)
         self.one_text_a_number = len(self.numbers) == len(numeric)
-
-    def of_classes(self, names: Collection[str]) -> "LabelRule":
-        """The rule that numbers classes in sorted order: −1 and 1 if there are two, else 1, 2, …"""
-        # labels of a UCI test file end with a dot
-        classes = sorted(text for text in names if not (text[-1] == "." and text[:-1] in names))
-        numbers = (-1.0, 1.0) if len(classes) == 2 else map(float, range(1, len(classes) + 1))
-        rule = copy(self)
-        rule.values = dict(zip(classes, numbers, strict=True))
-        return rule
 
     def number(self, label: str) -> float | None:
         """None if the rule does not have the label."""

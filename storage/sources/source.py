@@ -7,6 +7,7 @@ size, and so has the memory. Faults of rows are collected, so that all of them a
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
@@ -48,11 +49,15 @@ def few(words: Sequence[str]) -> str:
 
 
 def with_classes(source: Any, classes: Collection[str]) -> Any:
-    """The source with a number for each of these classes, if there are any."""
+    """The source with numbers of these classes, if there are any: −1 and 1 if two, else 1, 2, …"""
     if not classes:
         return source
-    rule = source.rule.of_classes(classes)
-    done = (*source.done, f"classes in sorted order: {few([*rule.values])}")
+    # labels of a UCI test file end with a dot
+    names = sorted(text for text in classes if not (text[-1] == "." and text[:-1] in classes))
+    numbers = (-1.0, 1.0) if len(names) == 2 else map(float, range(1, len(names) + 1))
+    rule = copy(source.rule)
+    rule.values = dict(zip(names, numbers, strict=True))
+    done = (*source.done, f"classes in sorted order: {few(names)}")
     return replace(source, rule=rule, class_names=rule.names, done=done)
 
 

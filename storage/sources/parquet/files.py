@@ -69,9 +69,9 @@ def batches_of(
 ) -> Iterator[pa.RecordBatch]:
     """Batches are fully validated: in a damaged file Arrow reads beyond a dictionary's end."""
     n_rows = 0
-    # names take seconds to find where they are many
-    wanted = None if len(columns) == file.metadata.num_columns else list(columns)
-    for batch in file.iter_batches(at_once, row_groups=[group], columns=wanted, use_threads=False):
+    for batch in file.iter_batches(
+        at_once, row_groups=[group], columns=list(columns), use_threads=False
+    ):
         batch.validate(full=True)
         n_rows += batch.num_rows
         yield batch

@@ -60,7 +60,7 @@ MOST_SHOWN = 60
 COMMAS = "if all commas are decimal ones: tr , . < FILE > NEW"
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
-YEARS = {str(year) for year in range(1900, 2100)}
+YEARS = range(1900, 2100)
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE = b'\n"'
@@ -126,8 +126,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
             )
             remedy = CHOOSE if no_number else remedy
             rewrite = REWRITE if choice.separator == "," else f"{REWRITE}; {COMMAS}"
-            what = choice.called(k)
-            return number_of(text.encode(), path, line, what, remedy, None, CHOOSE, rewrite)
+            told = (choice.called(k), remedy, None, CHOOSE, rewrite)
+            return number_of(text.encode(), path, line, *told)
 
         def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
@@ -345,10 +345,10 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     recur = [fields[k][:MOST_SHOWN] in column for k, column in below.items()]
     # a text is new where the rows have few others, many times each
     are_new = not any(recur) and any(OFTEN * len({*of}) <= len(of) for of in below.values())
-    count_up = len(numbers) > 1 and numbers[0].isdecimal()
-    count_up = count_up and numbers == _numbers(int(numbers[0]), len(numbers))
-    years = count_up and not below and len(numbers) > 2 and numbers[0] in YEARS
-    exact = years or fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
+    first = int(numbers[0]) if numbers and numbers[0].isdecimal() else -1
+    count_up = len(numbers) > 1 and numbers == _numbers(first, len(numbers))
+    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
+    exact |= count_up and len(fields) == len(numbers) > 2 and first in YEARS
     mixed = numbers and any(of and all(map(is_number, of)) for of in below.values())
     of_columns = _has_column_numbers(fields, seen) or (count_up and are_new)
     unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import labels as labels_of
-from storage.sources.numbers import LabelRule, at, is_missing, is_numeric, number_of, shown
+from storage.sources.numbers import NUMBER, LabelRule, at, number_of, shown
 from storage.sources.source import Piece, Problems, Reading, refuse_first
 from storage.sources.text.source import (
     Block,
@@ -39,7 +39,9 @@ CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor 
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
 NAMESPACE = re.compile(rb"[^|]*\|(?=.*\S)([^\s:]*)")
 TOKEN = re.compile(rb"\S+")
-NAME = re.compile(rb"\s*(?!\d+:)([^\s,|#]+)(?=\s|\Z)")  # of the class at the beginning of a row
+# the name of the class at the beginning of a row
+LACKING = rb"\d+:|(?i:\?|na|n/a|nan|null|none)(?=\s|$)"
+NAME = re.compile(rb"^[ \t]*(?!" + LACKING + rb")([^\s,|#]+)(?=\s|$)", re.MULTILINE)
 VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
 Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
@@ -58,9 +60,9 @@ class SparseText(TextSource[Piece]):
 
     def names_in(self, piece: Block) -> set[str]:
         """The classes of a block's rows."""
-        names = {name for line in text_of(piece).split(b"\n") if (name := _name(line))}
+        names = NAME.findall(text_of(piece))
         self.release(piece)
-        return names
+        return {name.decode("utf-8", "replace") for name in names}
 
     @property
     def bound(self) -> int:
@@ -248,7 +250,7 @@ def sparse_source(
     refuse_first(
         (not line, f"{path}: the file holds no rows") for path, (_, _, line) in tops.items()
     )
-    first = _name(tops[paths[0]][2])
+    name = NAME.match(tops[paths[0]][2])
     return SparseText(
         format=form,
         layout="sparse",
@@ -262,15 +264,8 @@ def sparse_source(
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
         namespace=_namespace(paths[0]) if form == "vw" else b"",
-        named=reading.labels is None and bool(first) and not is_numeric(first),
+        named=reading.labels is None and name is not None and not NUMBER.match(name[1]),
     )
-
-
-def _name(line: bytes) -> str:
-    """The text at the beginning of a row; empty if there is none, or it marks a missing value."""
-    found = NAME.match(line)
-    name = found[1].decode("utf-8", "replace") if found else ""
-    return "" if is_missing(name) else name
 
 
 def _namespace(path: Path) -> bytes:
