@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 import re
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -25,7 +24,6 @@ from flows.sweeping.request import SweepRequest
 from flows.views.answer import best_of
 from flows.views.views import Views, runs_of
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.prepare import Preparing, check_name
@@ -39,9 +37,14 @@ if TYPE_CHECKING:
     from flows.comparing.comparison import Comparison
 
 LISTS = ("drop", "categorical", "numeric", "strip")  # options that may be repeated
-# of `koco prepare`, with a value
-VALUE = r"('[^']*'|(?!-|does |is )[^\s';:()]+?)(?=[,.;:)]*(?:\s|\Z))"
-OPTION = re.compile(rf"--([a-z][a-z-]*)(?: {VALUE})?")
+VALUED = "missing|drop|categorical|numeric|target|layout"
+# how a message on a file names things, and how one on a table does
+WORDS = {
+    rf"--({VALUED}) (?:'([^']*)'|(?!does|is)([\w.]+))": r'\1="\2\3"',
+    "--one-hot": "one_hot=True",
+    "--hash-bits ": "hash_bits=",
+    r"row group \d+, ": "",
+}
 OTHERS = (
     "each column needs a name of its own and one kind of values, numbers, texts or times;"
     " frame[column].astype(str) makes texts of others"
@@ -178,8 +181,10 @@ def prepare(
                 str(store), name, [file], prefect, given=given, replace=replace
             )
         except WrongInput as error:
-            words = re.sub("row group [0-9]+, ", "", str(error).replace(str(file), "the table"))
-            raise WrongInput(OPTION.sub(_in_python, words)) from None
+            words = str(error).replace(str(file), "the table")
+            for pattern, instead in WORDS.items():
+                words = re.sub(pattern, instead, words)
+            raise WrongInput(words) from None
         except pa.ArrowException as error:
             raise WrongInput(f"the table: {error}; {OTHERS}") from None
 
@@ -193,26 +198,16 @@ def _option(name: str, value: Any) -> Any:
     return value
 
 
-def _in_python(found: re.Match[str]) -> str:
-    """An option of the command, which a message names, as an argument."""
-    name = found[1].replace("-", "_")
-    value = shlex.split(found[2] or "''")[0]
-    written = json_text([value] if name in LISTS else value)
-    return f"{name}={written}" if found[2] else f"{name}=True" if name == "one_hot" else name
-
-
 def _as_table(data: Any, given: dict[str, Any]) -> pa.Table:
     """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
+    if any(hasattr(kind, "fill_value") for kind in list(getattr(data, "dtypes", ()))):
+        data = _of_sparse(data, given)
     try:
         if isinstance(data, np.ndarray):
-            names = data.dtype.names
-            columns = {name: data[name] for name in names} if names else enumerate(data.T, 1)
+            fields = {name: data[name] for name in data.dtype.names or ()}
+            columns = fields or enumerate(data.T, 1)
             return pa.table({f"{name}": column for name, column in dict(columns).items()})
-        if any(hasattr(kind, "fill_value") for kind in getattr(data, "dtypes", ())):
-            return _of_sparse(data, given)
         table = pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
-    except WrongInput:
-        raise
     except (pa.ArrowException, ValueError, TypeError) as error:
         said = "; ".join(map(str, error.args))
         raise WrongInput(
@@ -225,10 +220,9 @@ def _as_table(data: Any, given: dict[str, Any]) -> pa.Table:
     return table
 
 
-def _of_sparse(frame: Any, given: dict[str, Any]) -> pa.Table:
-    """An Arrow table of a data frame of pandas with sparse columns, which Arrow does not take.
-
-    It has prepared rows if all features are sparse, and no option is for columns.
+def _of_sparse(frame: Any, given: dict[str, Any]) -> Any:
+    """What Arrow takes of a data frame of pandas with sparse columns: prepared rows if all features
+    are sparse, and no option is for columns; otherwise a dense frame.
     """
     names = [*map(str, frame.columns)]
     target = given.get("target", names[-1])
@@ -238,18 +232,19 @@ def _of_sparse(frame: Any, given: dict[str, Any]) -> pa.Table:
     features = frame.iloc[:, [j for j in range(len(names)) if j != k]]
     sparse = all(getattr(kind, "fill_value", None) == 0 for kind in features.dtypes)
     if not sparse or {*LISTS, "missing", "one_hot"} & given.keys():
-        kinds = zip(names, frame.dtypes, strict=True)
-        dense = {name: kind.subtype for name, kind in kinds if hasattr(kind, "subtype")}
-        return _as_table(frame.set_axis(names, axis=1).astype(dense), given)
+        kinds = frame.dtypes.items()
+        return frame.astype(
+            {name: kind.subtype for name, kind in kinds if hasattr(kind, "subtype")}
+        )
     given.pop("target", None)  # the label, of prepared rows
     rows = features.sparse.to_coo().tocsr()
-    rows.sort_indices()
-    lists = {
-        name: pa.LargeListArray.from_arrays(pa.array(rows.indptr, pa.int64()), pa.array(items))
-        for name, items in (("indices", rows.indices), ("values", rows.data))
+    offsets = pa.array(rows.indptr, pa.int64())
+    columns = {
+        "label": np.asarray(frame.iloc[:, k]),
+        "indices": pa.LargeListArray.from_arrays(offsets, pa.array(rows.indices)),
+        "values": pa.LargeListArray.from_arrays(offsets, pa.array(rows.data)),
     }
-    table = pa.table({"label": np.asarray(frame.iloc[:, k]), **lists})
-    return table.replace_schema_metadata({"n_features": f"{rows.shape[1]}"})
+    return pa.table(columns, metadata={"n_features": f"{rows.shape[1]}"})
 
 
 class SweepResult:
