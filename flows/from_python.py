@@ -40,7 +40,7 @@ LISTS = ("drop", "categorical", "numeric", "strip")  # options that may be repea
 VALUED = "missing|drop|categorical|numeric|target|layout"
 # how a message on a file names things, and how one on a table does
 WORDS = {
-    rf"--({VALUED}) (?:'([^']*)'|(?!does|is)([\w.]+))": r'\1="\2\3"',
+    rf"--({VALUED}) (?:'([^']*)'|(?!(?:does|is)\b)([\w.]+))": r'\1="\2\3"',
     "--one-hot": "one_hot=True",
     "--hash-bits ": "hash_bits=",
     r"row group \d+, ": "",
