@@ -134,7 +134,8 @@ class ColumnSource(Source):
         problems = [
             (
                 no_class and self.missing != "drop",
-                f", no class; {DROP_ROWS}; or if it is a class, {otherwise}",
+                f", no class; {DROP_ROWS}"
+                + f"; or if it is a class, {otherwise}" * (text not in ("", "?")),
             ),
             (is_date and lacks and self.missing is None, f"; {CHOOSE}"),
             (
@@ -162,7 +163,7 @@ class ColumnSource(Source):
         for texts in parallel_map(partial(self.texts_of, narrow), pieces):
             for k in met:
                 met[k].update(dict.fromkeys(texts[k]))
-                choice.refuse_many(self.paths[0], k, len(met[k]))
+                choice.refuse_many(self.paths[0], k, met[k])
         known = {k: sorted(texts) for k, texts in met.items()}
         names = {text for text in met.pop(choice.target, ()) if not choice.is_no_class(text)}
         source = with_classes(replace(source, known=known), names)

@@ -122,7 +122,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 return math.nan
             remedy = (
                 f"correct it, or add --categorical {choice.given(k)} for categories, or --numeric"
-                f" {choice.given(k)} if a text is a missing value"
+                f" {choice.given(k)}{'' if self.missing else ' --missing mean'} if a text is a"
+                " missing value"
             )
             remedy = CHOOSE if no_number else remedy
             rewrite = REWRITE if choice.separator == "," else f"{REWRITE}; {COMMAS}"
