@@ -71,6 +71,7 @@ def prepare_named(
     how to pass them.
     """
     check_name(name)
+    check_store(store)
     of = of or name
     if not replace and name in prepared_names(store):
         raise WrongInput(f"{store} already has a dataset {name!r}; to replace it, add --replace")
