@@ -358,7 +358,7 @@ WRONG = {
     "labels without a rule for one": (
         {"a": [1, 2], "y": [1, 2]},
         {"labels": "1=5"},
-        "row 2: column 'y' is '2'; add it to --labels '1=5'",
+        "row 2: column 'y' is '2'; give its number, for example --labels 1=5,2=2",
     ),
     "no such target": (
         {"alpha": [1, 2], "y": [1, 2]},

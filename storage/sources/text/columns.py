@@ -26,7 +26,6 @@ from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
     MISSING,
-    REWRITE,
     at,
     is_infinite,
     is_missing,
@@ -57,7 +56,6 @@ MOST_LINES = 100_000
 MOST_ROWS = 1000
 MOST_VALUES = 1_000_000
 MOST_SHOWN = 60
-COMMAS = "if all commas are decimal ones: tr , . < FILE > NEW"
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
 YEARS = range(1900, 2100)
@@ -126,9 +124,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 " missing value"
             )
             remedy = CHOOSE if no_number else remedy
-            rewrite = REWRITE if choice.separator == "," else f"{REWRITE}; {COMMAS}"
-            told = (choice.called(k), remedy, None, CHOOSE, rewrite)
-            return number_of(text.encode(), path, line, *told)
+            what = choice.called(k)
+            return number_of(text.encode(), path, line, what, remedy, if_missing=CHOOSE)
 
         def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
