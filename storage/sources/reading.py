@@ -56,7 +56,8 @@ def source_of(
         for problem in (
             (
                 not (path.is_file() or (path.is_dir() and reading.format == "documents")),
-                f"{path}: no such file; give the source with --from FILE",
+                f"{path}: no such file, or a folder without Parquet files; give the source with"
+                " --from FILE, and for a folder of documents add --format documents",
             ),
             (
                 path in paths[:number],

@@ -190,10 +190,7 @@ SVM = {
         "line 2, column 1: the label is '3', which --labels .*give its number, .* --labels 1=1,2=-1,3=3",
         {"labels": "1=1,2=-1"},
     ),
-    "nul": (
-        b"1 1:2\n1 1:\x00\n",
-        "line 2, column 5: a NUL byte, so this is a workbook",
-    ),
+    "nul": (b"1 1:2\n1 1:\x00\n", "line 2, column 5: a NUL byte, so this is a workbook"),
     "carriage return": (
         b"1 1:2\r1 1:3\n",
         "line 1, column 6: a carriage return within the line; save",

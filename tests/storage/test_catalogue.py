@@ -375,7 +375,6 @@ def test_address_that_moved_no_network_and_no_address__are_told_with_what_to_get
     site.plan = [404]
     prepare(
         "the server says 404",
-        "the address has moved",
         site.at("small"),
         "(in it test.txt), without its first line",
         "--from FOLDER",

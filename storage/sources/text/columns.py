@@ -343,12 +343,14 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     recur = [fields[k][:MOST_SHOWN] in column for k, column in below.items()]
     # a text is new where the rows have few others, many times each
     are_new = not any(recur) and any(OFTEN * len({*of}) <= len(of) for of in below.values())
+    n = len(numbers)
     first = int(numbers[0]) if numbers and numbers[0].isdecimal() else -1
-    count_up = len(numbers) > 1 and numbers == _numbers(first, len(numbers))
-    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    exact |= count_up and len(fields) == len(numbers) > 2 and first in YEARS
+    count_up = n > 1 and numbers == _numbers(first, n)
+    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)]) or (
+        count_up and n == len(fields) > 2 and first in YEARS
+    )
     mixed = numbers and any(of and all(map(is_number, of)) for of in below.values())
-    of_columns = _has_column_numbers(fields, seen) or (count_up and are_new)
+    of_columns = _are_of_columns(fields, [*below], seen) or (count_up and are_new)
     unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))
     refuse_first(
         [
@@ -374,7 +376,7 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     return of_columns or not (numbers or (recur and all(recur)))
 
 
-def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
+def _are_of_columns(fields: list[str], named: list[int], seen: Rows) -> bool:
     """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them.
 
     There may be names beside them, or an empty field before them. It is sure if there are `SURE`
@@ -382,11 +384,9 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
     over numbers; or if one of three columns or more has no other whole number.
     """
     unnamed = fields[0] == ""
-    named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
-    numbers = [field for field in fields if is_number(field)]
+    numbers = list(filter(is_number, fields))
     n = len(numbers)
-    none_missing = not any(is_missing(fields[k]) for k in named)
-    if not seen or numbers != _numbers(0, n) or not n or not none_missing:
+    if not seen or numbers != _numbers(0, n) or not n or any(map(is_missing, fields[unnamed:])):
         return bool(seen) and n == len(fields) >= SURE and numbers == _numbers(1, n)
     columns = [list(filter(is_number, column_of(seen, k))) for k in range(len(fields))]
     whole = [{text.lstrip("+-").isdecimal() for text in column} for column in columns]
