@@ -140,7 +140,7 @@ def _fetch(
         with BytesProgress() as progress:
             step = partial(progress.step, "downloading")
             return fetch.fetch(address.url, expected, folder, step, name=name)
-    except (fetch.Unreachable, fetch.Gone) as error:
+    except fetch.Gone as error:
         raise WrongInput(f"{error}. {how_to_get(entry)}") from None
     except fetch.WrongChecksum as error:
         trust = (

@@ -36,12 +36,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Progress = Callable[[int, int | None], object]
 
 
-class Unreachable(ConnectionError):
-    """There is no network, or no such server."""
-
-
 class Gone(WrongInput):
-    """The server does not provide the file at this URL."""
+    """There is no network or no such server, or it does not provide the file at this URL."""
 
 
 class WrongChecksum(WrongInput):
@@ -64,8 +60,8 @@ def fetch(
 
     The data of an interrupted download is kept in NAME.part and resumed if the server confirms that
     the file has not changed. `progress` is called with the bytes so far and in total (None if the
-    server does not say). Raises `ConnectionError` if the server fails repeatedly, `Unreachable`,
-    `Gone` or `WrongChecksum`.
+    server does not say). Raises `ConnectionError` if the server fails repeatedly, `Gone`
+    or `WrongChecksum`.
     """
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
     target = folder / name
@@ -136,7 +132,7 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
                 why = str(error) or type(error).__name__
                 # without any answer so far, repeating the request is useless
                 if request == 0 and isinstance(error, NO_WAY):
-                    raise Unreachable(f"no connection to {address} ({why})") from None
+                    raise Gone(f"no connection to {address} ({why})") from None
                 tries = 0 if partial.seek(0, SEEK_END) > before else tries + 1
                 if tries == TRIES:
                     raise ConnectionError(

@@ -89,13 +89,8 @@ def number_of(
         if math.isfinite(value):
             return value
     text = token.decode("utf-8", "replace")[:60]
-    remedies = [
-        (is_missing(text), if_missing),
-        (is_infinite(text), FILL_IN),
-        (is_other_number(text), rewrite),
-        (True, remedy),
-    ]
-    advice = next(one for fits, one in remedies if fits)
+    fitting = {is_missing: if_missing, is_infinite: FILL_IN, is_other_number: rewrite}
+    advice = next((words for fits, words in fitting.items() if fits(text)), remedy)
     raise WrongInput(f"{at(path, line, column)}: {what} is {text!r}, not a finite number; {advice}")
 
 
@@ -168,9 +163,9 @@ class LabelRule:
             (self.text is None, self.remedy),
             ("," in name, "give the row one label, without commas"),
             (self.text == "letters", "correct it"),
+            (True, f"give its number, for example --labels {shlex.quote(more)}"),
         ]
-        add = f"give its number, for example --labels {shlex.quote(more)}"
-        return next((one for fits, one in remedies if fits and one), add)
+        return next(one for fits, one in remedies if fits and one)
 
     @property
     def names(self) -> dict[float, str]:

@@ -21,8 +21,7 @@ from storage.sources.text.columns import column_source
 from storage.sources.text.source import format_of, top_of
 from storage.sources.text.sparse import sparse_source
 
-TEXTS = ("libsvm", "vw", "csv", "space")
-FORMATS = (*TEXTS, "arff", "parquet", "documents")
+FORMATS = ("libsvm", "vw", "csv", "space", "arff", "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 
 AS_SEEN = Reading()

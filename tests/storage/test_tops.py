@@ -13,7 +13,7 @@ import pytest
 from koco_stream import WrongInput
 from storage.preparing.prepare import prepare_file
 from storage.sources.numbers import is_other_number
-from storage.sources.reading import TEXTS, source_of
+from storage.sources.reading import source_of
 from storage.sources.source import MOST_MET, MOST_TOLD, Malformed, Reading
 from tests.helpers.malformed import PACKED, put
 from tests.helpers.sweeps import dense_rows

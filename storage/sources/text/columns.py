@@ -49,7 +49,6 @@ from storage.sources.text.source import (
     with_unix_ends,
 )
 
-SEPARATED_BY = {"csv": "commas, semicolons or tabs", "space": "spaces"}
 MOST_COLUMNS = 1_000_000  # each may become a feature, named in the manifest
 # lines, rows, values, and characters of each, that are looked at
 MOST_LINES = 100_000
@@ -123,9 +122,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 f" {choice.given(k)}{'' if self.missing else ' --missing mean'} if a text is a"
                 " missing value"
             )
-            remedy = CHOOSE if no_number else remedy
-            what = choice.called(k)
-            return number_of(text.encode(), path, line, what, remedy, if_missing=CHOOSE)
+            told = (choice.called(k), CHOOSE if no_number else remedy)
+            return number_of(text.encode(), path, line, *told, if_missing=CHOOSE)
 
         def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
@@ -261,7 +259,7 @@ def inspect(
             (
                 known is None and len(fields) < 2,
                 f"{at(path, first)}: only one column; a row needs a target and at least one"
-                f" feature, separated by {SEPARATED_BY[form]}, and this is"
+                " feature, separated by commas, semicolons, tabs or blanks, and this is"
                 f" {''.join(fields)[:60]!r}",
             ),
         ]

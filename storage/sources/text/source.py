@@ -32,14 +32,12 @@ NAMED = {
     ".libsvm": "libsvm",
     ".arff": "arff",
 }
-SEPARATORS = (",", ";", "\t")
 MARKS = (b"#", b"%")
 NO_TEXT = {
     b"\0": "a NUL byte, so this is a workbook, text in UTF-16, or compressed under a wrong name;"
     " save it as CSV in UTF-8",
     b"\r": "a carriage return within the line; save the file with line feeds as line ends",
 }
-MATRIX = b"%%MatrixMarket"
 MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
 # columns with '|' between them, unlike a row of VW: several without blanks, or single words
 BARRED = re.compile(
@@ -247,7 +245,7 @@ def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
         text = line.strip()
         if text and not text.startswith(MARKS):
             return comments, number, line
-        if text.startswith(MATRIX):
+        if text.startswith(b"%%MatrixMarket"):
             raise WrongInput(f"{at(path, number)}: no table of rows; write them as LIBSVM text")
         comments += [(number, line)] if text else []
     if not comments:
@@ -296,7 +294,7 @@ def separator_of(path: Path, line: bytes) -> str:
     if len(fields) > 1 and all("," not in text or is_other_number(text.strip()) for text in fields):
         return other
     tabs = "\t" in outside and _suffix(path) == ".tsv"
-    return "\t" if tabs else max(SEPARATORS, key=outside.count)
+    return "\t" if tabs else max(",;\t", key=outside.count)
 
 
 def _suffix(path: Path) -> str:
