@@ -10,7 +10,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import count, pairwise, tee
 from pathlib import Path
@@ -77,39 +77,18 @@ AS_IT_IS = Preparing()
 
 
 def prepare_file(
-    store: AnyPath,
-    name: str,
-    source: Path | Sequence[Path],
-    *,
-    layout: str | None = None,
-    scale: str = "none",
-    scale_rows: int | None = None,
-    hash_bits: int | None = None,
-    task: str | None = None,
-    values_per_shard: int = VALUES_PER_SHARD,
-    parallel_map: ParallelMap = map,
-    progress: Progress = lambda *_: None,
-    **reading: Any,
+    store: AnyPath, name: str, source: Path | Sequence[Path], **options: Any
 ) -> Manifest:
     """Prepare files, concatenated in order, as a dataset of the store.
 
-    An existing dataset of that name is replaced. Other options are fields of `Reading`. Raises
-    `WrongInput` with the file, line and remedy; the store is then unchanged.
+    An existing dataset of that name is replaced. Options are fields of `Preparing` and `Reading`.
+    Raises `WrongInput` with the file, line and remedy; the store is then unchanged.
     """
     check_store(store)
     check_name(name)
-    how = Preparing(
-        layout=layout,
-        scale=scale,
-        scale_rows=scale_rows,
-        hash_bits=hash_bits,
-        task=task,
-        values_per_shard=values_per_shard,
-        parallel_map=parallel_map,
-        progress=progress,
-    )
+    how = {one.name: options.pop(one.name) for one in fields(Preparing) if one.name in options}
     paths = [source] if isinstance(source, Path) else list(source)
-    return prepare_source(store, name, source_of(paths, Reading(**reading)), how)
+    return prepare_source(store, name, source_of(paths, Reading(**options)), Preparing(**how))
 
 
 def check_name(name: str) -> None:

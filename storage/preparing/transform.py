@@ -20,7 +20,6 @@ BY_ROW = ("none", "unit-rows")  # scales without statistics of other rows
 MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
-MOST_FEATURES = 2**31 - 1
 MOST_KNOWN_FEATURES = 1 << 24  # two numbers per feature (256 MB), or a dense row, fit in memory
 ONLY_COUNTS = "--scale tf-idf takes counts: a sparse file without negative values"
 
@@ -116,11 +115,6 @@ class Transformation:
                     d < 1,
                     "all values are zero, so the number of features is unknown; give it with"
                     " --n-features",
-                ),
-                (
-                    d > MOST_FEATURES,
-                    f"--n-features {d}: feature numbers are kept in 32 bits; give at most"
-                    f" {MOST_FEATURES}",
                 ),
                 (
                     self.scale in BY_FEATURE and d > MOST_KNOWN_FEATURES,
