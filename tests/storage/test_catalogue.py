@@ -345,7 +345,7 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
     shutil.rmtree(tmp_path / "cache")
     first, rows, site.etag = site.files[name], ROWS[:-1] + b"0\n", '"2"'
     site.files[name] = rows if name == "small" else archive_of(test__txt=b"|a banner\n" + rows)
-    told = ("was first downloaded", "delete the address in", "sources.json", "--from")
+    told = ("if you trust the new file, delete the address in", "sources.json", "--from")
     prepare(sha256(first), sha256(site.files[name]), *told)
     assert load_manifest(tmp_path / "store", "small") == before
     (tmp_path / "store" / "sources.json").unlink()
@@ -356,7 +356,11 @@ def test_address_that_gives_another_file_later__is_refused_until_the_record_is_d
     ("content", "published", "told"),
     [
         (b"<p>welcome</p>\n", None, "neither LIBSVM, VW nor CSV: '<p>welcome</p>'"),
-        (ROWS, "0" * 64, f"but {'0' * 64} is expected: the checksum is that of the published"),
+        (
+            ROWS,
+            "0" * 64,
+            f"but {'0' * 64} is expected. Nothing was prepared; pass that file with --from",
+        ),
     ],
     ids=["no dataset", "another checksum than the published one"],
 )

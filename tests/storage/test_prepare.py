@@ -58,7 +58,7 @@ TEXTS = {"a.svm": "1 1:1\n", "c.csv": "a,b\n1,2\n", "e.csv": "a,c\n3,4\n", "f.cs
         (("c.csv", "c.csv"), "given twice"),
         (("c.csv", "f.csv"), r"f\.csv"),
         (("c.csv", "a.svm"), "is libsvm and .* is csv"),
-        (("",), "is a folder without Parquet .* does not have 'z'.*--format documents"),
+        (("",), "or a folder without Parquet .*--format documents"),
     ],
 )
 def test_files_that_are_no_source__are_refused(sources, message, tmp_path):
