@@ -90,6 +90,14 @@ def check_store(where: AnyPath) -> bool:
     )
 
 
+def check_makeable(where: AnyPath) -> None:
+    """Raise what `open_store` and writing would raise, but leave nothing."""
+    check_store(where)
+    if (root := store_path(where)).is_local:
+        with staging_folder(root.path):
+            pass
+
+
 @contextmanager
 def staging_folder(store: Path) -> Iterator[Path]:
     """Temporary folder inside the store for unfinished work, deleted at the end.

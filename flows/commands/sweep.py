@@ -79,7 +79,7 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
         from flows.sweeping.planning import dry_run_of
 
         # the usual sweep is in no file, so that it is printed, to be kept in one
-        keeps = not (as_json or given.path.is_file())
+        keeps = given.usual and not as_json
         click.echo(given.text * keeps, nl=False)
         planned = dry_run_of(request)
         lines = (f"{name}: {in_words(value)}" for name, value in planned.items())

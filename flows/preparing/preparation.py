@@ -40,7 +40,7 @@ from storage.generated.generators import ABOUT, GENERATORS, parameters_of
 from storage.preparing.prepare import check_name, map_on_dask, prepare_file
 from storage.sources.compressed import OPENERS
 from storage.sources.reading import unfolded
-from storage.store import check_store, existing_store
+from storage.store import check_makeable, check_store, existing_store
 
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
 PACKED = 4  # typical ratio of the text's size to that of a compressed file
@@ -98,6 +98,7 @@ def prepare_named(
         message says which files are needed and how to pass them.
     """
     check_name(name)
+    check_makeable(store)
     of = of or name
     if not replace and name in prepared_names(store):
         raise WrongInput(f"{store} already has a dataset {name!r}; to replace it, add --replace")

@@ -57,7 +57,7 @@ def sentence_of(sections: Sections) -> str:
     numbers = [
         f"{name} {with_minus(scale * value, 3)}{unit}" for name, value in told if value is not None
     ]
-    example = f"on {leader['stream']} {', '.join(numbers)}."
+    example = f"on {leader['stream']}, {', '.join(numbers)}."
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)

@@ -5,8 +5,9 @@ It is found by its path, or by the name of a packaged sweep or a dataset, whose 
 
 import itertools
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -39,7 +40,7 @@ from flows.sweeping.search import (
 )
 from flows.sweeping.toml_file import Name, TomlFile
 from flows.sweeping.usual import usual_sweep
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.extras import remedy
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_called, learner_named
@@ -59,7 +60,7 @@ from storage.generated.generators import (
 from storage.store import check_store
 
 MOST_RUNS = 10_000_000
-EXAMPLES = "`koco sweep --list` shows examples"
+EXAMPLES = "`koco sweep DATASET --dry-run` prints an example, on a prepared dataset"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
 
 
@@ -154,12 +155,14 @@ TABLES: dict[str, type[BaseModel]] = {
 class DatasetUse:
     """A dataset of a sweep, and the table that says how it is read.
 
-    `given` has the parameters of a generator, and is None for a prepared dataset.
+    `given` has the parameters of a generator, and is None for a prepared dataset. `at` is where the
+    table is, for messages.
     """
 
     name: str
     given: dict[str, Any] | None
     table: DatasetTable
+    at: str
 
     def expected(self) -> Manifest:
         """What the manifest of a generated dataset will say; its hash is a placeholder."""
@@ -204,7 +207,7 @@ class Sweep:
 
     Each configuration is a learner, its parameters and a learner seed (see `configuration_of`).
     If the search learns from results, only its first configurations are among them; `spaces` are
-    then what it searches.
+    then what it searches. `usual` says that it is in no file, but made for a dataset.
     """
 
     path: Path
@@ -218,6 +221,7 @@ class Sweep:
     search: Search | None = None
     spaces: tuple[Space, ...] = ()
     time_limit: float | None = None
+    usual: bool = False
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -237,19 +241,22 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     path = Path(spec)
     name = str(spec)
     known = packaged()
-    found = path if path.is_file() else known.get(name)
+    # a file without a suffix may be the rows from which the dataset of its name was prepared
+    is_file = path.is_file() and (path.suffix or name not in prepared_names(store))
+    found = path if is_file else known.get(name)
     if found:
         return read_sweep(found)
     check_store(store)
     there = prepared_names(store)
     if name in there:
         text = usual_sweep(load_manifest(store, name))
-        return _expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text))
-    files = map(str, path.parent.glob("*.toml"))
+        return replace(_expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text)), usual=True)
+    files = [str(one) for one in path.parent.glob("*.toml") if one.is_file()]
+    close = [f" Did you mean {one!r}?" for one in similar(name, [*files, *known, *there], 1)]
     raise WrongInput(
-        f"no sweep file, packaged sweep or dataset of {store} is called"
-        f" {name}{nearest(name, [*files, *known, *there])}; `koco sweep --list` shows the packaged"
-        " sweeps, `koco list datasets` the datasets, and `koco prepare` makes one"
+        f"no sweep file, packaged sweep or dataset of {store} is called {name!r}.{''.join(close)}"
+        " `koco sweep --list` shows the packaged sweeps, `koco list datasets --store"
+        f" {shlex.quote(str(store))}` the datasets; `koco prepare NAME --from FILE` makes one"
     )
 
 
@@ -345,7 +352,7 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
     for given in combinations(grids):
         with file.blaming("dataset", number, "name"):
             name = synthetic_name(table.name, given) if generated else table.name
-        yield DatasetUse(name, given if generated else None, table)
+        yield DatasetUse(name, given if generated else None, table, file.at("dataset", number))
 
 
 def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int]) -> Space:

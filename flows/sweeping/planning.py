@@ -1,5 +1,6 @@
 """What a sweep does with Dask: cohorts are planned and run; and the plan that a dry run shows."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,11 +87,15 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     bound = "max_dictionary in its table, " * (
         "max_dictionary" in learner_named(longest).defaults()
     )
+    file = "the sweep file"
+    if checked.sweep.usual:
+        name, store = checked.request.sweep_file, shlex.quote(checked.request.store)
+        file = f"{name}.toml, made by `koco sweep {name} --store {store} --dry-run > {name}.toml`"
     mine = planned.taken[longest]
     return [
         f"{shown_name(longest)} is expected to take {mine:,.1f} s, all other learners together"
         f" {sum(planned.taken.values()) - mine:,.1f} s; it runs last; to bound it, give {bound}"
-        "time_limit at the top of the sweep file, or max_rows in the table of its dataset"
+        f"time_limit at the top of {file}, or max_rows in the table of its dataset"
     ]
 
 

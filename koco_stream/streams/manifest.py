@@ -66,7 +66,7 @@ class Manifest:
     @property
     def names_of_classes(self) -> dict[float, str]:
         """The names of the classes, which are their numbers if they have no others."""
-        names = self.class_names or [f"{label:g}" for label in self.classes]
+        names = self.class_names or [f"{label:.15g}" for label in self.classes]
         return dict(zip(self.classes, names, strict=False))
 
     def class_of(self, given: float | str) -> float:

@@ -1,5 +1,8 @@
 """A learner that takes more time than all others together is told of, with remedies that help."""
 
+import re
+import shlex
+
 import pytest
 
 from flows.sweeping.planning import dry_run_of, longest_learner
@@ -51,3 +54,14 @@ def test_max_dictionary__is_named_for_learners_that_have_it(tmp_path):
         planned = Plan((), {}, Costs({}), {learner: 60.0, "OGD": 1.0})
         (said,) = longest_learner(planned, sweep)
         assert ("max_dictionary in its table" in said) is has
+
+
+def test_remedy_of_a_sweep_without_a_file__makes_its_file(small_store, tmp_path, koco):
+    sweep = checked("real", small_store)
+    (said,) = longest_learner(Plan((), {}, Costs({}), {"KAWV": 60.0, "OGD": 1.0}), sweep)
+    command, name = re.search("`koco (.*) > (.*)`", said).groups()
+    assert f"top of {name}, made by" in said
+    text = koco(*shlex.split(command), status=0).stdout
+    kept = checked(written(tmp_path, f"time_limit = 5\n{text}", name), small_store)
+    assert kept.sweep.time_limit == 5.0
+    assert [run.run_id for run in kept.runs] == [run.run_id for run in sweep.runs]
