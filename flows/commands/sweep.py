@@ -82,7 +82,7 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
         keeps = given.usual and not as_json
         click.echo(given.text * keeps, nl=False)
         planned = dry_run_of(request)
-        lines = (f"{name}: {in_words(value)}" for name, value in planned.items())
+        lines = (f"{name}: {in_words(value)}" for name, value in planned.items() if value != {})
         stream = sys.stderr if keeps else sys.stdout
         words = "\n".join(wrapped(line, stream) for line in lines)
         click.echo(json_text(planned) if as_json else words, stream)

@@ -63,6 +63,7 @@ def prepare_named(
     workers: int = 0,
     replace: bool = False,
     of: str | None = None,
+    quiet: bool = False,
 ) -> Manifest:
     """Prepare a dataset from files, from a folder, or from the catalogue's addresses.
 
@@ -85,6 +86,8 @@ def prepare_named(
         Whether an existing dataset of that name is replaced.
     of : str, optional
         The catalogue dataset whose files these are, by default that of the same name.
+    quiet : bool
+        Whether the files, which are not the user's, are not named on stderr.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def prepare_named(
         sources = unfolded(sources, given.get("format"))
     is_folder = given.get("format") != "documents" and any(path.is_dir() for path in sources)
     if sources and not is_folder:
-        return _prepare(store, name, list(sources), given, workers)
+        return _prepare(store, name, list(sources), given, workers, quiet)
     if of not in CATALOGUE and len(sources) == 1:
         raise WrongInput(
             f"{sources[0]} is a folder without Parquet files, and the catalogue does not have"
@@ -204,14 +207,20 @@ def _fetch(
 
 
 def _prepare(
-    store: str, name: str, paths: list[Path], options: dict[str, Any], workers: int
+    store: str,
+    name: str,
+    paths: list[Path],
+    options: dict[str, Any],
+    workers: int,
+    quiet: bool = False,
 ) -> Manifest:
     """Prepare files, with progress on stderr; large ones on a local Dask cluster."""
     text_bytes = 0
     for path in paths:
         n_bytes = path.stat().st_size if path.is_file() else 0
         text_bytes += n_bytes * (PACKED if path.suffix in OPENERS else 1)
-        say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
+        if not quiet:
+            say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
     with ExitStack() as stack:
         if workers >= 2 and text_bytes >= LARGE:
             from cluster.clusters import local_cluster

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.charts import Row, drawn
+from flows.charts import drawn
 from flows.comparing.blocks import blocks_of
 from flows.comparing.comparison import Comparison
 from flows.pages import Figure, Page, rendered, write_page
@@ -78,7 +78,11 @@ def write_figures(page: Page, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for chart in page.all_charts:
         for chosen, spec in chart.files():
-            words = re.sub(r"\W+", "-", f"{name} {chart.title} {chosen}".strip().lower())
+            words = re.sub(
+                r"\W+",
+                "-",
+                f"{name} {chart.title} {chosen}".replace("µs", "microseconds").strip().lower(),
+            )
             (folder / f"{words}.svg").write_text(drawn(spec), encoding="utf-8")
             (folder / f"{words}.png").write_bytes(drawn(spec, "png"))
 
@@ -163,11 +167,6 @@ def came_from(source: dict[str, Any]) -> str:
     )
 
 
-def best_rows(sections: Sections) -> list[Row]:
-    """The best configurations, as the report has them, but without deviations."""
-    return sections.table("(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)")
-
-
 def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     """HTML of a sweep's results for a notebook; the report has more.
 
@@ -181,7 +180,9 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
         "notebook.html",
         title=sweep,
         summary=summary,
-        rows=best_rows(sections),
+        rows=sections.table(  # without deviations
+            "(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)"
+        ),
         plots=plots,
         notes=[f"The report also has the curves of the other {left}."] * (left > 0),
     )

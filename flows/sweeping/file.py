@@ -61,6 +61,7 @@ from storage.store import check_store
 
 MOST_RUNS = 10_000_000
 EXAMPLES = "`koco sweep DATASET --dry-run` prints an example, on a prepared dataset"
+OF_ALL = "{} is for all runs; give it above the first table"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
 
 
@@ -347,7 +348,11 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
     for key, value in (table.model_extra or {}).items():
         with file.blaming("dataset", number, key):
             if key not in known:
-                raise WrongInput(f"unknown key{nearest(key, known)}")
+                raise WrongInput(
+                    OF_ALL.format(key)
+                    if key in SweepFile.model_fields
+                    else f"unknown key{nearest(key, known)}"
+                )
             grids[key] = values_of(value)
     for given in combinations(grids):
         with file.blaming("dataset", number, "name"):
@@ -364,8 +369,8 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
     draws = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
-            if key == "time_limit":
-                raise WrongInput(f"{key} is for all runs; give it above the first table")
+            if key in SweepFile.model_fields.keys() - learner.defaults().keys():
+                raise WrongInput(OF_ALL.format(key))
             parameter = learner.parameter(key)
             if is_drawn(value):
                 draws[key] = drawn(parameter, value)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 ROOM_SHARE = 4  # checkpoints of paused cohorts take at most a quarter of the disk's free space
+LONG = 600.0  # seconds of a learner that are worth a remark: nobody changes a file to save less
 MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
 # bytes of a run on disk: its results, its windows before the first, and a prediction, whose 8 do
 # not compress, and the rounds nearly
@@ -82,7 +83,7 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     no time limit.
     """
     longest = longest_of(planned.taken)
-    if longest is None or checked.sweep.time_limit is not None:
+    if checked.sweep.time_limit is not None or planned.taken.get(longest or "", 0.0) < LONG:
         return []
     bound = "max_dictionary in its table, " * (
         "max_dictionary" in learner_named(longest).defaults()

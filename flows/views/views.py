@@ -244,6 +244,6 @@ def _asked(asked: str, how: str = "") -> Iterator[None]:
             raise WrongInput(
                 f"{asked}: there is no column {unknown[1]!r}"
                 + (f"; did you mean {close[0]!r}? A" if close else "; a")
-                + " text stands in single quotes: status = 'ok'"
+                + " text stands in single quotes: status = 'ok'; --runs --json shows all columns"
             ) from None
         raise WrongInput(f"{asked}: {text.splitlines()[0]}{how}") from None

@@ -14,6 +14,7 @@ from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 1
+FEW = 5  # datasets that a message names
 SEAL = "manifest_hash"
 # A file in a store that is nested in another store and uses its datasets. It holds the outer
 # store's name.
@@ -136,7 +137,9 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
     path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
         there = prepared_names(store)
-        hint = nearest(name, there) if there else "; the store has no dataset yet"
+        own_first = sorted(there, key=lambda one: ("," in one, one))  # then generated ones
+        some = similar(name, there, 1) or own_first[:FEW] + ["…"] * (len(there) > FEW)
+        hint = nearest(name, some) if there else "; the store has no dataset yet"
         raise WrongInput(
             f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare"
             f" {shlex.quote(name)} --from FILE --store {shlex.quote(str(store))})"

@@ -45,8 +45,8 @@ def test_sentence__has_the_numbers_of_the_figure_and_of_the_line_of_its_dataset(
     found = screen(list(two_learners(8, orders=6)))
     assert found.facts[:4] == ["2 learners", "8 datasets", "6 shuffled orders", "96 runs, all ok"]
     assert found.finding == (
-        "AdaGrad is the best of 2 learners on 7 of 8 datasets, OGD on 1: on set0, shuffled, AdaGrad"
-        " errs on 10 %, OGD 20 %, Constant 50 %."
+        "AdaGrad is the best of 2 learners on 7 of 8 datasets, OGD on 1: on set0 (shuffled),"
+        " AdaGrad errs on 10 %, OGD 20 %, Constant 50 %."
     )
     [chart] = found.charts
     drawn = {row["learner"]: row["error rate"] for row in chart.rows[:2]}
@@ -80,7 +80,7 @@ def test_line__says_how_sure_the_best_is(mine, theirs, said):
 def test_losses__are_told_with_the_curves_of_the_dataset_that_is_named(screen):
     rows = [{**one, "error_rate": None, "constant_error_rate": None} for one in two_learners(3)]
     found = screen(rows)
-    words = ": on set0, shuffled, AdaGrad has the mean loss 0.4, OGD 0.5, Constant 0.9."
+    words = ": on set0 (shuffled), AdaGrad has the mean loss 0.4, OGD 0.5, Constant 0.9."
     assert words in found.finding
     assert found.charts[0].rows[0]["stream"] == "set0, shuffled"
     assert found.charts[0].picks == ["stream"]
@@ -90,8 +90,8 @@ def test_losses__are_told_with_the_curves_of_the_dataset_that_is_named(screen):
 def test_one_learner__is_told_beside_constant(screen):
     found = screen([run(k, f"set{k}", "AdaGrad", 0.5, 0.1) for k in range(11)])
     assert found.finding == (
-        "AdaGrad alone was run, better than Constant on 11 of 11: on set0, shuffled, AdaGrad errs on"
-        " 10 %, Constant 50 %."
+        "AdaGrad alone was run, better than Constant on 11 of 11: on set0 (shuffled), AdaGrad errs"
+        " on 10 %, Constant 50 %."
     )
     assert len(found.rows) == 11
 

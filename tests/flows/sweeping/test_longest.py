@@ -51,14 +51,14 @@ def test_remedy__that_is_followed_ends_it(old, new, tmp_path):
 def test_max_dictionary__is_named_for_learners_that_have_it(tmp_path):
     sweep = checked(written(tmp_path, SWEEP), tmp_path / "store")
     for learner, has in (("BKONS", True), ("KONS", False)):
-        planned = Plan((), {}, Costs({}), {learner: 60.0, "OGD": 1.0})
+        planned = Plan((), {}, Costs({}), {learner: 6000.0, "OGD": 1.0})
         (said,) = longest_learner(planned, sweep)
         assert ("max_dictionary in its table" in said) is has
 
 
 def test_remedy_of_a_sweep_without_a_file__makes_its_file(small_store, tmp_path, koco):
     sweep = checked("real", small_store)
-    (said,) = longest_learner(Plan((), {}, Costs({}), {"KAWV": 60.0, "OGD": 1.0}), sweep)
+    (said,) = longest_learner(Plan((), {}, Costs({}), {"KAWV": 6000.0, "OGD": 1.0}), sweep)
     command, name = re.search("`koco (.*) > (.*)`", said).groups()
     assert f"top of {name}, made by" in said
     text = koco(*shlex.split(command), status=0).stdout
