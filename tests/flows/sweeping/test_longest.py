@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from flows.sweeping.planning import dry_run_of, longest_learner
+from flows.sweeping.planning import LONG, dry_run_of, longest_learner
 from flows.sweeping.request import SweepRequest
 from koco_stream.runs.cost_model import Costs
 from koco_stream.runs.planner import Plan
@@ -20,7 +20,7 @@ n_rows = 8000
 name = "AdaGrad"
 [[learner]]
 name = "KONS"
-alpha = { powers_of_two = [0, 7] }
+alpha = { powers_of_two = [-50, 49] }
 """
 
 
@@ -65,3 +65,10 @@ def test_remedy_of_a_sweep_without_a_file__makes_its_file(small_store, tmp_path,
     kept = checked(written(tmp_path, f"time_limit = 5\n{text}", name), small_store)
     assert kept.sweep.time_limit == 5.0
     assert [run.run_id for run in kept.runs] == [run.run_id for run in sweep.runs]
+
+
+def test_seconds__are_not_told(tmp_path):
+    sweep = checked(written(tmp_path, SWEEP), tmp_path / "store")
+    for seconds, told in ((LONG - 1, 0), (LONG + 1, 1)):
+        planned = Plan((), {}, Costs({}), {"KONS": seconds, "OGD": 1.0})
+        assert len(longest_learner(planned, sweep)) == told
