@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from flows.charts import Chart, Row
-from flows.comparing.blocks import LEVEL
+from flows.comparing.blocks import CONSTANT, LEVEL
 from flows.comparing.words import counted, listed
 from flows.report.sections import BEST, CURVES, Sections
 from flows.scores.statistics import bootstrap, least_p
@@ -42,7 +42,7 @@ def sentence_of(sections: Sections) -> str:
     """What happened, in a sentence, with numbers that the figure has."""
     shown, wins = outcome(sections)
     if not shown:
-        return "No run has ended well yet."
+        return "No configuration has ended well in all of its runs yet."
     every = [row for rows in sections.best.values() for row in rows]
     names = {row["learner"] for row in every}
     known = [row["beats_constant"] for row in every]
@@ -62,7 +62,8 @@ def sentence_of(sections: Sections) -> str:
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)
-        begin = f"{leader['learner']} alone was run{better}: {example}"
+        ended = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
+        begin = f"{leader['learner']} alone {ended}{better}: {example}"
     elif n > 1:
         most = wins[leader["learner"]]
         first = sorted(name for name, count in wins.items() if count == most)

@@ -94,6 +94,9 @@ def test_one_learner__is_told_beside_constant(screen):
         " on 10 %, Constant 50 %."
     )
     assert len(found.rows) == 11
+    stopped = run(99, "set0", "KONS", 0.2, 0.1, status="stopped")
+    found = screen([run(0, "set0", "AdaGrad", 0.5, 0.1), stopped])
+    assert found.finding.startswith("AdaGrad alone ended well, better than Constant on 1 of 1: on")
 
 
 def test_failures__are_counted_and_named(screen, tmp_path):
@@ -126,7 +129,7 @@ def test_nothing_better_than_constant__is_the_first_thing_said(screen):
 
 
 def test_no_runs__are_a_page_too(screen, tmp_path):
-    assert screen([], missing=3).finding == "No run has ended well yet."
+    assert screen([], missing=3).finding == "No configuration has ended well in all of its runs yet."
     assert write_report(tmp_path, "s").is_file()
 
 
