@@ -277,9 +277,8 @@ def _plain(given: Any, name: str) -> Array:
 def _from_array(X: Any) -> tuple[Rows, bool]:
     """Canonical rows of an array-like (n, d), and whether the values are known to be finite."""
     array = _plain(X, "X")
-    if array.dtype.kind not in "biuf":
-        for name in getattr(X, "columns", ()):  # so that it is named
-            _numeric(_plain(X[name], "X"), f"column {name!r} of X")
+    for name in getattr(X, "columns", ()):  # so that it is named; Polars makes numbers of times
+        _numeric(_plain(X[name], "X"), f"column {name!r} of X")
     if array.ndim != 2:
         raise WrongInput(
             f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data"

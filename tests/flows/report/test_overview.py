@@ -60,6 +60,43 @@ def test_sentence__has_the_numbers_of_the_figure_and_of_the_line_of_its_dataset(
 
 
 @pytest.mark.parametrize(
+    ("firsts", "said"),
+    [
+        (["A", "B"], "A and B tie, each the best of 2 learners on 1 of 2 datasets: on"),
+        (
+            ["B", "A", "B", "A", "C"],
+            "A and B tie, each the best of 3 learners on 2 of 5 datasets, C",
+        ),
+        (
+            ["A", "B", "C", "D", "E"],
+            "A, B, C and 2 more tie, each the best of 5 learners on 1 of 5",
+        ),
+    ],
+)
+def test_learners_that_tie__are_said_to(firsts, said, screen):
+    rows = [
+        run(10 * k + j, f"set{k}", name, 0.5, 0.1 if name == first else 0.2)
+        for k, first in enumerate(firsts)
+        for j, name in enumerate(sorted({*firsts}))
+    ]
+    assert screen(rows).finding.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ({"multiclass": "one-vs-rest"}, "On mine (all classes, shuffled), A errs on"),
+        ({"positive_class": 3.0}, "On mine (3, shuffled), A errs on"),
+        ({"order": "as-stored"}, "On mine, A errs on"),
+        ({"max_rows": 1000}, "On mine (shuffled, the first 1,000 rows), A errs on"),
+    ],
+)
+def test_place__is_in_parentheses(more, place, screen):
+    rows = [{**run(k, "mine", name, 0.5, 0.1 + k), **more} for k, name in enumerate("AB")]
+    assert screen(rows).finding.startswith(place)
+
+
+@pytest.mark.parametrize(
     ("mine", "theirs", "said"),
     [
         ([0.1], [0.2], "one order: not known"),
@@ -129,7 +166,9 @@ def test_nothing_better_than_constant__is_the_first_thing_said(screen):
 
 
 def test_no_runs__are_a_page_too(screen, tmp_path):
-    assert screen([], missing=3).finding == "No configuration has ended well in all of its runs yet."
+    assert (
+        screen([], missing=3).finding == "No configuration has ended well in all of its runs yet."
+    )
     assert write_report(tmp_path, "s").is_file()
 
 

@@ -172,6 +172,11 @@ WRONG = [
     ("learner_seeds = 2", f"learner_seeds = [{2**63}]", "line 3, learner_seeds: .*less than 9223"),
     ("step_size = 0.5", f"step_size = {'9' * 5000}", r"try\.toml"),
     ("step_size = 0.5", f"step_size = 0x{'f' * 5000}", r"try\.toml is not TOML .*4300 digits"),
+    *(
+        (old, f"{old}\n{key}", f"dataset|learner 2, {key[:7]}.* is for all runs; .* first table")
+        for old in ("order_seeds = 3", "step_size = 0.5")
+        for key in ("halving = { eta = 2 }", "learner_seeds = 3", "metrics = ['auc']")
+    ),
     ("step_size = 0.5", "step_size = .5", "line 17: 'step_size = .5' .* written as 0.5"),
     ("step_size = 0.5", "fit_intercept = True", "line 17: .*true and false in small letters"),
     ("step_size = 0.5", "loss = 1\nloss = 2", "line 18: 'loss = 2' .* a key once$"),
