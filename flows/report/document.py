@@ -180,7 +180,7 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     return rendered(
         "notebook.html",
         title=sweep,
-        summary=summary,
+        summary=f"{sentence_of(sections)} {summary}.",
         rows=best_rows(sections),
         plots=plots,
         notes=[f"The report also has the curves of the other {left}."] * (left > 0),

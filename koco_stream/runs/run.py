@@ -159,9 +159,7 @@ class Run:
         """Raise `WrongInput` if not all classes of a dataset can be learnt."""
         name = repr(self.stream.dataset)
         if self.stream.positive_class is not None:
-            raise WrongInput(
-                f"{name} has both; leave out positive_class, or leave out multiclass"
-            )
+            raise WrongInput(f"{name} has both; leave out positive_class, or leave out multiclass")
         if task == "regression" or len(classes) < 3:
             kind = "real targets" if task == "regression" else f"{len(classes)} classes"
             raise WrongInput(

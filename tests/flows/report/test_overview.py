@@ -90,8 +90,8 @@ def test_losses__are_told_with_the_curves_of_the_dataset_that_is_named(screen):
 def test_one_learner__is_told_beside_constant(screen):
     found = screen([run(k, f"set{k}", "AdaGrad", 0.5, 0.1) for k in range(11)])
     assert found.finding == (
-        "AdaGrad alone was run, better than Constant on 11 of 11: on set0, shuffled, AdaGrad errs on"
-        " 10 %, Constant 50 %."
+        "AdaGrad alone was run, better than Constant on 11 of 11: on set0, shuffled, AdaGrad errs"
+        " on 10 %, Constant 50 %."
     )
     assert len(found.rows) == 11
     stopped = run(99, "set0", "KONS", 0.2, 0.1, status="stopped")
@@ -129,7 +129,8 @@ def test_nothing_better_than_constant__is_the_first_thing_said(screen):
 
 
 def test_no_runs__are_a_page_too(screen, tmp_path):
-    assert screen([], missing=3).finding == "No configuration has ended well in all of its runs yet."
+    said = "No configuration has ended well in all of its runs yet."
+    assert screen([], missing=3).finding == said
     assert write_report(tmp_path, "s").is_file()
 
 
