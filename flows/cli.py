@@ -1,6 +1,7 @@
 """The koco command, with all its subcommands."""
 
 import errno
+import os
 import shlex
 import signal
 import subprocess
@@ -91,9 +92,12 @@ def outcome_of(error: Exception) -> tuple[int, str]:
     """Exit status and message of a failure, with the remedy if there is one."""
     if isinstance(error, OSError) and error.errno in REMEDIES:
         status, words = REMEDIES[error.errno]
-        named = f"{error.filename}: " if error.filename else ""
-        return status, f"{named}{error.strerror}; {words}"
-    return 1, f"{type(error).__name__}: {error}"
+        named = error.filename or ""
+        while status == 1 and named and not os.path.exists(named):
+            named = os.path.dirname(named)  # what is not there yet has no permissions
+        return status, f"{named}{': ' * bool(named)}{error.strerror}; {words}"
+    interrupted = str(error) == "Query interrupted"  # DuckDB's word for Ctrl-C
+    return 1, "stopped" if interrupted else f"{type(error).__name__}: {error}"
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -179,7 +179,7 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     return rendered(
         "notebook.html",
         title=sweep,
-        summary=summary,
+        summary=f"{sentence_of(sections)} {summary}.",
         rows=sections.table(  # without deviations
             "(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)"
         ),

@@ -14,6 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import flows
+from flows.report.document import page_of
 from flows.sweeping.file import read_sweep, sweep_called
 from flows.sweeping.request import packaged
 from koco_stream import WrongInput
@@ -57,7 +58,9 @@ def test_dictionary__gives_the_runs_of_the_file_and_a_result_that_shows_them(
     assert re.search(r"4 of 4 runs(.|\n)*step_size=", str(again))
     assert max(map(len, str(again).splitlines())) <= 100
     assert "auc" not in str(again)
-    assert re.search(r"<svg(.|\n)*OGD", again._repr_html_())
+    shown = again._repr_html_()
+    assert re.search(r"<style>(.|\n)*<svg(.|\n)*OGD", shown)
+    assert page_of(small_store, "small", whole=False).finding in shown
     with pytest.raises(WrongInput, match="did you mean 'small'"):
         flows.results(small_store, "smal")
 

@@ -166,9 +166,8 @@ def test_nothing_better_than_constant__is_the_first_thing_said(screen):
 
 
 def test_no_runs__are_a_page_too(screen, tmp_path):
-    assert (
-        screen([], missing=3).finding == "No configuration has ended well in all of its runs yet."
-    )
+    said = "No configuration has ended well in all of its runs yet."
+    assert screen([], missing=3).finding == said
     assert write_report(tmp_path, "s").is_file()
 
 
