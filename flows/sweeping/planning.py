@@ -83,7 +83,8 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     no time limit.
     """
     longest = longest_of(planned.taken)
-    if checked.sweep.time_limit is not None or planned.taken.get(longest or "", 0.0) < LONG:
+    limited = checked.sweep.time_limit is not None
+    if longest is None or limited or planned.taken[longest] < LONG:
         return []
     bound = "max_dictionary in its table, " * (
         "max_dictionary" in learner_named(longest).defaults()
