@@ -236,13 +236,13 @@ def read_sweep(path: str | Path) -> Sweep:
 def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset.
 
-    It is the first of these that there is. Raises `WrongInput` as `read_sweep` does, and with the
+    It is the first of these that there is, but a file without a suffix that is called as a dataset
+    has its rows. Raises `WrongInput` as `read_sweep` does, and with the
     nearest name of all of them if there is none.
     """
     path = Path(spec)
     name = str(spec)
     known = packaged()
-    # a file without a suffix may be the rows from which the dataset of its name was prepared
     is_file = path.is_file() and (path.suffix or name not in prepared_names(store))
     found = path if is_file else known.get(name)
     if found:

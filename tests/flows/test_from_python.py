@@ -86,7 +86,7 @@ def test_name__is_that_of_a_file_or_a_packaged_sweep_or_a_dataset_in_this_order(
         assert name in koco("sweep", "--list", status=0).stdout
     assert sweep_called("real", small_store).name == "real"
     (tmp_path / "small.toml").write_text(TOML)
-    for name in ("real", "halving"):
+    for name in ("reals", "search", "real.x"):
         (tmp_path / name).write_text(TOML)
         assert sweep_called(name, small_store).name == "small"
     for wrong, near in (
@@ -94,7 +94,7 @@ def test_name__is_that_of_a_file_or_a_packaged_sweep_or_a_dataset_in_this_order(
         ("ill-conditoned", "ill-conditioned"),
         ("spars", "sparse"),
     ):
-        with pytest.raises(WrongInput, match=f"did you mean '{near}'"):
+        with pytest.raises(WrongInput, match=f"Did you mean '{near}'"):
             flows.sweep(wrong, small_store, workers=0)
 
 
