@@ -1,9 +1,7 @@
 """TLS certificates of a Dask cluster: creating a folder of them, and using it.
 
-The folder has the certificate of a new authority, and a key and a certificate for each of
-scheduler, workers and client. Each of these admits whoever shows a certificate of the same
-authority. The authority's private key is never stored, so nobody can be added later; expired
-certificates are replaced by a new folder.
+Each of scheduler, workers and client admits whoever shows a certificate of the same authority. The
+authority's private key is never stored, so nobody can be added later.
 """
 
 import os
@@ -33,12 +31,9 @@ MAKE = "koco cluster certificates"
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
-    """Create a folder with certificates for a scheduler, workers and a client.
+    """Only the owner can access the folder (mode 0700) and its files (0600).
 
-    Only the owner can access the folder (mode 0700) and its files (0600). The certificates cover
-    the addresses and names `hosts`, and this machine's. Returns the end of their validity, in UTC.
-    Raises `WrongInput` if the folder exists and is not empty, or a host is neither an address nor a
-    name.
+    The certificates cover `hosts` and this machine. Returns the end of their validity, in UTC.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(
@@ -97,10 +92,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAY
 
 
 def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
-    """Dask's TLS settings for some roles, with the keys of these roles only.
-
-    Raises `WrongInput` with the remedy if the folder cannot be used.
-    """
+    """Dask's TLS settings, with the keys of these roles only."""
     for role in roles:
         check_folder(folder, role)
     files = {
@@ -112,10 +104,6 @@ def security_of(folder: Path, roles: Sequence[str] = ("client",)) -> Security:
 
 
 def check_folder(folder: Path, role: str = "client") -> None:
-    """Raise `WrongInput` if a file that `role` needs is missing, readable by others or expired.
-
-    Keys of other roles may be missing.
-    """
     if not folder.is_dir():
         raise WrongInput(
             f"there is no folder {folder}; create one with {MAKE} {folder}, or name another with"
@@ -162,7 +150,6 @@ def check_folder(folder: Path, role: str = "client") -> None:
 def _builder(
     name: str, key: ec.EllipticCurvePrivateKey, begin: datetime, end: datetime
 ) -> x509.CertificateBuilder:
-    """Start building a certificate: subject, issuer, public key and validity."""
     subject, issuer = (
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"koco-stream {one}")])
         for one in (name, "cluster")
@@ -180,7 +167,6 @@ def _builder(
 
 
 def _general_name(host: str) -> x509.GeneralName:
-    """An address or a host name as it stands in a certificate."""
     with suppress(ValueError):
         return x509.IPAddress(ip_address(host))
     try:
@@ -190,7 +176,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a new file that only its owner can read from the moment it exists."""
+    """Only its owner can read the file, from the moment it exists."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
 
@@ -211,7 +197,6 @@ WORKER_SETTINGS: dict[str, object] = {**LINKS, **settings_of(("distributed.worke
 
 
 def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
-    """Commands to start the scheduler on `host`, a worker, and the sweep, by these names."""
     address = f"tls://{host}:{port}"
     scheduler = (
         f"dask scheduler --host {host} --port {port} --protocol tls"
@@ -221,7 +206,6 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
         f"dask worker {address} --protocol tls --nthreads 1 --nworkers WORKERS"
         " --memory-limit MEMORY --host ITS_ADDRESS"
     )
-    sweep = f"koco sweep SPEC --store STORE --cluster {address}"
     return {
         "scheduler": shown(
             SCHEDULER_SETTINGS, [*scheduler.split(), *tls_words(folder, "scheduler")]
@@ -230,17 +214,16 @@ def start_commands(folder: Path, host: str, port: int = PORT) -> dict[str, str]:
             WORKER_SETTINGS,
             [*worker.split(), *LOOPBACK_PAGE, *PRELOADS, *tls_words(folder, "worker")],
         ),
-        "sweep": shown({}, [*sweep.split(), "--certificates", str(folder)]),
+        "sweep": f"koco sweep SPEC --store STORE --cluster {shlex.quote(address)} --certificates"
+        f" {shlex.quote(str(folder))}",
     }
 
 
 def tls_words(folder: Path, role: str) -> list[str]:
-    """Options that give `dask scheduler` or `dask worker` its certificates."""
     files = {"ca-file": AUTHORITY, "cert": f"{role}.pem", "key": f"{role}-key.pem"}
     return [word for name, file in files.items() for word in (f"--tls-{name}", str(folder / file))]
 
 
 def shown(settings: dict[str, object], words: list[str]) -> str:
-    """A shell command with Dask settings as environment variables before it."""
     variables = [f"{name}={shlex.quote(value)}" for name, value in variables_of(settings).items()]
     return " ".join([*variables, shlex.join(words)])

@@ -45,10 +45,10 @@ def cluster_named(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> Cluster | None:
-    """Look up a cluster by name: `local`, the address of a scheduler, or a site.
+    """Nothing is started yet. None for `local` without workers.
 
-    Nothing is started. None for `local` without workers. Raises `WrongInput` if there is no such
-    cluster, its certificates cannot be used, or it is open to other machines without any.
+    Raises `WrongInput` if there is no such cluster, its certificates cannot be used, or it is open
+    to other machines without any.
     """
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
@@ -92,14 +92,12 @@ def cluster_named(
 
 
 def submission(site: JobSite | KubernetesSite) -> str:
-    """Text of the job script or Kubernetes manifest that a sweep on a site would submit."""
     if isinstance(site, JobSite):
         return job_script(site)
     return yaml.safe_dump(manifest(site), sort_keys=False)
 
 
 def on_loopback(host: str) -> bool:
-    """Whether a host of an address is this machine's loopback interface."""
     try:
         return host == "localhost" or ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -108,7 +106,7 @@ def on_loopback(host: str) -> bool:
 
 @contextmanager
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
-    """Connect to a running scheduler. Raises `WrongInput` if none answers."""
+    """Raises `WrongInput` if no scheduler answers."""
     # Dask's own log would repeat the errors that this function raises
     for log in ("distributed", "distributed.client"):
         logging.getLogger(log).setLevel(logging.CRITICAL)
@@ -128,39 +126,35 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
 def _check_tls(address: str, security: Security) -> None:
     """Raise `WrongInput` if who listens there speaks no TLS or is not of the same authority.
 
-    Dask raises a `ValueError` then, and leaves tasks behind. For a scheduler that is not there yet
-    Dask waits.
+    Dask raises a `ValueError` then, and leaves tasks behind.
     """
     host, _, port = address.removeprefix("tls://").rpartition(":")
     context = security.get_connection_args("client")["ssl_context"]
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS) as plain:
+    # a scheduler that is not there yet is waited for
+    with (
+        suppress(OSError),
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS) as plain,
+    ):
+        try:
             context.wrap_socket(plain).close()
-    except ssl.SSLError as error:
-        raise WrongInput(
-            f"who listens at {address} has no certificate of the authority in --certificates"
-            f" ({error.reason or error}); use the folder with which its scheduler was started"
-        ) from None
-    except OSError:
-        return
+        except ssl.SSLError as error:
+            raise WrongInput(
+                f"who listens at {address} has no certificate of the authority in --certificates"
+                f" ({error.reason or error}); use the folder with which its scheduler was started"
+            ) from None
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:
-    """Read the site called `name`; None for `local` and for a scheduler's address."""
+    """None for `local` and for a scheduler's address."""
     return None if name == LOCAL or "://" in name else read_site(name)
 
 
 def patience_of(name: str) -> float:
-    """Seconds for which a sweep on the cluster called `name` waits when there is no worker."""
     return site.patience_seconds if (site := site_named(name)) else WITHOUT_WORKERS
 
 
 def capacity(name: str, workers: int, client: Client | None = None) -> tuple[int, int]:
-    """Number of cohorts that a cluster runs at once, and the least memory in bytes for one.
-
-    They are those of the site called `name`, of the scheduler that `client` is connected to, or,
-    for the local cluster, of `workers` (0 means only this process) and this machine's memory.
-    """
+    """Number of cohorts at once, and the least memory in bytes for one."""
     if site := site_named(name):
         return site.workers.max, site.worker_bytes
     if name == LOCAL or client is None:
@@ -177,16 +171,10 @@ AGAIN_WITHIN = 10.0  # seconds until a worker that has died is there again
 
 @contextmanager
 def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
-    """Start a cluster on this machine, give a client of it, and close it at the end.
+    """A client of a cluster of single-threaded workers on this machine.
 
-    Parameters
-    ----------
-    workers : int
-        Number of worker processes, of one thread each.
-    mapped_bytes : int
-        Size of the mapped copies of datasets. Dask counts mapped pages as a worker's memory,
-        although all workers share them and the system can drop them. They are therefore allowed
-        on top of a worker's memory limit.
+    Dask counts mapped pages as a worker's memory, although all workers share them and the system
+    can drop them. `mapped_bytes` are therefore allowed on top of a worker's memory limit.
     """
     with (
         environment_kept(),
@@ -204,10 +192,7 @@ def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
 
 @contextmanager
 def environment_kept() -> Iterator[None]:
-    """Restore this process's environment variables at the end.
-
-    Dask sets the variables meant for its workers in this process too, and leaves them there.
-    """
+    """Dask sets the variables meant for its workers in this process too, and leaves them there."""
     names = (*ONE_THREAD, *QUIET)
     before = {name: os.environ[name] for name in names if name in os.environ}
     try:
@@ -219,10 +204,7 @@ def environment_kept() -> Iterator[None]:
 
 
 def started(workers: int, limit: int, starts: int = 3) -> LocalCluster:
-    """Start a cluster with `workers` workers, each with a memory limit of `limit` bytes.
-
-    A worker that dies while it starts makes the start fail; it is tried up to `starts` times.
-    """
+    """A worker that dies while it starts makes the start fail; it is tried up to `starts` times."""
     try:
         return LocalCluster(
             n_workers=workers,

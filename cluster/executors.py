@@ -38,7 +38,6 @@ LOST = (
     "its worker died each time, the last times without other runs; it may need more memory than a"
     " worker has"
 )
-SEE_LOG = "its log says why; a worker needs koco_stream, of the same version as here"
 
 
 def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future[Any]":
@@ -56,25 +55,12 @@ def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future
 
 @dataclass
 class Executor:
-    """Runs cohorts, at most two per worker thread at a time, or one in this process.
+    """Runs cohorts, at most two per worker thread at a time, or one without a client.
 
-    A preempted worker saves the state of its cohort, and another resumes it
-    (`koco_stream.engine.preemption`). A cohort whose worker died, twice if the scheduler tries it
-    again itself (`cluster.site`), is tried again alone, when no other cohort is running. If
+    A preempted worker saves the state of its cohort, and another resumes it. A cohort whose worker
+    died, twice if the scheduler tries it again itself (`cluster.site`), is tried again alone. If
     that fails too, each of its runs is tried so; a run that its worker does not survive has failed.
-
-    Parameters
-    ----------
-    client : Client or None
-        A client of the workers, or None for this process.
-    store, sweep : str
-        The store, and the sweep's name.
-    on_receipt : callable
-        Called with the receipt of each cohort.
-    block_rows : int, optional
-        Rows that are read at once; by default as many as the engine chooses.
-    patience : float
-        The seconds without a worker after which the cluster is lost.
+    After `patience` seconds without a worker the cluster is lost.
     """
 
     client: Client | None
@@ -102,9 +88,8 @@ class Executor:
     def run(self, cohorts: Sequence[Cohort]) -> None:
         """Run all cohorts, but those on datasets that are missing, damaged or changed.
 
-        Raises `WrongInput` at the end, if there are such datasets, `OSError` at once, if the disk
-        fails or is full, and `LostCluster` if the scheduler is gone, or there was no worker for too
-        long.
+        Raises `WrongInput` for these at the end; at once, `OSError` if the disk fails or is full,
+        and `LostCluster`.
         """
         self.waiting += cohorts
         if self.client:
@@ -128,10 +113,6 @@ class Executor:
             )
 
     def _poll(self, client: Client) -> None:
-        """Update the number of cohorts that may be under way.
-
-        Raises `LostCluster` if the scheduler is gone, or there was no worker for too long.
-        """
         self.polled = now = time.monotonic()
         if client.status != "running":
             raise LostCluster("the scheduler is gone")
@@ -150,7 +131,7 @@ class Executor:
         """Check workers that joined after `preflight`, and retire those that cannot be used.
 
         A worker without koco_stream breaks its connection when a cohort arrives, so it may be gone
-        before it is asked. Then the message can only say that.
+        before it is asked.
         """
         joined = ever_joined(client) - self.known
         if present := joined & workers:
@@ -158,36 +139,46 @@ class Executor:
             self.known |= found.answered
             if found.refused:
                 _say("cannot be used, and are rejected", found.refused)
-                retired = [worker.partition(" ")[0] for worker in found.refused]
-                client.retire_workers(retired, close_workers=True)
+                client.retire_workers(
+                    [worker.partition(" ")[0] for worker in found.refused], close_workers=True
+                )
         if gone := joined - self.known - set(client.nthreads()):
             self.known |= gone
-            reasons = {address: [SEE_LOG] for address in sorted(gone)}
-            _say("are gone before they could be checked", reasons)
+            why = "its log says why; a worker needs koco_stream, of the same version as here"
+            _say(
+                "are gone before they could be checked",
+                {address: [why] for address in sorted(gone)},
+            )
 
     def _submit(self) -> None:
-        """Submit cohorts as long as there is room; what is tried alone follows, one at a time."""
         while self.waiting and len(self.under_way) < self.room:
             self._send(self.waiting.popleft())
         if self.alone and not self.under_way:
             self._send(self.alone.popleft(), alone=True)
 
     def _send(self, cohort: Cohort, alone: bool = False) -> None:
-        """Submit a cohort, each time under a new key because Dask keeps the old key's result."""
+        """Each time the key is new, because Dask keeps the old key's result."""
         if cohort.stream.dataset_hash in self.refused:
             return
         key = f"{'alone' if alone else 'cohort'}-{cohort.cohort_id}.{next(self.submissions)}"
-        expected = versions() if self.client else None
-        work = (self.store, self.sweep, cohort, self.block_rows, expected)
-        future = self.submit(run_cohort, *work, key=key, pure=False)
+        future = self.submit(
+            run_cohort,
+            self.store,
+            self.sweep,
+            cohort,
+            self.block_rows,
+            versions() if self.client else None,
+            key=key,
+            pure=False,
+        )
         self.under_way[key] = cohort, alone, future
         future.add_done_callback(partial(self._note, key))
 
     def _note(self, key: str, done: Any) -> None:
-        """Queue the result of a future that has ended; called in one of Dask's threads.
+        """Called in one of Dask's threads when a future has ended.
 
-        If a worker dies before its receipt arrives, this waits for the next worker, which finds the
-        result file and returns the receipt.
+        If a worker dies before its receipt arrives, the next one finds the result file and returns
+        the receipt.
         """
         try:
             self.ended.put((key, done.result()))
@@ -195,9 +186,6 @@ class Executor:
             self.ended.put((key, error))
 
     def _receive(self, key: str, ended: Receipt | BaseException) -> None:
-        """Handle how a cohort ended, or try it again. Raises an error that is not of its dataset,
-        and `LostCluster`.
-        """
         cohort, alone, _ = self.under_way.pop(key)
         match ended:
             case Receipt():
@@ -227,7 +215,6 @@ class Executor:
 
 @contextmanager
 def asking_scheduler() -> Iterator[None]:
-    """Raise `LostCluster` if the scheduler does not answer in this block."""
     try:
         yield
     except (OSError, TimeoutError) as error:
@@ -235,5 +222,4 @@ def asking_scheduler() -> Iterator[None]:
 
 
 def _say(what: str, workers: dict[str, list[str]]) -> None:
-    """Print a message on workers that have joined."""
     print(f"workers that have joined {what}:\n{table(workers)}", file=sys.stderr, flush=True)

@@ -1,7 +1,6 @@
 """Dask workers as jobs of a batch queue (Slurm, PBS, SGE or LSF), through dask-jobqueue.
 
-There are as many jobs as there are cohorts for. A job that ended is replaced by a new one, and one
-without remaining cohorts is cancelled.
+A job that ended is replaced by a new one, and one without remaining cohorts is cancelled.
 """
 
 import asyncio
@@ -72,10 +71,6 @@ NONE_LEFT = "No unfinished job found"  # LSF's message for an empty list, with a
 
 
 def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """Arguments of dask-jobqueue's job class for a site: one process per core, of one thread.
-
-    `mapped_bytes` are allowed on top of a worker's share of the job's memory.
-    """
     walltime = clock_seconds(site.walltime)
     extra = {
         # repeated here, where it takes precedence
@@ -117,7 +112,6 @@ def job_arguments(site: JobSite, mapped_bytes: int = 0) -> dict[str, Any]:
 
 
 def job_script(site: JobSite) -> str:
-    """Text of the job script, with placeholders for the scheduler's address and the job's name."""
     return str(
         _cluster_class(site).job_cls(PLACEHOLDER, name="NAME", **job_arguments(site)).job_script()
     )
@@ -126,10 +120,10 @@ def job_script(site: JobSite) -> str:
 def job_cluster(
     site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """How to start a scheduler in this process with the site's jobs as workers. Nothing is started.
+    """Starts nothing, but must be called in the main thread.
 
-    Must be called in the main thread. Raises `WrongInput` if the scheduler would listen beyond the
-    loopback interface without the certificates `security`, unless `insecure` is set.
+    Raises `WrongInput` if the scheduler would listen beyond the loopback interface without
+    certificates, unless `insecure` is set.
     """
     kind = _cluster_class(site)
     address = interface_address(site.interface)
@@ -153,10 +147,7 @@ def job_cluster(
 
 @contextmanager
 def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
-    """Submit the site's jobs, and give a client of their cluster, without waiting for workers.
-
-    All jobs are cancelled at the end. Raises `RuntimeError` if the queue refuses them.
-    """
+    """All jobs are cancelled at the end. Raises `RuntimeError` if the queue refuses them."""
     with (
         dask.config.set({**SETTINGS, "temporary-directory": str(private_folder("dask"))}),
         start() as cluster,
@@ -167,7 +158,6 @@ def running_jobs(start: Callable[[], Any], site: JobSite) -> Iterator[Client]:
 
 
 def interface_address(interface: str) -> str:
-    """IP address of a network interface of this machine, or `WrongInput` if there is none."""
     try:
         return str(get_ip_interface(interface))
     except ValueError:
@@ -178,10 +168,7 @@ def interface_address(interface: str) -> str:
 
 
 def _cluster_class(site: JobSite) -> Any:
-    """dask-jobqueue's cluster class for the kind of a site.
-
-    Importing dask-jobqueue replaces signal handlers, which are restored here.
-    """
+    """Importing dask-jobqueue replaces signal handlers, which are restored here."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         import dask_jobqueue
@@ -193,23 +180,20 @@ def _cluster_class(site: JobSite) -> Any:
 
 
 def job_numbers(listing: str) -> set[str]:
-    """Job numbers at the beginning of a listing's lines."""
     return set(re.findall(r"^\s*(\d+)", listing, re.MULTILINE))
 
 
 def job_of(worker: Any) -> str:
-    """Name of the job that a worker belongs to: `koco-7` for the worker `koco-7-0` or `koco-7`."""
+    """`koco-7` for the worker `koco-7-0` or `koco-7`."""
     return "-".join(str(worker.name).split("-")[:2])
 
 
 class KeptJobs:
-    """Context manager that keeps the number of jobs of a dask-jobqueue cluster at what is needed.
+    """Keeps as many jobs of a dask-jobqueue cluster as are needed, within the site's limits.
 
-    It polls the queue, because dask-jobqueue does not notice that a job has ended. The number of
-    jobs follows the number of unfinished cohorts, which the executor writes into `cluster.left`,
-    within the site's limits. If jobs keep ending without a worker, the reason is written into
-    `cluster.lost`, with the folder `logs` of the jobs' logs, and whoever waits for workers raises
-    it.
+    It polls the queue, because dask-jobqueue does not notice that a job has ended. The executor
+    writes the number of unfinished cohorts into `cluster.left`. If jobs keep ending without a
+    worker, the reason is written into `cluster.lost`, and whoever waits for workers raises it.
     """
 
     def __init__(self, cluster: Any, site: JobSite, logs: Path) -> None:
@@ -246,16 +230,12 @@ class KeptJobs:
         await asyncio.gather(self.keeping, return_exceptions=True)
 
     def wanted(self) -> int:
-        """Number of jobs needed now.
-
-        It is the site's maximum while the number of unfinished cohorts is unknown.
-        """
+        """All jobs while the number of unfinished cohorts is unknown."""
         least, most = self.site.jobs
         left = self.cluster.left
         return most if left is None else min(most, max(least, -(-left // self.site.cores)))
 
     async def _fill(self) -> None:
-        """Submit the missing jobs. Raises the queue's error if it refuses one."""
         while len(self.cluster.worker_spec) < self.wanted():
             self.cluster.worker_spec[f"koco-{next(self.numbers)}"] = self.cluster.new_spec
         try:
@@ -266,7 +246,6 @@ class KeptJobs:
                     job.status = Status.failed  # else the cluster would not close
 
     async def _keep(self) -> None:
-        """Replace jobs regularly, until too many have ended without a worker."""
         while self.cluster.lost is None:
             await asyncio.sleep(POLL_SECONDS)
             # a queue that does not answer, or takes no job now, is asked again
@@ -274,7 +253,6 @@ class KeptJobs:
                 await self._replace()
 
     async def _listed(self) -> str:
-        """List the user's jobs in the queue; raises if the queue does not answer."""
         question = self.cluster.job_cls._call(self.listing.split())
         try:
             return str(await asyncio.wait_for(question, ANSWER_SECONDS))
@@ -286,8 +264,8 @@ class KeptJobs:
     async def _replace(self) -> None:
         """Replace jobs that have ended, or else cancel those that are not needed any more.
 
-        The job numbers are read before the queue is asked, so that a job submitted meanwhile does
-        not count as ended.
+        Their numbers are read before the queue is asked, so that a job submitted meanwhile does not
+        count as ended.
         """
         noted = {name: job.job_id for name, job in self.cluster.workers.items()}
         self.fruitful |= noted.keys() & set(map(job_of, self.cluster.scheduler.workers.values()))
@@ -309,10 +287,7 @@ class KeptJobs:
         await self._fill()
 
     def _not_wanted(self) -> list[str]:
-        """Names of the jobs to cancel: first those still queued, then those without work.
-
-        Jobs with a busy worker are kept.
-        """
+        """The jobs to cancel: first those still queued, then those without work."""
         workers = self.cluster.scheduler.workers.values()
         busy = {job_of(worker) for worker in workers if worker.processing}
         free = sorted(

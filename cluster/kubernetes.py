@@ -17,10 +17,7 @@ USER = 10001  # the image's user id: see cluster/deploy/Containerfile
 
 
 def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
-    """Manifest of the `DaskCluster` resource that Dask's operator creates.
-
-    It has no secrets: pods take keys from the Kubernetes secret that the site names.
-    """
+    """The `DaskCluster` resource. It has no secrets: pods take keys from the site's secret."""
     from dask_kubernetes import operator  # slow, and an extra
 
     cache = site.cache or CACHE
@@ -34,9 +31,8 @@ def manifest(site: KubernetesSite, mapped_bytes: int = 0) -> dict[str, Any]:
     args = worker["containers"][0]["args"]
     args[args.index("--dashboard-address") + 1] = "127.0.0.1:8788"
     worker["containers"][0].pop("ports")
-    worker_share = {"cpu": "1", "memory": str(site.worker_bytes)}
     for pod, prefixes, share in (
-        (worker, OF_WORKERS, worker_share),
+        (worker, OF_WORKERS, {"cpu": "1", "memory": str(site.worker_bytes)}),
         (scheduler, OF_SCHEDULERS, SCHEDULER),
     ):
         variables = {**environment(site, prefixes), "KOCO_CACHE": cache}
@@ -85,10 +81,7 @@ def _secured(pod: dict[str, Any], site: KubernetesSite, share: dict[str, str], c
 def pod_cluster(
     site: KubernetesSite, mapped_bytes: int = 0, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """How to start a scheduler and workers in Kubernetes. Nothing is started.
-
-    Raises `WrongInput` unless `insecure` is set: Dask's operator has no certificates between pods.
-    """
+    """Refused unless `insecure` is set: the operator has no certificates between pods."""
     if not insecure:
         raise WrongInput(
             "Dask's operator starts a scheduler without certificates, on which any pod that can"
@@ -100,7 +93,6 @@ def pod_cluster(
 
 @contextmanager
 def running_pods(made: dict[str, Any], namespace: str) -> Iterator[Client]:
-    """A client of the cluster of a manifest, which is deleted at the end."""
     from dask_kubernetes.operator import KubeCluster
 
     with (

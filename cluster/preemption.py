@@ -2,9 +2,8 @@
 
 Loaded into workers by `--preload cluster.preemption --preload-nanny cluster.preemption`. Without
 it, Dask ends the process within seconds, and the rounds since the last checkpoint are computed
-again. The worker takes no new tasks, the running cohorts save their states at the end of their
-blocks (`koco_stream.engine.preemption`), the scheduler is informed, and the worker closes. After
-`GRACE` seconds, Dask's own handler of SIGTERM ends it.
+again. The running cohorts save their states at the end of their blocks. After `GRACE` seconds,
+Dask's own handler of SIGTERM ends the worker.
 """
 
 import asyncio
@@ -24,10 +23,7 @@ POLL_SECONDS = 0.05
 
 
 def dask_setup(server: Any) -> None:
-    """Install the handler of SIGTERM in a worker's process, and pass its reports on.
-
-    Dask calls this hook when a worker or nanny has started.
-    """
+    """Dask calls this hook when a worker or nanny has started."""
     if isinstance(server, Worker):
         reporting.dask_setup(server)
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():
@@ -46,20 +42,14 @@ def dask_setup(server: Any) -> None:
 
 
 async def dask_teardown(server: Any) -> None:
-    """Make a nanny that closes send SIGTERM to its worker and wait for it.
-
-    Dask calls this hook when a worker or nanny closes.
-    """
+    """Make a nanny that closes send SIGTERM to its worker and wait for it."""
     if isinstance(server, Nanny) and server.is_alive():
         os.kill(server.pid, signal.SIGTERM)
         await until(lambda: not server.is_alive(), GRACE + 2.0)
 
 
 async def leave(worker: Worker, before: Any) -> None:
-    """Hand over the worker's tasks and close it.
-
-    If that fails or takes too long, call `before`, the previous handler of SIGTERM.
-    """
+    """If leaving fails or takes too long, `before`, the earlier handler of SIGTERM, is called."""
     try:
         async with asyncio.timeout(GRACE):
             await hand_over(worker)
@@ -70,10 +60,7 @@ async def leave(worker: Worker, before: Any) -> None:
 
 
 async def hand_over(worker: Worker) -> None:
-    """Stop taking tasks, wait until the running ones end and their results are fetched, and retire.
-
-    A retired worker does not count as lost, so its tasks are not blamed for its end.
-    """
+    """A retired worker does not count as lost, so its tasks are not blamed for its end."""
     worker.status = Status.closing_gracefully
     await until(lambda: not worker.state.executing, GRACE)
     await until(lambda: not worker.data, 2.0)
@@ -83,7 +70,6 @@ async def hand_over(worker: Worker) -> None:
 
 
 async def until(there: Any, seconds: float) -> None:
-    """Wait until `there()` is true, at most `seconds`."""
     clock = asyncio.get_running_loop()
     end = clock.time() + seconds
     while not there() and clock.time() < end:

@@ -15,19 +15,13 @@ TOPIC = "koco-stream-reports"
 
 
 def dask_setup(worker: Worker) -> None:
-    """Pass the reports of this process on to the scheduler.
-
-    Dask calls this hook when a worker has started.
-    """
+    """Dask calls this hook when a worker has started."""
     reporting.listeners.append(lambda report: worker.log_event(TOPIC, tuple(report)))
 
 
 @contextmanager
 def reports_to(client: Client | None, listener: Callable[[Report], None]) -> Iterator[None]:
-    """Call `listener` with all reports: of the workers of a client, or of this process if None.
-
-    Workers that were started without this preload send none.
-    """
+    """Without a client, reports are of this process; workers without this preload send none."""
     if client is None:
         reporting.listeners.append(listener)
     else:

@@ -1,7 +1,5 @@
 """Site files (YAML): the workers that a sweep requests from a batch queue or from Kubernetes. And
 Dask's settings and environment variables of workers, on this machine and on others.
-
-Some site files come with the package (`cluster/sites`); a user's own is given by its path.
 """
 
 import os
@@ -30,8 +28,6 @@ def clock_seconds(text: str) -> int:
 
 
 def written(pattern: str, message: str) -> AfterValidator:
-    """Check that a whole text has a pattern; the message says how it is written."""
-
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(message)
@@ -75,16 +71,11 @@ Variable = Annotated[
 
 
 class Strict(BaseModel):
-    """Base model that refuses unknown keys and converts no types."""
-
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Workers(Strict):
-    """Least and largest number of workers of a site.
-
-    A sweep requests `max`, and releases those that have no cohort left, down to `min`.
-    """
+    """A sweep requests `max`, and releases those that have no cohort left, down to `min`."""
 
     min: int = Field(1, ge=1)
     max: int = Field(ge=1)
@@ -99,8 +90,6 @@ class Workers(Strict):
 
 
 class Site(Strict):
-    """Keys that all kinds of site have."""
-
     workers: Workers
     memory: Memory
     patience: Clock = "24:00:00"
@@ -109,19 +98,17 @@ class Site(Strict):
 
     @property
     def worker_bytes(self) -> int:
-        """Memory of one worker in bytes."""
         from dask.utils import parse_bytes  # slow
 
         return int(parse_bytes(self.memory))
 
     @property
     def patience_seconds(self) -> int:
-        """Seconds for which a sweep waits when there is no worker."""
         return clock_seconds(self.patience)
 
 
 class JobSite(Site):
-    """Site with a batch queue. A job has `cores` single-threaded workers on one machine."""
+    """A job has `cores` single-threaded workers on one machine."""
 
     kind: Literal["slurm", "pbs", "sge", "lsf"]
     cores: int = Field(ge=1)
@@ -147,17 +134,15 @@ class JobSite(Site):
 
     @property
     def jobs(self) -> tuple[int, int]:
-        """Least and largest number of jobs."""
         return -(-self.workers.min // self.cores), self.workers.max // self.cores
 
     @property
     def worker_bytes(self) -> int:
-        """Memory of one worker in bytes: its share of the job's memory."""
         return super().worker_bytes // self.cores
 
 
 class KubernetesSite(Site):
-    """Site on Kubernetes with Dask's operator. A pod has one worker."""
+    """A pod has one worker."""
 
     kind: Literal["kubernetes"]
     image: Word
@@ -184,12 +169,11 @@ KINDS: dict[str, type[AnySite]] = {
 
 
 def shipped() -> dict[str, Path]:
-    """Paths of the site files that come with the package, by name."""
     return {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
 
 
 def check_where(name: str) -> None:
-    """Raise `WrongInput` unless `--cluster` names this machine, an address, or maybe a site."""
+    """Raise `WrongInput` unless `name` is local, an address, or may be that of a site."""
     site = name in shipped() or name.endswith((".yaml", ".yml")) or "/" in name
     if not (name == LOCAL or ADDRESS.fullmatch(name) or (site and "://" not in name)):
         raise WrongInput(
@@ -199,10 +183,6 @@ def check_where(name: str) -> None:
 
 
 def read_site(name: str) -> AnySite:
-    """Read and check a site file, given by its shipped name or its path.
-
-    Raises `WrongInput` that names the file, the key and the remedy.
-    """
     path = shipped().get(name, Path(name))
     if not path.is_file():
         raise WrongInput(
@@ -255,10 +235,7 @@ def first_error(
     tables: Mapping[str, type[BaseModel]],
     examples: str,
 ) -> tuple[tuple[str | int, ...], str]:
-    """Key and message of a file's first error, unknown keys before others.
-
-    `tables` has the models of its tables, and `examples` says where examples are.
-    """
+    """Key and message of a file's first error, unknown keys before others."""
     first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     keys = first["loc"]
     found = first["input"]
@@ -289,7 +266,7 @@ def first_error(
 
 
 def _location(path: Path, text: str, keys: list[str]) -> str:
-    """Location of a key for messages: `FILE, line N, workers.max`; without the line if unknown."""
+    """`FILE, line N, workers.max`, without the line if it is unknown."""
     if not keys:
         return str(path)
     written = re.compile(rf"[\s{{]*{re.escape(keys[-1])}\s*:")
@@ -335,17 +312,14 @@ LOOPBACK_PAGE = ("--dashboard-address", "127.0.0.1:0")  # at any port
 
 
 def cache_of(site: Site) -> str:
-    """Path of the cache folder on a site's machines; by default the same as here."""
     return site.cache or str(cache_folder())
 
 
 def settings_of(prefixes: tuple[str, ...]) -> dict[str, object]:
-    """The Dask settings whose names start with one of these prefixes."""
     return {name: value for name, value in SETTINGS.items() if name.startswith(prefixes)}
 
 
 def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
-    """Dask settings as environment variables."""
     return {
         f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": json_text(value)
         if isinstance(value, dict)
@@ -355,11 +329,7 @@ def variables_of(settings: Mapping[str, object]) -> dict[str, str]:
 
 
 def environment(site: Site, prefixes: tuple[str, ...] = OF_WORKERS) -> dict[str, str]:
-    """Environment variables for a worker or scheduler that a site starts on another machine.
-
-    `prefixes` select the Dask settings. No secrets are included, because others can read job
-    scripts.
-    """
+    """No secrets are included, because others can read job scripts."""
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     settings = variables_of(settings_of(prefixes))
     return {"KOCO_CACHE": cache_of(site), **passed_on, **settings, **site.environment}

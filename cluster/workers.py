@@ -1,8 +1,7 @@
 """The workers of a cluster: waiting for them, and checks that they can be used.
 
-Before a sweep, workers report their versions, the store that they see, their memory and their disk.
-Differences that would change numbers, lose results or kill workers are refused with a table of the
-workers concerned. Others give warnings.
+Differences that would change numbers, lose results or kill workers are refused before a sweep.
+Others give warnings.
 """
 
 import sys
@@ -28,29 +27,23 @@ IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 
 
 class LostCluster(RuntimeError):
-    """The scheduler does not answer any more, or had no worker for too long."""
-
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}; start it and its workers again")
 
 
 def check_hope(client: Client) -> None:
-    """Raise `LostCluster` with the reason if `cluster.jobs` has given up submitting jobs."""
+    """Raises `LostCluster` if `cluster.jobs` has given up submitting jobs."""
     if lost := getattr(client.cluster, "lost", None):
         raise LostCluster(lost)
 
 
 def say_left(client: Client, cohorts: int) -> None:
-    """Tell `cluster.jobs`, if the cluster has such jobs, how many cohorts are unfinished."""
     if hasattr(client.cluster, "left"):
         client.cluster.left = cohorts
 
 
 def workers_of(client: Client) -> dict[str, dict[str, Any]]:
-    """Dask's information on the workers of a cluster, by address.
-
-    Raises `LostCluster` if the scheduler does not answer.
-    """
+    """Raises `LostCluster` if the scheduler does not answer."""
     try:
         return dict(client.scheduler_info(n_workers=-1)["workers"])
     # Dask gives an empty answer for a scheduler that has just gone
@@ -59,16 +52,13 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
 
 
 def ever_joined(client: Client) -> set[str]:
-    """Addresses of the workers that have joined the cluster, also of those that are gone."""
+    """Addresses of all workers that have joined, even of those that are gone."""
     events = (event for _, event in client.get_events("all"))
     return {event["worker"] for event in events if event["action"] == "add-worker"}
 
 
 def wait_for(client: Client, workers: int, seconds: float) -> bool:
-    """Wait up to `seconds` for a number of workers; returns whether they came.
-
-    Prints a message if that takes long. Raises `LostCluster` if no workers can be expected.
-    """
+    """Whether the workers came. Raises `LostCluster` if none can be expected."""
     begun = time.monotonic()
     announced = False
     while (there := len(workers_of(client))) < workers:
@@ -88,7 +78,6 @@ def wait_for(client: Client, workers: int, seconds: float) -> bool:
 
 
 def wait_for_worker(client: Client) -> None:
-    """Wait for the first worker. Raises `WrongInput` if none comes."""
     if not wait_for(client, 1, ANSWER_SECONDS):
         raise WrongInput(
             f"the scheduler at {client.scheduler.address} has no worker; start some with `dask"
@@ -97,10 +86,9 @@ def wait_for_worker(client: Client) -> None:
 
 
 def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
-    """Check all workers of a cluster, after waiting for the first one; returns warnings.
+    """Raises `WrongInput` with a table of the workers that cannot be used; returns warnings.
 
-    `disk` is the size in bytes of the copies of datasets in a worker's cache folder. Raises
-    `WrongInput` with a table of the workers that cannot be used.
+    `disk` is the size in bytes of the copies of datasets in a worker's cache folder.
     """
     wait_for_worker(client)
     found = inspect(client, store, None, disk)
@@ -114,17 +102,7 @@ def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
 
 
 class Inspection(NamedTuple):
-    """What workers have answered.
-
-    Attributes
-    ----------
-    refused : dict
-        Reasons why workers cannot be used, by worker.
-    warnings : list of str
-        Differences that do no harm.
-    answered : set of str
-        Addresses of the workers that gave an answer.
-    """
+    """Reasons against workers, by worker; warnings; and the addresses of those that answered."""
 
     refused: dict[str, list[str]]
     warnings: list[str]
@@ -132,10 +110,6 @@ class Inspection(NamedTuple):
 
 
 def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0) -> Inspection:
-    """Question workers, or all if `workers` is None.
-
-    `disk` is the size in bytes of the copies of datasets.
-    """
     token = uuid4().hex
     folder = store_path(store) / question_folder(token)
     begun = time.time()
@@ -172,10 +146,6 @@ def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0
 
 
 def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
-    """Reasons why a worker that gave this answer cannot be used; empty if it can.
-
-    `answered` names the files that workers wrote into the store.
-    """
     if isinstance(answer, Exception) and any(kind in repr(answer) for kind in IMPORT_ERRORS):
         return [f"koco_stream cannot be imported there: {answer}"]
     if not isinstance(answer, dict):
@@ -204,19 +174,18 @@ def reasons_against(answer: Any, store: str, answered: set[str]) -> list[str]:
 def worth_saying(
     workers: dict[str, dict[str, Any]], during: tuple[float, float], disk: int
 ) -> list[str]:
-    """Warnings on differences between workers that neither change numbers nor lose results.
-
-    `during` has the start and end of the questioning, by this machine's clock.
-    """
-    lines = []
-    for title, name in (
-        ("processors differ: times are not comparable", "processor"),
-        ("Python's patch versions differ", "python"),
-    ):
-        kinds = Counter(worker[name] for worker in workers.values())
-        if len(kinds) > 1:
-            counts = (f"{kind} on {n}" for kind, n in sorted(kinds.items()))
-            lines.append(f"{title}: {', '.join(counts)}")
+    kinds = {
+        title: Counter(worker[name] for worker in workers.values())
+        for title, name in (
+            ("processors differ: times are not comparable", "processor"),
+            ("Python's patch versions differ", "python"),
+        )
+    }
+    lines = [
+        f"{title}: {', '.join(f'{kind} on {n}' for kind, n in sorted(found.items()))}"
+        for title, found in kinds.items()
+        if len(found) > 1
+    ]
     for name, worker in workers.items():
         late = max(during[0] - worker["clock"], worker["clock"] - during[1])
         noticed = [
@@ -247,7 +216,6 @@ def worth_saying(
 
 
 def memory_table(client: Client) -> str:
-    """Table of the workers' memory for a cohort, the least first."""
     rows = sorted(
         (info["memory_limit"] // info["nthreads"], shown(worker, info))
         for worker, info in workers_of(client).items()
@@ -258,13 +226,11 @@ def memory_table(client: Client) -> str:
 
 
 def shown(address: str, info: dict[str, Any]) -> str:
-    """A worker's address, with its name if it was given one."""
     name = info.get("name", address)
     return address if name == address else f"{address} ({name})"
 
 
 def table(rows: dict[str, list[str]]) -> str:
-    """Format workers and reasons as two columns of text."""
     width = max((len(worker) for worker in rows), default=0)
     return "\n".join(
         f"  {worker.ljust(width)}  {reason}"

@@ -57,21 +57,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class NLMS(Learner):
-    """Normalised least mean squares, w ← w − step_size·g/‖x‖².
-
-    Parameters
-    ----------
-    step_size : float
-        Share of the error on a row that a step removes, between 0 and 2.
-    loss : str
-        Loss function of the round.
-    clip : float
-        Bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-    """
+    """Normalised least mean squares, w ← w − step_size·g/‖x‖²."""
 
     parameters = (*SHARED, STEP_SIZE)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
@@ -91,8 +77,3 @@ class NLMS(Learner):
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
-
-    @property
-    def coef_(self) -> Array:
-        """The weights (d,), with the intercept's last if there is one."""
-        return self._state.w.copy()

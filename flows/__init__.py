@@ -1,12 +1,8 @@
-"""The application: the koco command (`cli`, `commands`), datasets and sweeps from Python
-(`from_python`), and one package for each of its tasks.
-
-`runtime` has what they share.
+"""The application: the koco command, datasets and sweeps from Python, and Prefect's flows.
 
 >>> import flows
 >>> flows.prepare("mine", frame, target="y")  # doctest: +SKIP
 >>> result = flows.sweep("ill-conditioned", store="store")  # doctest: +SKIP
->>> print(result)  # doctest: +SKIP
 >>> from flows import sweep_flow  # Prefect's own object  # doctest: +SKIP
 """
 

@@ -10,7 +10,6 @@ NOT_LINUX = "koco-stream runs on Linux, for which a container or a WSL 2 will do
 
 
 def main() -> None:
-    """Run the koco command; exit status 2, with the remedy, if the installation lacks a part."""
     message = _shadowed() if sys.platform == "linux" else f"{NOT_LINUX} {sys.platform}"
     try:
         if not message:
@@ -26,7 +25,6 @@ def main() -> None:
 
 
 def _shadowed() -> str | None:
-    """A message if Python finds another package under the name of one of ours."""
     ours = Path(__file__).parent.parent
     for name in ("cluster", "storage"):
         spec = importlib.util.find_spec(name)

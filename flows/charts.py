@@ -1,7 +1,6 @@
 """Charts, declared as data and encodings; Vega-Lite draws them, on pages and as files.
 
-A page needs no other file: it carries the library, which runs no text as code (`ast`), so that its
-security policy forbids that. vl-convert has the library, and draws without a browser.
+A page's library runs no text as code (`ast`), so that its security policy forbids that.
 """
 
 import re
@@ -84,10 +83,14 @@ NEAR: Spec = {
 }
 # a page is scrolled over charts: by wheel, and by touch
 ZOOM: Spec = {
-    "type": "interval",
-    "zoom": "wheel![event.ctrlKey || event.shiftKey]",
-    "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
-    " > window:pointermove!",
+    "name": "zoom",
+    "bind": "scales",
+    "select": {
+        "type": "interval",
+        "zoom": "wheel![event.ctrlKey || event.shiftKey]",
+        "translate": "[pointerdown[event.pointerType == 'mouse'], window:pointerup]"
+        " > window:pointermove!",
+    },
 }
 
 
@@ -95,30 +98,13 @@ ZOOM: Spec = {
 class Chart:
     """A chart: rows, and which of their columns are drawn how.
 
-    Attributes
-    ----------
-    title, alt : str
-        Its title, and what it shows in words, with the numbers at the ends.
-    rows : sequence of dict
-        The data by their columns, all of which the pointer shows.
-    x, y, series : str
-        The columns of the axes, and of what has a colour and is hidden and shown.
-    mark : str
-        "line", or "point" for points that are not joined.
-    band : sequence of str
-        Two columns, of the ends of a range around each point.
-    log : str
-        The axes that are logarithmic: "x", "y", "xy" or neither.
-    picks : sequence of str
-        Columns of which a reader chooses one value at a time.
-    names : sequence of str
-        The series that have colours in turn, in all charts of a page the same.
-    joined : sequence of str
-        Of points, the series that are joined all the same.
-    marks : sequence of dict
-        Where vertical lines are: a value of `x`, and the values of `picks` that they are for.
-    diagonal : bool
-        Whether a line is where both axes are equal.
+    `x` and `y` are the columns of the axes, and `series` that of what has a colour and is hidden
+    and shown. `mark` is "line", or "point" for points that are not joined, but for the series
+    `joined`. `band` has two columns, of the ends of a range around each point. `log` names the axes
+    that are logarithmic: "x", "y", "xy" or neither. A reader chooses one value of each of the
+    columns `picks`. `names` are the series that have colours in turn, the same in all charts of a
+    page. `marks` say where vertical lines are: a value of `x`, and the values of `picks` that they
+    are for. The `diagonal` is where both axes are equal.
     """
 
     title: str
@@ -137,18 +123,13 @@ class Chart:
     diagonal: bool = False
 
     def values(self, column: str) -> list[Any]:
-        """The values of a column that are there, each once, in their order."""
         return [one for one in dict.fromkeys(row[column] for row in self.rows) if one is not None]
 
     def spec(self, chosen: Mapping[str, Any] | None = None) -> Spec:
-        """The chart in Vega-Lite's words; with values `chosen` for its picks, none can be chosen.
-
-        Its data are named `rows`, and are not in it.
-        """
+        """The chart in Vega-Lite's words, without its rows; with values `chosen` for its picks."""
         present = self.values(self.series)
         picked = {name: self.values(name) for name in self.picks}
         filters = {name: f"datum.{self.field(name)} == pick{k}" for k, name in enumerate(picked)}
-        own = f"only == 'all' || datum.{self.field(self.series)} == only"
         params = [
             _param(f"pick{k}", name, values, (chosen or {name: values[0]})[name], chosen is None)
             for k, (name, values) in enumerate(picked.items())
@@ -169,14 +150,16 @@ class Chart:
             "layer": [
                 *self._beside(axes, filters),
                 {
-                    "transform": [{"filter": one} for one in (*filters.values(), own)],
+                    "transform": [
+                        *({"filter": one} for one in filters.values()),
+                        {"filter": f"only == 'all' || datum.{self.field(self.series)} == only"},
+                    ],
                     "layer": list(self._layers(axes, present)),
                 },
             ],
         }
 
     def _layers(self, axes: Spec, present: Sequence[str]) -> Iterator[Spec]:
-        """Yield the layers of the series: their bands, lines and points."""
         names = self.names or present
         legend = {"values": present, "title": None} if len(present) > 1 or not self.picks else None
         scaled = {
@@ -202,28 +185,28 @@ class Chart:
         if is_line or self.joined:
             dash = scaled["strokeDash"] if is_line else {"value": [6, 3]}
             of = {"field": self.field(self.series), "oneOf": self.joined or present}
-            order = {"field": self.field(self.x)}
             yield {
                 "mark": MARKS["line"],
-                "encoding": {**shared, "strokeDash": dash, "order": order},
+                "encoding": {**shared, "strokeDash": dash, "order": {"field": self.field(self.x)}},
                 "transform": [{"filter": of}],
             }
         pointed = {"param": "near", "value": 140, "empty": False}
-        size = {"condition": pointed, "value": 14 if is_line else 60}
         yield {
             "mark": MARKS["point"],
-            "encoding": {**shared, "shape": scaled["shape"], "size": size},
+            "encoding": {
+                **shared,
+                "shape": scaled["shape"],
+                "size": {"condition": pointed, "value": 14 if is_line else 60},
+            },
         }
         tooltip = [self._told(name) for name in self.rows[0] if name not in self.picks]
-        zoom = {"name": "zoom", "select": ZOOM, "bind": "scales"}
         yield {
             "mark": MARKS["hit"],
             "encoding": {**shared, "tooltip": tooltip},
-            "params": [NEAR] if self.is_named else [NEAR, zoom],
+            "params": [NEAR] if self.is_named else [NEAR, ZOOM],
         }
 
     def _beside(self, axes: Spec, filters: Mapping[str, str]) -> Iterator[Spec]:
-        """Yield what stands behind the series: vertical lines, and the diagonal."""
         if self.marks:
             yield {
                 "mark": MARKS["change"],
@@ -241,14 +224,13 @@ class Chart:
             yield {"mark": MARKS["diagonal"], "data": self._data(ends), "encoding": axes}
 
     def files(self, most: int = MOST_FILES) -> Iterator[tuple[str, Spec]]:
-        """Yield what a file of it shows in words, and its declaration, for each of its picks."""
         every = product(*(self.values(name) for name in self.picks))
         for values in islice(every, most):
             spec = self.spec(dict(zip(self.picks, values, strict=True)))
             yield ", ".join(map(str, values)), {**spec, "data": self._data(self.rows)}
 
     def on_page(self) -> str:
-        """JSON of its declaration, its columns and its rows, with six digits of a float."""
+        """Its declaration, columns and rows as JSON, with six digits of a float."""
         short = [
             [float(f"{one:.6g}") if isinstance(one, float) else one for one in row.values()]
             for row in self.rows
@@ -261,7 +243,6 @@ class Chart:
         return any(isinstance(one, str) for one in self.values(self.y))
 
     def _axis(self, which: str, column: str) -> Spec:
-        """The encoding of an axis."""
         field = {"field": self.field(column)}
         if which == "y" and self.is_named:
             return {**field, "type": "nominal", "sort": None, "title": None}
@@ -276,7 +257,6 @@ class Chart:
         }
 
     def _told(self, column: str) -> Spec:
-        """The encoding of a column under the pointer."""
         field = {"field": self.field(column), "title": column}
         values = self.values(column)
         if any(isinstance(one, str) for one in values):
@@ -285,28 +265,26 @@ class Chart:
         return {**field, "type": "quantitative", "format": "," if whole else ",.4~r"}
 
     def field(self, column: str) -> str:
-        """The name of a column in the data, where that of people would have to be escaped."""
+        """A name in the data that, unlike the column's own, need not be escaped."""
         return f"c{list(self.rows[0]).index(column)}"
 
     def _data(self, rows: Sequence[Row]) -> Spec:
-        """Rows as Vega-Lite reads them."""
         return {"values": [{self.field(name): row[name] for name in row} for row in rows]}
 
 
 def _param(name: str, column: str, values: Sequence[Any], value: Any, free: bool) -> Spec:
-    """A value that a reader chooses of a column, if it is `free` and there are several."""
     bind = {"input": "select", "options": values, "name": f"{column} "}
     several = free and len({*values} - {"all"}) > 1
     return {"name": name, "value": value, **({"bind": bind} if several else {})}
 
 
 def drawn(spec: Spec, kind: str = "svg") -> Any:
-    """A declared chart as SVG text or as the bytes of a PNG, on white, in a file's width."""
+    """A chart as SVG text or as the bytes of a PNG, on white, in a file's width."""
     import vl_convert
 
     legend = {**CONFIG["legend"], "columns": max(1, WIDTH // spec["usermeta"]["name"])}
-    config = {**CONFIG, "background": "#ffffff", "legend": legend}
-    whole = json_text({**spec, "width": WIDTH, "config": config}).replace("system-ui, ", "")
+    config = {**CONFIG, "background": "#ffffff", "font": "sans-serif", "legend": legend}
+    whole = json_text({**spec, "width": WIDTH, "config": config})
     plain = re.sub(r"var\(--\w+, (#\w+)\)", r"\1", whole).replace(INK, "#1b1b1b")
     if kind == "png":
         return vl_convert.vegalite_to_png(plain, scale=2)
@@ -314,7 +292,6 @@ def drawn(spec: Spec, kind: str = "svg") -> Any:
 
 
 def library() -> str:
-    """The script of Vega, Vega-Lite and Vega-Embed; bundled once, and then cached."""
     import vl_convert
 
     bundle = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")

@@ -42,19 +42,14 @@ REMEDIES = {
 
 
 class Usage(click.Group):
-    """Command group that turns errors into one message and an exit status.
-
-    The status is 2 for wrong input, and 1 for a failure of the work. Its help has the commands
-    under titles. A command's name may have two words.
-    """
+    """The command group. Its help has titles, and an error becomes a message and an exit status."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The words, of which the first two are one if a command is called so."""
+        """Make the first two words one if a command is called so."""
         two = " ".join(args[:2])
         return super().parse_args(ctx, [two, *args[2:]] if two in self.commands else args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under their titles, with the first sentence of their help."""
         width = max(map(len, self.commands))
         for title, commands in COMMANDS.items():
             with formatter.section(title):
@@ -63,23 +58,19 @@ class Usage(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand, and end the process with a message if it raises a known error."""
         again = f"; finished work is kept. To continue: {shlex.join(['koco', *sys.argv[1:]])}"
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            status = 1
-            said = f"stopped{again}"
+            status, said = 1, f"stopped{again}"
         except WrongInput as error:
-            status = 2
-            said = str(error)
+            status, said = 2, str(error)
         except ModuleNotFoundError as error:
             if not (missing := remedy(error)):
                 raise
-            status = 2
-            said = missing
+            status, said = 2, missing
         except (OSError, MemoryError, RuntimeError) as error:
             status, said = outcome_of(error)
             if status == 1 and ctx.invoked_subcommand in ("sweep", "nightly"):
@@ -89,7 +80,6 @@ class Usage(click.Group):
 
 
 def outcome_of(error: Exception) -> tuple[int, str]:
-    """Exit status and message of a failure, with the remedy if there is one."""
     if isinstance(error, OSError) and error.errno in REMEDIES:
         status, words = REMEDIES[error.errno]
         named = error.filename or ""
@@ -101,7 +91,6 @@ def outcome_of(error: Exception) -> tuple[int, str]:
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the version, with the commit in a checkout ("-dirty" after changes), and end."""
     if wanted:
         root = Path(__file__).parent.parent
         git = ("git", f"--git-dir={root}/.git", f"--work-tree={root}", "describe", "--always")
@@ -152,7 +141,6 @@ def _no_pandas(name: str, *_: object) -> None:
 
 
 def main() -> None:
-    """Run the koco command."""
     signal.signal(signal.SIGTERM, interrupt)
     warnings.formatwarning = lambda message, *_, **__: f"koco: warning: {message}\n"
     if hasattr(sys.stdout, "reconfigure"):

@@ -1,6 +1,4 @@
-"""Datasets and sweeps from Python and from notebooks: `flows.prepare`, `flows.sweep`,
-`flows.results` and `SweepResult`.
-"""
+"""Datasets and sweeps from Python and from notebooks."""
 
 from __future__ import annotations
 
@@ -56,8 +54,7 @@ def sweep(
     ----------
     spec : path, str or dict
         A sweep file, the name of a packaged sweep or of a prepared dataset (for the usual sweep on
-        it), or the content of a sweep file as a dictionary, whose grids may be lists, ranges or
-        NumPy arrays.
+        it), or the content of a sweep file, whose grids may be lists, ranges or NumPy arrays.
     store : path or str
         The store: a folder, or `s3://BUCKET/PREFIX` or `gs://BUCKET/PREFIX`.
     workers : int, optional
@@ -78,14 +75,14 @@ def sweep(
     Returns
     -------
     SweepResult
-        The results. Runs that have failed are among its `runs`, with their errors.
+        Runs that have failed are among its `runs`, with their errors.
 
     Raises
     ------
     WrongInput
         If the sweep, its datasets, the store or the cluster cannot be used.
     KeyboardInterrupt
-        If it is interrupted. What was finished is kept: the same call goes on.
+        What was finished is kept: the same call goes on.
 
     Examples
     --------
@@ -145,17 +142,14 @@ def prepare(
         The dataset's name.
     data : data frame, table or array
         A data frame of pandas or Polars, an Arrow table, or a NumPy array (n, columns).
-    store : path or str
-        The store: a folder, or `s3://BUCKET/PREFIX` or `gs://BUCKET/PREFIX`.
+    store, prefect
+        As in `sweep`.
     target : str or int, optional
         The target column, by its name or its number from 1; by default the last.
     replace : bool
         Whether an existing dataset of that name is replaced.
-    prefect : bool, optional
-        As in `sweep`.
     **options
-        Those of `koco prepare`, with underscores, such as ``missing="mean"``; those that may be
-        repeated are lists.
+        Those of `koco prepare`, with underscores; those that may be repeated are lists.
 
     Returns
     -------
@@ -209,25 +203,22 @@ def _as_table(data: Any) -> pa.Table:
 
 
 class SweepResult:
-    """The results of a sweep, of which all but the runs are read when they are first asked for.
-
-    A notebook shows its best configurations and their curves.
+    """The results of a sweep. A notebook shows its best configurations and their curves.
 
     Parameters
     ----------
     store : path or str
         The store.
     sweep : str
-        The sweep's name.
+        The name of a sweep that has run on it; else `WrongInput` is raised.
 
     Attributes
     ----------
     runs : pyarrow.Table
         One row for each run that is done, with all columns of the table `runs`.
     curves : pyarrow.Table
-        Columns `run_id`, `t`, `cumulative_loss`, `mistakes` and `dictionary_size`, at rounds spaced
-        evenly in log t; with `mean_loss` and `error_rate` until then, `stream`, `dataset`,
-        `learner`, `params`, `order_seed` and `learner_seed`.
+        `cumulative_loss`, `mistakes` and `dictionary_size`, with `mean_loss` and `error_rate` until
+        then, of each `run_id` at rounds `t` spaced evenly in log t.
     windows : pyarrow.Table
         The metrics of each window, if the sweep has a `window`; else no rows.
     predictions : pyarrow.Table
@@ -236,11 +227,6 @@ class SweepResult:
         The views of its results, for SQL: ``result.views.table("FROM best")``.
     report : StorePath
         The sweep's HTML report.
-
-    Raises
-    ------
-    WrongInput
-        If there is no such store, or no sweep of that name has run on it.
     """
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
@@ -251,29 +237,25 @@ class SweepResult:
 
     @cached_property
     def runs(self) -> pa.Table:
-        """One row for each run that is done."""
         return runs_of(self.views)
 
     @cached_property
     def curves(self) -> pa.Table:
-        """The runs' curves."""
         return self.views.table("FROM curves")
 
     @cached_property
     def windows(self) -> pa.Table:
-        """The metrics of the runs' windows."""
         return self.views.table("FROM windows")
 
     @cached_property
     def predictions(self) -> pa.Table:
-        """The predictions that the runs have kept."""
         return self.views.table("FROM predictions")
 
     def best(self) -> pa.Table:
         """The best configuration of each learner on each stream, the best learner first.
 
-        They are those of `koco results --best`: averages over order seeds and learner seeds,
-        compared by error rate where there are classes, and else by mean loss.
+        They are averages over orders and seeds, compared by error rate where there are classes, and
+        else by mean loss.
         """
         return best_of(self.views)
 
@@ -298,17 +280,6 @@ class SweepResult:
             Level of the tests.
         learners : sequence of str
             Only these; all, if none are named.
-
-        Returns
-        -------
-        Comparison
-            Mean ranks, differences, tests, the tables behind them, and a conclusion in words. A
-            notebook shows them with the critical-difference diagram.
-
-        Raises
-        ------
-        WrongInput
-            If there are no two learners, or no block that all have, or for an unknown choice.
         """
         from flows.comparing.comparison import compare
 
@@ -340,8 +311,9 @@ results = SweepResult  # of a sweep that has run
 
 
 def _check_main() -> None:
-    """Raise `WrongInput` if workers could not import the script that calls this, or would start the
-    sweep once more: Python imports it again in each of their processes, unless it is a package's.
+    """Refuse a script that workers could not import, or that would start the sweep once more.
+
+    Python imports it again in each of their processes, unless it is a package's.
     """
     script = getattr(sys.modules["__main__"], "__file__", None)
     calls = [

@@ -1,7 +1,4 @@
-"""Keeping house: what a store has, and removing what is not needed any more.
-
-Nothing is removed while a sweep runs on the store, or a nightly run of it.
-"""
+"""Keeping house: what a store has, and removing what is not needed any more."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -24,12 +21,7 @@ from storage.store import existing_store
 
 
 def sweep_rows(store: AnyPath) -> Iterator[dict[str, Any]]:
-    """Rows on the sweeps of a store, and then on its nightly runs.
-
-    Beside the columns of the status, `bytes` are about those of the runs' rows, and of the report;
-    a run that several sweeps share counts for each. `ended` is when the last of the runs was
-    finished, None if none was.
-    """
+    """The sweeps of a store, and then its nightly runs. Their `bytes` are an estimate."""
     yield from _rows(store_path(store), "sweep")
     for name in night_names(store):
         yield from _rows(night_path(store, name), "nightly run")
@@ -65,10 +57,6 @@ def _rows(store: StorePath, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_ids: set[str]) -> int:
-    """About how many bytes belong to these runs, and to what a sweep has for itself.
-
-    `files` are those of results, as `result_bytes` has them.
-    """
     shares = (sizes[run_id] for sizes in files for run_id in sizes.keys() & run_ids)
     return round(sum(shares)) + sum(
         size for file in files_of(store, sweep) for size in file.sizes()
@@ -76,7 +64,7 @@ def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_id
 
 
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
-    """The files that a sweep has for itself: its report, status and so on, then its entry."""
+    """The files that a sweep has for itself, in the order of removal; its entry is the last."""
     files = (
         *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
         store / "results" / "halving" / f"{sweep}.parquet",
@@ -86,7 +74,6 @@ def files_of(store: StorePath, sweep: str) -> list[StorePath]:
 
 
 def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
-    """Rows on the learners of the library, and on those that installed packages offer."""
     for name, learner in LEARNERS.items():
         given = (f"{one} = {value}" for one, value in learner.defaults().items())
         yield {"learner": name, "from": "the library", "parameters": ", ".join(given)}
@@ -101,13 +88,7 @@ def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
 def dataset_removal(
     store: str, name: str, force: bool = False
 ) -> tuple[dict[str, int], Callable[[], None]]:
-    """The removal of a prepared dataset and of its copies in the cache folder.
-
-    Returns what it frees, `files` and `bytes`, and the function that removes it, which raises
-    `WrongInput` if a sweep or a nightly run is under way on the store.
-
-    Raises `WrongInput` if there is none of that name, and unless `force` if a sweep uses it.
-    """
+    """What the removal of a dataset and its cached copies frees, and what removes them."""
     root = existing_store(store)
     manifest = load_manifest(root, name)
     if not force and (users := list(_users_of(root, name))):
@@ -135,12 +116,7 @@ def dataset_removal(
 
 
 def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], None]]:
-    """The removal of a sweep: its entry, its report, and the rows of runs that no other sweep has.
-
-    Its entry goes last, so that an interrupted removal is completed by the next. Returns as
-    `dataset_removal`, with the `runs` that go and those that are kept. Raises `WrongInput` if no
-    sweep of that name has run.
-    """
+    """What the removal of a sweep and its own runs frees, and what removes them."""
     root = existing_store(store)
     mine = {*sweep_note(root, name)["run_ids"]}
     others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)
@@ -163,10 +139,6 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
 @contextmanager
 def _alone_on(store: StorePath) -> Iterator[None]:
-    """Context in which no sweep and no nightly run begins.
-
-    Raises `WrongInput` if a sweep or a nightly run is under way.
-    """
     busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
     with (
         locked(store, "nightly", WrongInput(busy)),
@@ -177,7 +149,6 @@ def _alone_on(store: StorePath) -> Iterator[None]:
 
 
 def _users_of(store: StorePath, dataset: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sweeps that use a dataset, and whether it is their nightly runs that do."""
     for where in (store, *(night_path(store, name) for name in night_names(store))):
         for sweep in sweep_names(where):
             if dataset in sweep_note(where, sweep)["datasets"].values():

@@ -23,13 +23,10 @@ LONG = 40  # longer cells get a minimum width, because tables scroll on narrow s
 
 @dataclass(frozen=True)
 class Figure:
-    """A section of a page: charts, claims that they test, a table, and notes for the reader.
+    """A section of a page. Each line of `note` is a paragraph.
 
-    A row of `claims` has the `claim` of a paper, the `criterion` by which it is judged, what
-    `came_out`, and whether it `holds`, None for a remark, which is not judged. Each line of `note`
-    is a paragraph. The keys of `rows` are the table's columns; their values are
-    integers, floats or text, and None is shown as –. `finding` says what came out, with the numbers
-    of the first chart.
+    A row of `claims` has the `claim` of a paper, the `criterion`, what `came_out`, and whether it
+    `holds`, None for a remark. `finding` says what came out, with the numbers of the first chart.
     """
 
     title: str
@@ -41,14 +38,12 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """How many claims hold, and the finding."""
         judged = [one["holds"] for one in self.claims if one["holds"] is not None]
-        held = f"{sum(judged)} of {len(judged)} claims hold" if judged else ""
+        held = f"{sum(judged)} of {len(judged)} claims hold" * bool(judged)
         return "; ".join(filter(None, [held, self.finding]))
 
     @property
     def claim_rows(self) -> list[Row]:
-        """The claims as people read them on a page."""
         return [
             {name.replace("_", " ").capitalize(): value for name, value in one.items()}
             for one in self.claims
@@ -59,9 +54,7 @@ class Figure:
 class Page(Figure):
     """A page: a figure, which is its first screen, and others, which are folded.
 
-    `facts` say what was run, in a few words each, `flags` what a reader has to know, in a sentence
-    each, and `next_run` what to run next; `file` is the sweep file, and `links` are names of other
-    pages.
+    `flags` say what a reader has to know; `file` is the sweep file, and `links` are names of pages.
     """
 
     facts: Sequence[str] = ()
@@ -73,15 +66,13 @@ class Page(Figure):
 
     @property
     def all_charts(self) -> list[Chart]:
-        """Those of the first screen and of all figures."""
         return [chart for figure in (self, *self.figures) for chart in figure.charts]
 
 
 def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
-    """Write a page into the store's reports: as HTML, and as Markdown without charts.
+    """Write a page into the store's reports, as HTML and, without charts, as Markdown.
 
-    Its security policy allows only the two scripts in it, and no loading of other files. Returns
-    the path of the HTML file.
+    Its security policy allows the scripts in it, and no loading of other files.
     """
     folder = store_path(store) / "reports"
     content = {"page": page, "name": name}
@@ -90,15 +81,14 @@ def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
     scripts = [*([library()] if page.all_charts else []), rendered("script.js")]
     hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
     whole = rendered("page.html", style=rendered("style.css"), hashes=hashes, **content)
+    written = folder / f"{name}.html"
     # last, for what is unseen in a library is part of it
     told = "".join(f"<script>{one}</script>\n" for one in scripts)
-    written = folder / f"{name}.html"
     written.write_text(whole.replace("<!-- scripts -->", told))
     return written
 
 
 def rendered(template: str, **content: Any) -> str:
-    """Fill in a template, whose name has its ending."""
     html = template.endswith(".html")
     environment = Environment(
         loader=PackageLoader("flows", "templates"),
@@ -120,11 +110,7 @@ def rendered(template: str, **content: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Text of a table cell: floats with three digits, integers with commas, – for None.
-
-    Zeros at the end are kept, so that numbers of a column have equal digits, and the minus is a
-    minus sign.
-    """
+    """Text of a cell: floats have three digits, integers commas, and None is –."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -144,7 +130,7 @@ def _float_text(value: float) -> str:
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, bool]:
-    """The columns of rows that have anything in some row, each with whether it has numbers."""
+    """The columns that have anything in some row, and whether that is numbers."""
     values = {name: [row[name] for row in rows if row[name] is not None] for name in rows[0]}
     return {
         name: all(isinstance(one, float | int) and not isinstance(one, bool) for one in found)
@@ -154,10 +140,7 @@ def columns_of(rows: Sequence[Row]) -> dict[str, bool]:
 
 
 def cell(value: Any, is_number: bool = False) -> Markup:
-    """HTML of a table cell. Its attribute `data-v` has the exact value, for sorting and CSV.
-
-    `is_number` says whether its column holds numbers, among which what is missing stands.
-    """
+    """HTML of a cell. Its attribute `data-v` has the exact value, for sorting and CSV."""
     shown = escape(text_of(value))
     if isinstance(value, bool):
         return Markup(f'<td class="{shown}">{shown}</td>')
@@ -171,12 +154,10 @@ def cell(value: Any, is_number: bool = False) -> Markup:
 
 
 def soft(value: object) -> Markup:
-    """HTML of a text that may break after commas and underscores, for long dataset names."""
     return Markup(re.sub("(_|,(?=[a-z]))", r"\1<wbr>", str(escape(value))))
 
 
 def markdown_of(value: object) -> str:
-    """Escape a text for one line of Markdown, also within a table."""
     return (
         re.sub(r"([\\`*|\[\]])", r"\\\1", str(value))
         .replace("&", "&amp;")

@@ -1,7 +1,4 @@
-"""Prefect's flows, for deployments, schedules and Python: what the commands do.
-
-They have few, long tasks; cohorts are Dask futures within one of them.
-"""
+"""Prefect's flows, which do what the commands do. They have few, long tasks."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -30,17 +27,13 @@ from storage.store import open_store
 
 
 def name_of_sweep() -> str:
-    """The name of the sweep that this flow run is of."""
     given = flow_run.parameters
     return sweep_called(given["sweep_file"], given.get("store", "store")).name
 
 
 @flow(name="prepare", flow_run_name="{datasets}", validate_parameters=False)
 def prepare_flow(datasets: list[str], store: str = "store") -> list[str]:
-    """Prepare catalogue datasets that the store lacks; returns the hashes of all named datasets.
-
-    Raises `WrongInput` as `koco prepare` does.
-    """
+    """Prepare catalogue datasets that the store lacks; returns the hashes of all named datasets."""
     open_store(store)
     for name in datasets:
         if name not in prepared_names(store):
@@ -58,20 +51,7 @@ def sweep_flow(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> dict[str, Any]:
-    """Run the sweep `sweep_file` on `store`. The parameters are those of `SweepRequest`.
-
-    Returns
-    -------
-    dict
-        Summary: number of runs and of computed ones, their statuses, seconds by phase, and the
-        report's path and first sentence.
-
-    Raises
-    ------
-    WrongInput
-        As `CheckedSweep` does; for workers that cannot be used; and at the end for datasets
-        that were found damaged.
-    """
+    """Run a sweep as `koco sweep` does; returns the summary (`flows.sweeping.launch.run_sweep`)."""
     return launch(
         SweepRequest(sweep_file, store, workers, cluster, retry_failed, certificates, insecure)
     )
@@ -79,10 +59,7 @@ def sweep_flow(
 
 @flow(name="report", flow_run_name="{sweep}", validate_parameters=False)
 def report_flow(sweep: str, store: str = "store") -> str:
-    """Write the report of a sweep that has run on `store` again; returns its path.
-
-    Raises `WrongInput` if the sweep has not run.
-    """
+    """Write the report of a sweep again; returns its path."""
     written = str(stage("report", write_report, store, sweep))
     table_artifact(f"results-{sweep}", partial(results_of, store, sweep), written, store)
     return written
@@ -98,28 +75,10 @@ def nightly_flow(
     insecure: bool = False,
     seconds: float | None = None,
 ) -> State[Any]:
-    """Recompute the sweep `sweep_file` and compare it with the accepted nightly run in `store`.
+    """Recompute a sweep and compare it with the accepted nightly run in `store`.
 
-    The night is named by the time for which Prefect scheduled the flow run. If the store has that
-    night, or if a later planned time of its deployment has passed too, nothing is done.
-
-    Parameters
-    ----------
-    sweep_file, store, workers, cluster, certificates, insecure
-        Those of `SweepRequest`.
-    seconds : float or None
-        Time limit of the night.
-
-    Returns
-    -------
-    State
-        Completed (first, same numbers, faster), Failed (changed numbers, slower, time limit) or
-        Cancelled (the night is done, or a later one is due).
-
-    Raises
-    ------
-    WrongInput
-        As `sweep_flow` does.
+    The night is named by the time for which Prefect scheduled it, and has at most so many
+    `seconds`. It is cancelled if the store has that night, or if a later one is due.
     """
     end_with_server()
     request = SweepRequest(sweep_file, store, workers, cluster, False, certificates, insecure)
@@ -138,9 +97,10 @@ def nightly_flow(
 
 
 def last_planned(deployment_id: object) -> datetime | None:
-    """The last time up to now for which Prefect has planned a run of a deployment."""
-    now = datetime.now(UTC)
-    passed = {"deployment_id": {"any_": [deployment_id]}, "expected_start_time": {"before_": now}}
+    passed = {
+        "deployment_id": {"any_": [deployment_id]},
+        "expected_start_time": {"before_": datetime.now(UTC)},
+    }
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(
             flow_run_filter=FlowRunFilter.model_validate(passed),

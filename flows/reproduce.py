@@ -1,8 +1,4 @@
-"""Implementation of `koco reproduce`: the papers' figures and tables, from data to claims.
-
-An experiment's sweep file is run as it is if all its datasets are at hand. Otherwise the sweep is
-run without the others.
-"""
+"""Implementation of `koco reproduce`: the papers' figures and tables, from data to claims."""
 
 import tomllib
 from collections.abc import Sequence
@@ -49,13 +45,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Reproduction:
-    """Outcome of repeating an experiment.
-
-    `sets` are rows on its datasets: how many rows they have in the paper and here, if any, and a
-    state in words: whole, a part, not available (with the reason) or not compared.
-    `figures` are those of its sweeps, each with the name of the sweep. `failed` is the number of
-    failed runs, `page` the path of the page.
-    """
+    """Outcome of an experiment: rows on its datasets, and its sweeps' names with their figures."""
 
     experiment: Experiment
     sets: list[Row]
@@ -65,19 +55,16 @@ class Reproduction:
 
     @property
     def claims(self) -> list[Row]:
-        """The claims of all figures."""
         return [claim for _, figure in self.figures for claim in figure.claims]
 
     @property
     def summary(self) -> str:
-        """How many claims are reproduced."""
         judged = [one["holds"] for one in self.claims if one["holds"] is not None]
         found = f"{sum(judged)} of {len(judged)} claims reproduced"
         return found if judged else "no claim could be tested"
 
     @property
     def lines(self) -> list[str]:
-        """Lines for the terminal: claims, figures that could not be tested, and the summary."""
         words = {True: "reproduced", False: "not reproduced", None: "remark"}
         told = [
             f"{words[one['holds']]}: {one['claim']} | criterion: {one['criterion']}"
@@ -98,8 +85,7 @@ def reproduce(
     """Repeat an experiment: prepare its data, run its sweeps, judge its claims, write a page.
 
     `data` is the folder with the source files of datasets that the store lacks; None to download
-    them. Datasets that are not available are listed, and reported on stderr. Raises `WrongInput` if
-    there is no such experiment, or as a sweep does.
+    them.
     """
     if name not in EXPERIMENTS:
         raise WrongInput(
@@ -135,15 +121,12 @@ def reproduce(
 
 
 def page_of(done: Reproduction) -> Page:
-    """The page of a reproduction: what came out, and the figures of its sweeps."""
     drawn = [figure for _, figure in done.figures]
-    findings = [figure.finding for figure in drawn if figure.finding]
-    charts = [chart for figure in drawn for chart in figure.charts]
     return Page(
         f"Reproducing {done.experiment.name}",
-        charts[:1],
+        [chart for figure in drawn for chart in figure.charts][:1],
         facts=[done.experiment.about],
-        finding="; ".join([done.summary, *findings[:1]]) + ".",
+        finding="; ".join([done.summary, *filter(None, (one.finding for one in drawn))][:2]) + ".",
         flags=[
             *(f"{row['dataset']}: {row['state']}" for row in done.sets if row["state"] != "whole"),
             *[f"{done.failed:,} runs failed"] * (done.failed > 0),
@@ -155,11 +138,7 @@ def page_of(done: Reproduction) -> Page:
 
 
 def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[Row]:
-    """Prepare an experiment's datasets as far as possible; returns a row on each.
-
-    These are the datasets of its sweeps, and those of the paper that a sweep can take in addition.
-    The paper's other datasets follow as not compared.
-    """
+    """Prepare an experiment's datasets as far as possible; returns a row on each."""
     wanted = dict.fromkeys(name for sweep in one.sweeps for name in prepared_datasets(sweep))
     if one.takes_more:
         wanted |= dict.fromkeys(one.datasets)
@@ -190,17 +169,12 @@ def _row(name: str, state: str, n_rows: int | None = None) -> Row:
 
 
 def prepared_datasets(sweep: str) -> list[str]:
-    """Names of a sweep file's datasets that must be prepared because no generator makes them."""
     return [
         table["name"] for table in _content(sweep)["dataset"] if table["name"] not in GENERATORS
     ]
 
 
 def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest:
-    """Manifest of a dataset, which is prepared if the store lacks it.
-
-    Raises `WrongInput` if it is not available.
-    """
     with suppress(WrongInput):
         return load_manifest(store, name)
     base, options = VARIANTS.get(name, (name, {}))
@@ -210,7 +184,7 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
 def sweep_for(one: Experiment, sweep: str, at_hand: Sequence[str]) -> Sweep | None:
     """The sweep to run with the datasets `at_hand`; None if there is none of them.
 
-    One that has a point for each dataset gets those of the paper that its file does not have.
+    One that has a point for each dataset gets those of the paper that its file lacks.
     """
     content = _content(sweep)
     tables = content["dataset"]
@@ -223,8 +197,7 @@ def sweep_for(one: Experiment, sweep: str, at_hand: Sequence[str]) -> Sweep | No
     ]
     if chosen == tables:
         return read_sweep(SWEEPS / f"{sweep}.toml")
-    named = {"name": f"{sweep}-at-hand", "dataset": chosen}
-    return sweep_of(content | named) if chosen else None
+    return sweep_of({**content, "name": f"{sweep}-at-hand", "dataset": chosen}) if chosen else None
 
 
 def _content(sweep: str) -> dict[str, Any]:
@@ -232,12 +205,10 @@ def _content(sweep: str) -> dict[str, Any]:
 
 
 def entry_of(name: str) -> Entry:
-    """Catalogue entry of a dataset in a sweep. Raises `KeyError` if the catalogue has none."""
     return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
 
 
 def state_of(name: str, n_rows: int) -> str:
-    """Whether a dataset with `n_rows` rows is whole or partial, in words."""
     editions = entry_of(name).editions
     if n_rows >= editions[0].n_rows:
         return "whole"

@@ -1,18 +1,11 @@
-"""The best linear function in hindsight in the features of a learner: the row "BATCH" of the
-poster's tables.
+"""The best linear function in hindsight in a learner's features: the row "BATCH" of the poster's
+tables (Calandriello, Lazaric, Valko, NIPS 2017).
 
-The poster (Calandriello, Lazaric, Valko, NIPS 2017) uses the span of KORS's final dictionary and
-adds α‖w‖² to the summed loss (its L*), and so does this module: min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖². The
-loss is a sum, not a mean, and there is no factor ½: scikit-learn's C is 1/(2α), its ridge α.
-
-All losses are minimised by Newton's method with a line search, which reads the rows in blocks and
-keeps matrices of size r only. The squared loss takes one step (its normal equations, by Cholesky)
-and another that removes rounding errors. The hinge loss is smoothed over a width μ that goes to 0.
-
-The method stops when a bound on f(w) − min f is small. For losses with a slope everywhere the bound
-is ‖∇f(w)‖²/(4α), since f is 2α-strongly convex; it also stops when only rounding lowers f. For the
-hinge loss the bound is the duality gap with the dual variables of the smoothed loss. Sums are
-computed by BLAS, so the last digits depend on the machine.
+min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖² is the poster's L*: scikit-learn's C is 1/(2α), its ridge α. Newton's
+method with a line search reads the rows in blocks. The hinge loss is smoothed over a width μ → 0.
+The method stops when only rounding lowers f, or when a bound on f(w) − min f is small:
+‖∇f(w)‖²/(4α), or for the hinge loss the duality gap. BLAS computes the sums, so the last digits
+depend on the machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -43,31 +36,10 @@ STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 
 
 def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
-    """The weights w that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
+    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
-    Parameters
-    ----------
-    blocks : callable
-        Each call returns an iterator over all rows, in the same order, as pairs of features (k, r)
-        and labels (k,).
-    loss : str
-        The loss's name.
-    alpha : float
-        α > 0.
-
-    Returns
-    -------
-    ndarray of shape (r,)
-        The weights.
-
-    Raises
-    ------
-    WrongInput
-        An unknown loss, an α that is not positive, no rows, or labels other than −1 and +1 where
-        the loss needs them.
-    ArithmeticError
-        No convergence in 500 steps, or because of rounding (features of very different scales with
-        a tiny α).
+    Each call of `blocks` gives all rows in the same order, as pairs of features (k, r) and labels
+    (k,). Without convergence it raises `ArithmeticError`.
     """
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
@@ -106,11 +78,6 @@ def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
 
 
 class _Point:
-    """The objective f at weights w: its value, gradient (r,) and Hessian (r, r).
-
-    For the hinge loss also the unsmoothed value and the duality gap.
-    """
-
     def __init__(self, blocks: Blocks, loss: str, alpha: float, w: Array, width: float) -> None:
         self.blocks, self.loss, self.alpha, self.w, self.width = blocks, loss, alpha, w, width
         r, norm2 = w.size, float(w @ w)
@@ -135,9 +102,6 @@ class _Point:
         self.gap = self.hinge - duals + float(slopes @ slopes) / (4.0 * alpha)
 
     def along(self, direction: Array) -> Array:
-        """f(w + s·direction), (30,), for the step sizes s in `STEPS`, from one pass over the
-        rows.
-        """
         values = np.zeros(STEPS.size)
         for features, y in self.blocks():
             scores, change = features @ self.w, features @ direction
@@ -151,8 +115,7 @@ def derivatives(
 ) -> tuple[Array, Array, Array]:
     """A loss and its first and second derivative in the score, (n,) each.
 
-    With a positive `width` μ, the hinge loss is smoothed: z²/(2μ) for z = 1 − yŷ in [0, μ], z − μ/2
-    beyond.
+    A hinge is smoothed over `width` μ: z²/(2μ) for z = 1 − yŷ in [0, μ], and z − μ/2 beyond.
     """
     if loss in OF_REAL_LABELS:
         error, second = scores - y, 2.0 if loss == "squared" else 1.0
@@ -172,11 +135,6 @@ def derivatives(
 
 
 def _newton_step(hessian: Array, gradient: Array, alpha: float) -> Array:
-    """The Newton step −H⁻¹∇f (r,).
-
-    If H is numerically singular, it is computed from eigenvalues, raised to 2α, below which they
-    cannot be in exact arithmetic.
-    """
     try:
         return cho_solve(cho_factor(hessian), -gradient)
     except LinAlgError:
@@ -190,8 +148,8 @@ class Batch(OneAtATime):
     Parameters
     ----------
     learner : object
-        Has `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`. If it is not fitted,
-        `fit` lets it learn from the rows first.
+        Has `partial_fit(X, y)`, `features(X)` → (n, r), `loss` and `clip`. `fit` first lets it
+        learn from the rows if it is not fitted.
     alpha : float
         α > 0 in min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
 
@@ -211,10 +169,7 @@ class Batch(OneAtATime):
         self.alpha = alpha
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the weights for the rows of X (n, d) with labels y (n,).
-
-        Raises as `best_linear` and the learner do.
-        """
+        """Find the weights for the rows of X (n, d) with labels y (n,)."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         X = X.tocsr() if hasattr(X, "tocsr") else X
         labels = as_labels(y, X.shape[0])
@@ -235,10 +190,7 @@ class Batch(OneAtATime):
         return self
 
     def predict(self, X: Any) -> Array:
-        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip].
-
-        Raises `AttributeError` before `fit`.
-        """
+        """Predictions (n,) for the rows of X (n, d), truncated to [−clip, clip]."""
         if not hasattr(self, "weights_"):
             raise AttributeError("this Batch is not fitted yet: call fit first")
         scores = np.asarray(self.learner.features(X)) @ self.weights_

@@ -1,4 +1,4 @@
-"""A classifier that wraps a learner: of two classes, or of more, each against the rest."""
+"""A classifier that wraps a learner: of two classes, or of each against the rest."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -27,31 +27,26 @@ class Classifier(Estimator):
     """A classifier around a learner.
 
     With two classes, in sorted order, the learner sees the first as −1 and the second as +1. With
-    more classes, there is one learner for each class, which sees its class as +1 and the others as
-    −1. The class with the largest prediction wins; of equal ones, the first.
-
-    With the loss "logistic", `predict_proba` gives probabilities. No learner takes weights of rows
-    (`sample_weight`), because the papers define none. Repeating a row is not the same as a larger
-    weight, because the second step starts from the result of the first.
+    more, each class has a learner that sees it as +1 and the others as −1, and the largest
+    prediction wins; of equal ones, the first. No learner takes weights of rows (`sample_weight`),
+    because the papers define none.
 
     Parameters
     ----------
     learner : Learner
-        Any learner except KORS, with any loss. It is not changed: new learners with its parameters
-        learn.
-        Its `clip` should be at least 1.
+        Any learner except KORS, with any loss; its `clip` should be at least 1. New learners with
+        its parameters learn.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        The classes, sorted. Of two, a prediction of 0 counts as the second one, as in the tables of
-        sweeps.
+        The classes, sorted. Of two, a prediction of 0 counts as the second one.
     learners_ : list of Learner
         The fitted learners: one for two classes, and K for more.
     learner_ : Learner
         The first of them.
     n_features_in_, feature_names_in_, rounds_
-        As for a learner.
+        The attributes of the learners.
     """
 
     changed_in_place = ("learners_",)
@@ -67,10 +62,7 @@ class Classifier(Estimator):
         return {"learner": self.learner, **{f"learner__{name}": q for name, q in inner.items()}}
 
     def set_params(self, **params: Any) -> Self:
-        """Set `learner`, or the learner's parameters by `learner__NAME`.
-
-        An unknown name raises `WrongInput`, which suggests the nearest name.
-        """
+        """Set `learner`, or the learner's parameters by `learner__NAME`."""
         inner = {name: params.pop(name) for name in list(params) if name.startswith("learner__")}
         super().set_params(**params)
         if inner:
@@ -81,25 +73,22 @@ class Classifier(Estimator):
         return f"Classifier({self.learner!r})"
 
     def __sklearn_tags__(self) -> Any:
-        """The estimator's tags, by which scikit-learn selects its checks."""
         return estimator_tags("classifier")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "learners_" in vars(self)
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
-        """Learn from the rows in order; returns each row's class, predicted before its label is
-        seen.
+        """Learn from the rows in order, and predict each row's class before its label is seen.
 
         Parameters
         ----------
         X : array-like of shape (n, d)
-            As for a learner.
+            Rows, in any form that a learner takes.
         y : array-like of shape (n,)
             Labels of any kind that can be sorted.
         classes : array-like, optional
-            All classes; required in the first call if `y` does not contain all of them. Later
-            calls may repeat them.
+            All classes; required in the first call if `y` lacks some.
 
         Returns
         -------
@@ -109,8 +98,8 @@ class Classifier(Estimator):
         Raises
         ------
         WrongInput
-            A label is missing, of another kind than the first, or not one of the classes; a later
-            call has other classes; or for the reasons of the learner.
+            A label is missing, of another kind than the first, or not one of the classes; or a row
+            does not fit.
         FloatingPointError
             A learner diverged. Only `fit` can be called then.
         """
@@ -135,18 +124,12 @@ class Classifier(Estimator):
         return self._class_of(scores)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn from the rows of X in order, continuing from the last call.
-
-        Arguments and errors are those of `progressive`.
-        """
+        """Learn from the rows of X in order, as `progressive` does."""
         self.progressive(X, y, classes)
         return self
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Reset the classifier, then learn from the rows of X in order, in a single pass.
-
-        Raises `WrongInput` unless `y` has two classes or more.
-        """
+        """Reset the classifier, then learn from the rows of X in order, in a single pass."""
         labels = _labels(y)
         known = _known_classes(labels)
         learners = self._new_learners(known)
@@ -170,17 +153,16 @@ class Classifier(Estimator):
         return np.stack([*scores, *(one.predict(rows) for one in self.learners_[1:])], axis=1)
 
     def predict(self, X: Any) -> Array:
-        """The predicted class (n,) of each row of X (n, d). The learner does not change."""
+        """The predicted class (n,) of each row of X (n, d), without learning."""
         return self._class_of(self.decision_function(X))
 
     @property
     def predict_proba(self) -> Callable[[Any], Array]:
         """The method `predict_proba(X)`: the probability (n, K) of each class for rows X (n, d).
 
-        A learner with the loss "logistic" predicts the log-odds of its class, ŷ = log(p/(1 − p)),
-        so that p = 1/(1 + exp(−ŷ)); its `clip` C bounds p by 1/(1 + exp(−C)). Of more than two
-        classes, the probabilities are divided by their sum. With another loss there are none, and
-        this raises `AttributeError`.
+        A learner with the loss "logistic" predicts the log-odds ŷ of its class, so p = 1/(1 +
+        exp(−ŷ)), which its `clip` C bounds by 1/(1 + exp(−C)). Of more than two classes, the
+        probabilities are divided by their sum. Another loss raises `AttributeError`.
         """
         if getattr(self.learner, "loss", None) != "logistic":
             raise AttributeError  # explained by `__getattr__`
@@ -193,10 +175,10 @@ class Classifier(Estimator):
         return likely / likely.sum(axis=1, keepdims=True)
 
     def save(self, path: str | Path) -> None:
-        """Write the classifier to a file atomically.
+        """Write the classifier to a file atomically; once loaded, it continues with bit-identical
+        results.
 
-        A loaded classifier continues with bit-identical results.
-        Raises `WrongInput` for classes that are neither numbers nor texts.
+        Classes must be numbers or texts.
         """
         header: dict[str, Any] = {
             "learner": "Classifier",
@@ -218,10 +200,7 @@ class Classifier(Estimator):
 
     @classmethod
     def load(cls, path: str | Path, learner: type[Learner] | None = None) -> Self:
-        """Load a classifier; `learner` is the class of a learner that is not the library's own.
-
-        Raises `WrongInput` if the file is damaged, or of another format or kind.
-        """
+        """Load a classifier; `learner` is the class of a learner that is not the library's own."""
         known = LEARNERS if learner is None else {learner.registered().__name__: learner}
         header, arrays = read_model(Path(path))
         if header["learner"] != "Classifier":
@@ -248,7 +227,7 @@ class Classifier(Estimator):
         return model
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy of `predict(X)`, as for scikit-learn's classifiers."""
+        """The accuracy of `predict(X)`, as scikit-learn's classifiers have it."""
         return float(np.average(self.predict(X) == _labels(y), weights=sample_weight))
 
     def _new_learners(self, classes: Array) -> list[Learner]:
@@ -260,7 +239,6 @@ class Classifier(Estimator):
         return [unlearnt(self.learner) for _ in range(1 if classes.size == 2 else classes.size)]
 
     def _class_of(self, scores: Array) -> Array:
-        """The classes that scores (n,) or (n, K) mean."""
         two = scores.ndim == 1
         return self.classes_[(scores >= 0.0).astype(np.intp) if two else scores.argmax(1)]
 
@@ -276,10 +254,6 @@ class Classifier(Estimator):
 
 
 def _labels(given: Any, name: str = "y") -> Array:
-    """The labels as an array (n,), their type unchanged.
-
-    Raises `WrongInput` with the row of a label that is missing, or of another kind than the first.
-    """
     labels = label_vector(given)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -300,7 +274,7 @@ def _labels(given: Any, name: str = "y") -> Array:
 
 
 def _in_order(one: Any, other: Any) -> bool:
-    """Whether two labels can be sorted; a missing one cannot, not even with itself."""
+    """Whether two labels can be sorted; a missing one cannot."""
     try:
         return bool(one < other or one >= other)
     except TypeError:
@@ -308,7 +282,6 @@ def _in_order(one: Any, other: Any) -> bool:
 
 
 def _known_classes(labels: Array) -> Array:
-    """The distinct labels (K,), sorted. Raises `WrongInput` if there are fewer than two."""
     classes = np.unique(labels)
     if classes.size < 2:
         found = f"only one class, {classes[0]!s}" if classes.size else "no label"
@@ -325,9 +298,7 @@ def _known_classes(labels: Array) -> Array:
 
 
 def _signs(labels: Array, classes: Array) -> Array:
-    """The labels of each learner: (1, n) with −1 and +1 for two classes, or (K, n) with +1 for the
-    class and −1 for the rest. A label that is no class raises `WrongInput`.
-    """
+    """Each learner's labels −1 and +1, (1, n) or (K, n)."""
     matches = classes[:, None] == labels
     known = matches.any(axis=0)
     if not known.all():
@@ -339,10 +310,6 @@ def _signs(labels: Array, classes: Array) -> Array:
 
 
 def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
-    """Learn from the rows of X (n, d) with the labels `signs` of each learner, in one pass.
-
-    Returns the predictions (n,) of a single learner, or (n, K).
-    """
     if len(learners) == 1:
         return learners[0].progressive(X, signs[0])
     with ExitStack() as locked:
@@ -352,7 +319,6 @@ def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
 
 
 def _together(learners: list[Learner], X: Any, signs: Array) -> Array:
-    """Learn from the rows of X (n, d) in one pass; returns the predictions (K, n)."""
     rows, _ = learners[0].begin(X, signs[0])
     for learner, y in zip(learners[1:], signs[1:], strict=True):
         learner.begin(rows, y)

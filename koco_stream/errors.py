@@ -1,7 +1,4 @@
-"""Errors caused by wrong input or an unavailable store, and warnings.
-
-Their messages name the file and line, what was found there, and the remedy.
-"""
+"""Errors caused by wrong input or an unavailable store, and warnings."""
 
 import sys
 import warnings
@@ -10,35 +7,36 @@ import warnings
 class WrongInput(ValueError):
     """The input is invalid and nothing was changed.
 
-    The command line prints the message and exits with status 2.
+    The message names the file and line, what was found there, and the remedy. The command line
+    prints it and exits with status 2.
     """
 
 
 class WrongType(WrongInput, TypeError):
-    """The input has a type that is not numeric."""
+    """The input's type is not numeric."""
 
 
 class Damaged(WrongInput):
-    """A table file is not what was written: a hash in it does not match."""
+    """A hash in a table file does not match."""
 
 
 class TimeLimit(Exception):
-    """A run has reached its time limit: it is stopped, and may go on with a larger one."""
+    """A run has reached its time limit, and may go on with a larger one."""
 
 
 class LearnerChanged(WrongInput):
-    """The code of a learner is not that of the sweep's beginning. The message names the learner."""
+    """A learner's code has changed since the sweep's beginning."""
 
 
 class StoreUnavailable(OSError):
     """An object store does not answer, refuses access, or has no such bucket.
 
-    The command line prints the remedy and exits with status 1.
+    The command line exits with status 1.
     """
 
 
 def other_format(found: object, reads: int, again: str, wrote: object = None) -> str:
-    """What is wrong with a file that has another format, and the remedy; its name comes before."""
+    """What is wrong with a file of another format, and the remedy, after its name."""
     version = f"koco-stream {wrote}" if wrote else "another version of koco-stream"
     return (
         f"was written by {version} (format {str(found)[:20]}; this one reads {reads}): use that"
@@ -47,7 +45,7 @@ def other_format(found: object, reads: int, again: str, wrote: object = None) ->
 
 
 def warn(message: str, kind: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the caller that is not of this package."""
+    """Warn at the line of the caller outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("koco_stream."):
         frame, level = frame.f_back, level + 1
@@ -55,13 +53,13 @@ def warn(message: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def nearest(word: str, words: list[str]) -> str:
-    """The end of a message about an unknown word: the most similar of `words`, or all of them."""
+    """The end of a message about an unknown word: the most similar of `words`, or all."""
     close = similar(word, words, 1)
     return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(words))}"
 
 
 def similar(word: str, words: list[str], most: int) -> list[str]:
-    """Those of `words` that are similar to a word, whatever their case, the most similar first."""
+    """The most similar of `words` in any case, the closest first."""
     from difflib import get_close_matches
 
     lower = {one.casefold(): one for one in reversed(words)}

@@ -1,4 +1,4 @@
-"""The optional parts of the installation, called extras, and what they install."""
+"""The optional parts of the installation, called extras."""
 
 # the extra that installs a module, by the module's name
 EXTRAS = {
@@ -29,6 +29,6 @@ EXTRAS = {
 
 
 def remedy(error: ModuleNotFoundError) -> str | None:
-    """What to install for a module that is missing; None if no extra has it."""
+    """What to install for a missing module, if an extra has it."""
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     return extra and f"{error.name} is not installed: pip install 'koco-stream[{extra}]'"

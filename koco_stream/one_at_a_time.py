@@ -1,4 +1,4 @@
-"""Objects whose methods run one at a time, whichever threads call them."""
+"""Objects whose methods run one at a time."""
 
 import os
 from collections.abc import Callable
@@ -13,16 +13,11 @@ APART = "get_params", "set_params"  # read nothing that is learnt; who prints ne
 
 
 class OneAtATime:
-    """An object with a lock, which is held by its properties and its public methods: functions of
-    the class whose first argument is `self`.
+    """An object whose properties and public methods hold its lock, whichever threads call them.
 
-    Methods that call each other take the lock again. Of a class that is not the library's, only
-    methods that learn and properties hold it: others may start threads that need it. A method that
-    needs the locks of other objects takes its own first.
-
-    Each process has a lock of its own: one that another thread held when the process was forked
-    would never be free. A lock is not pickled, nor copied. What is: the attributes as they are
-    between two calls; those in `changed_in_place` are copied, since later calls change them.
+    Of a user's class only learning methods and properties hold it, since others may start threads
+    that need it. Each process has its own lock: one that was held during a fork would never be
+    free. Attributes in `changed_in_place` are copied in a pickle, since later calls change them.
     """
 
     changed_in_place: ClassVar[tuple[str, ...]] = ()
@@ -54,15 +49,11 @@ class OneAtATime:
 
 
 class _Locks(dict[int, Any]):
-    """An object's locks by process; without any where a subclass pickles or copies it."""
-
     def __reduce__(self) -> tuple[type["_Locks"], tuple[()]]:
         return _Locks, ()
 
 
 def _alone(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, holding its object's lock."""
-
     @wraps(method)
     def alone(self: Any, *given: Any, **named: Any) -> Any:
         with self._lock:

@@ -1,10 +1,8 @@
 """Learners as River estimators, which take one row at a time as a dictionary.
 
-This module needs River: `pip install 'koco-stream[river]'`.
-
-A learner's number of features is fixed from its first row. Feature names are therefore numbered in
-order of appearance (those of one row by name), up to `n_features` of them. A feature that a row
-lacks is 0. The results are bit-identical to those of the learner itself.
+This module needs River: `pip install 'koco-stream[river]'`. Feature names are numbered in order of
+appearance (those of one row by name), up to `n_features`; a feature that a row lacks is 0. The
+results are bit-identical to the learner's own.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -25,8 +23,6 @@ Features = dict[Hashable, Any]
 
 
 class _Adapter(OneAtATime):
-    """A learner that takes rows as dictionaries."""
-
     changed_in_place = ("_learning", "_numbers")
 
     def __init__(self, learner: Learner, n_features: int = 128) -> None:
@@ -40,8 +36,8 @@ class _Adapter(OneAtATime):
         self._learning.partial_fit(self._row(x, learning=True), np.array([y], np.float64))
 
     def predict_one(self, x: Features) -> Any:
-        """The prediction for the features `x`; 0 before any learning. Unknown features are
-        ignored.
+        """The prediction for the features `x`, of which unknown ones are ignored; 0 before any
+        learning.
         """
         has_learnt = self._learning.__sklearn_is_fitted__()
         return float(self._learning.predict(self._row(x, learning=False))[0]) if has_learnt else 0.0
@@ -74,21 +70,26 @@ class _Adapter(OneAtATime):
 class RiverRegressor(_Adapter, base.Regressor):
     """A learner as a River regressor.
 
-    `learner` is not changed: a new one with its parameters learns. `n_features` is the largest
-    number of features; most learners' states grow with it, that of `ONS` with its square.
-
-    `learn_one` raises `WrongInput` for a feature beyond `n_features` or that is not a number, and
-    as `partial_fit` does.
+    Parameters
+    ----------
+    learner : Learner
+        A new learner with its parameters learns.
+    n_features : int
+        The largest number of features. Most learners' states grow with it, that of `ONS` with its
+        square. A row with more raises `WrongInput`.
     """
 
 
 class RiverClassifier(_Adapter, base.Classifier):
     """A learner as a River binary classifier, with probabilities if its loss is "logistic".
 
-    `learner` and `n_features` are those of `RiverRegressor`. `classes` are the class that the
-    learner sees as −1 and the one that it sees as +1; a prediction of 0 counts as the latter.
-
-    `learn_one` raises `WrongInput` for any other class, and as `RiverRegressor.learn_one` does.
+    Parameters
+    ----------
+    learner, n_features
+        The arguments of `RiverRegressor`.
+    classes : sequence
+        The class that the learner sees as −1 and the one that it sees as +1; a prediction of 0
+        counts as the latter.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class RiverClassifier(_Adapter, base.Classifier):
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
         """The probability of each class for the features `x`; ½ before any learning.
 
-        Raises `NotImplementedError`, as River's classifiers do, if the loss is not "logistic".
+        Another loss than "logistic" raises `NotImplementedError`, as River's classifiers do.
         """
         if getattr(self.learner, "loss", None) != "logistic":
             raise NotImplementedError(

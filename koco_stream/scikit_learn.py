@@ -1,14 +1,9 @@
 """The protocol of scikit-learn estimators: arguments by name, tags, feature names, exceptions.
 
-All of scikit-learn's checks (`sklearn.utils.estimator_checks`) pass, but for what tags exempt:
-
-- `poor_score` of regressors: a learner sees each row once, and truncates its predictions to [−clip,
-clip]. The check requires R² > 0.5 after `fit` on 200 rows with labels beyond 1.
-- `required = False` of KORS's target: KORS predicts nothing, so labels are optional.
-- `multi_class = False` of `Classifier`: the losses are for two classes.
-
-A `Classifier` of `Constant`, which does not look at the rows, fails the checks of accuracy, and of
-scores in a tie.
+All of scikit-learn's estimator checks pass, but for those that tags exempt: `poor_score` of
+regressors (R² > 0.5 after one pass over 200 rows with labels beyond `clip`), the target of KORS,
+which predicts nothing, and `multi_class` of `Classifier`. A `Classifier` of `Constant` fails the
+checks of accuracy, and of scores in a tie.
 """
 
 import inspect
@@ -24,10 +19,7 @@ from koco_stream.types import Array
 
 
 class Estimator(OneAtATime):
-    """An estimator whose constructor's arguments are attributes of the same names.
-
-    The constructor refuses an unknown argument with `WrongType`, which names the nearest.
-    """
+    """An estimator whose constructor's arguments are attributes of the same names."""
 
     def __init_subclass__(cls, **words: Any) -> None:
         super().__init_subclass__(**words)
@@ -44,7 +36,7 @@ class Estimator(OneAtATime):
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments by name; `WrongInput` with the nearest if there is none."""
+        """Set constructor arguments by name."""
         names = list(self.get_params())
         for name, value in params.items():
             if name not in names:
@@ -66,7 +58,6 @@ class Estimator(OneAtATime):
         return f"{type(self).__name__}({', '.join(given)})"
 
     def _repr_html_(self) -> str | None:
-        """scikit-learn's diagram, for notebooks; None without scikit-learn."""
         try:
             from sklearn.utils import estimator_html_repr
         except ImportError:
@@ -75,7 +66,6 @@ class Estimator(OneAtATime):
 
 
 def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of an estimator, which refuses unknown arguments with the nearest name."""
     arguments = inspect.signature(constructor).parameters
     if any(one.kind is one.VAR_KEYWORD for one in arguments.values()):
         return constructor
@@ -94,7 +84,7 @@ def _checking_names(constructor: Callable[..., None]) -> Callable[..., None]:
 
 
 def estimator_tags(kind: str, target_required: bool = True) -> Any:
-    """scikit-learn's tags of a learner, whose kind is "regressor", or of a "classifier"."""
+    """scikit-learn's tags of a "regressor", as learners are, or a "classifier"."""
     from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
     return Tags(
@@ -107,7 +97,6 @@ def estimator_tags(kind: str, target_required: bool = True) -> Any:
 
 
 def _of_scikit_learn(name: str, otherwise: Any) -> Any:
-    """scikit-learn's exception or warning of this name if it is installed, else `otherwise`."""
     try:
         import sklearn.exceptions
     except ImportError:
@@ -116,7 +105,7 @@ def _of_scikit_learn(name: str, otherwise: Any) -> Any:
 
 
 def not_fitted(model: Any) -> Exception:
-    """scikit-learn's NotFittedError for a model, or an AttributeError without scikit-learn."""
+    """scikit-learn's NotFittedError, or an AttributeError without scikit-learn."""
     error: Exception = _of_scikit_learn("NotFittedError", AttributeError)(
         f"This {type(model).__name__} instance is not fitted yet: call progressive, partial_fit or"
         " fit first"
@@ -125,7 +114,7 @@ def not_fitted(model: Any) -> Exception:
 
 
 def warn_of_column_vector() -> None:
-    """Warn, with scikit-learn's warning if installed, that (n, 1) labels were read as (n,)."""
+    """Warn that (n, 1) labels were read as (n,)."""
     warn(
         "A column-vector y was passed when a 1d array was expected; it is read as one, y.ravel()"
         " says the same",
@@ -134,9 +123,7 @@ def warn_of_column_vector() -> None:
 
 
 def feature_names(X: Any) -> Array | None:
-    """The column names (d,) of a data frame or an Arrow table; None for other inputs, if not all
-    are texts, or if an Arrow column holds lists, as those of prepared rows do.
-    """
+    """A data frame's or Arrow table's column names (d,), if all are texts and none holds lists."""
     names = list(getattr(X, "columns", ()))
     if hasattr(X, "column_names"):
         from pyarrow import types
@@ -147,7 +134,7 @@ def feature_names(X: Any) -> Array | None:
 
 
 def check_feature_names(model: str, known: Array | None, X: Any) -> None:
-    """Raise `WrongInput` if X has other names than `known`; warn if only one of the two has any."""
+    """Raise `WrongInput` if X has other names than `known`; warn if only one has any."""
     names = feature_names(X)
     if (names is None) != (known is None):
         has, fitted = ("does not have valid", "with") if names is None else ("has", "without")

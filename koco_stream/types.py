@@ -1,4 +1,4 @@
-"""Type aliases used throughout the package."""
+"""Type aliases of the package."""
 
 from typing import Any
 

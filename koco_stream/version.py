@@ -1,3 +1,3 @@
-"""The version of koco-stream."""
+"""koco-stream's version."""
 
 __version__ = "0.1.0"

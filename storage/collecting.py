@@ -46,20 +46,16 @@ ORDER = ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")
 def collect(store: AnyPath) -> int:
     """Move all result files into one new file of each table; merge small files if there are many.
 
-    Returns the number of runs that were added or replaced.
-
-    A run that failed or was stopped is replaced by a later one; other existing runs are kept. Files
-    are written in the order curves, then runs, and only then are the old files deleted. So
-    an interruption loses no run, and the next call completes the work without duplicates. A
-    curves file without a runs file of the same name is the result of an interruption; it is deleted
-    once another file has its runs.
+    Returns the number of runs that were added or replaced. A run that failed or was stopped is
+    replaced by a later one; other existing runs are kept. Curves are written first, then runs, and
+    only then are the old files deleted. So an interruption loses no run, and the next call
+    completes the work.
 
     In a folder, a lock admits one process at a time. An object store has no lock, so several
-    processes may collect concurrently. This loses nothing either: a file is deleted only after its
-    runs are in another runs file with complete curves. Processes that saw the same files write the
-    same file, by name and content. If they saw different files, a run may be in two files of a
-    table: `read_runs` and `read_curves` return it once, and the next collection removes the
-    duplicate. Programs that read the files directly must keep one row per run_id.
+    processes may collect at once. A file is deleted only after its runs are in another runs file
+    with complete curves. Processes that saw the same files write the same file. Otherwise a run may
+    be in two files of a table until the next collection, and programs that read the files directly
+    must keep one row per run_id.
     """
     runs, curves = (
         [file.name for file in table_files(store, table)] for table in ("runs", "curves")
@@ -72,7 +68,7 @@ def collect(store: AnyPath) -> int:
 
 
 def remove_damaged(store: AnyPath) -> Iterator[StorePath]:
-    """Remove the damaged result files, whose runs are then not in the store, and yield them."""
+    """Yields the files; their runs are then not in the store."""
     for file in result_files(store):
         try:
             with suppress(FileNotFoundError):  # another process has collected it
@@ -83,12 +79,9 @@ def remove_damaged(store: AnyPath) -> Iterator[StorePath]:
 
 
 def remove_left(store: AnyPath) -> None:
-    """Delete unfinished files that terminated processes left in a store.
-
-    Only a store in a folder can have such files, among its results and checkpoints.
-    """
+    """Only a store in a folder can have unfinished files of terminated processes."""
     root = store_path(store)
-    tables = root / "results" / "runs", root / "results" / "curves"
+    tables = [root / "results" / table for table in ("runs", "curves")]
     for folder in (result_files_folder(root), checkpoints_folder(root), *tables):
         if folder.is_local:
             remove_unfinished(folder.path, LEFT_SECONDS)
@@ -120,7 +113,7 @@ def _collect(store: AnyPath) -> int:
 
 
 def _remove_left_curves(store: AnyPath, known: Set[str]) -> None:
-    """Remove the files of curves that an interruption left, whose runs are all `known`."""
+    """Remove curves that an interruption left, if their runs are all `known`."""
     whole = {file.name for file in table_files(store, "runs")}
     for file in table_files(store, "curves"):
         with suppress(FileNotFoundError):
@@ -136,8 +129,7 @@ def _replace(
 ) -> None:
     """Merge runs into one new file of each table, then delete the files they came from.
 
-    The runs are the `fresh` ones of result files, and those of the `absorbed` files that are not in
-    `done`. If there are none, no file is written.
+    They are the `fresh` runs of result files, and those of `absorbed` files that are not in `done`.
     """
     results = store_path(store) / "results"
     kept = [(file, without(rows_in(file, RUNS), done)) for file in absorbed]
@@ -157,11 +149,9 @@ def _replace(
 
 
 def _files_to_merge(ids: dict[StorePath, set[str]], again: set[str]) -> list[StorePath]:
-    """Choose the runs files that are merged into the new one.
+    """Runs files with runs that were repeated (`again`) or that are also in another file.
 
-    These are files with runs that were repeated (`again`) or that are also in another file. If
-    there are many files, the smallest are added, up to `FULL_FILE` runs. `ids` has the run_ids of
-    each file.
+    If there are many files, the smallest are added, up to `FULL_FILE` runs.
     """
     times = Counter(run_id for of_file in ids.values() for run_id in of_file)
     touched = again | {run_id for run_id, n in times.items() if n > 1}
@@ -180,7 +170,7 @@ def _curves_in(file: StorePath) -> pa.Table:
 
 
 def remove_dataset(store: AnyPath, name: str) -> None:
-    """Remove a prepared dataset. Raises `WrongInput` if the store has it from another store."""
+    """Raises `WrongInput` if the dataset belongs to another store."""
     root = store_path(store)
     folder = dataset_path(store, name)
     if datasets_path(root) != root / "datasets":
@@ -196,10 +186,9 @@ def remove_dataset(store: AnyPath, name: str) -> None:
 
 
 def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
-    """Remove the rows of runs from all tables, and the checkpoints of cohorts of only these runs.
+    """Remove runs from all tables, and the checkpoints of cohorts of only these runs.
 
-    No sweep may be running on the store: it would compute them again. Raises `WrongInput` for a
-    file of runs whose curves are missing.
+    No sweep may be running on the store: it would compute them again.
     """
     collect(store)
     with (store_path(store) / LOCK).locked():
@@ -213,27 +202,20 @@ def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 
 def result_bytes(store: AnyPath) -> Iterator[tuple[StorePath, dict[str, float]]]:
-    """Yield each file of results, with the bytes of it that each of its runs has if all have equal
-    shares.
-    """
+    """Each run of a file has an equal share of its bytes."""
     curves = store_path(store) / "results" / "curves"
-    for file in table_files(store, "runs"):
-        ids = ids_of(rows_in(file, KEYS[:1]))
-        for each in (file, curves / file.name):
-            yield each, _shared(sum(each.sizes()), ids)
-    for file in result_files(store):
-        yield file, _shared(sum(file.sizes()), ids_of(read_result(file)))
+    runs = {file: ids_of(rows_in(file, KEYS[:1])) for file in table_files(store, "runs")}
+    runs |= {curves / file.name: ids for file, ids in runs.items()}
+    runs |= {file: ids_of(read_result(file)) for file in result_files(store)}
     for name in OF_COHORTS:
-        for file in table_files(store, name):
-            yield file, _shared(sum(file.sizes()), {group.first for group in groups_of(file)})
-
-
-def _shared(n_bytes: int, run_ids: Set[str]) -> dict[str, float]:
-    return {run_id: n_bytes / len(run_ids) for run_id in run_ids}
+        files = table_files(store, name)
+        runs |= {file: {group.first for group in groups_of(file)} for file in files}
+    for file, ids in runs.items():
+        yield file, dict.fromkeys(ids, sum(file.sizes()) / max(len(ids), 1))
 
 
 def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
-    """Remove runs from the tables `runs` and `curves`. The caller holds the store's lock."""
+    """The caller holds the store's lock."""
     known = set(run_ids)
     for file in table_files(store, "runs"):
         ids = ids_of(rows_in(file, KEYS[:1]))
@@ -248,7 +230,6 @@ def _remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
 
 
 def _remove_from_cohort(file: StorePath, run_ids: Set[str]) -> None:
-    """Remove runs from a file that has row groups for each run; the others are copied."""
     groups = groups_of(file)
     kept = [number for number, group in enumerate(groups) if group.first not in run_ids]
     if not kept:

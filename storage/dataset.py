@@ -14,10 +14,7 @@ from storage.sources.source import Piece, concatenated
 
 
 class Dataset:
-    """A prepared dataset of a store, with its `manifest`.
-
-    Raises `WrongInput` if the store has no dataset of this name.
-    """
+    """A prepared dataset. Raises `WrongInput` if the store has none of this name."""
 
     def __init__(self, store: AnyPath, name: str) -> None:
         self.store = store_path(store)
@@ -48,7 +45,6 @@ class Dataset:
 
 
 def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
-    """Rows of one shard as a `sparse.GCXS` or NumPy array, (rows, d)."""
     import sparse
 
     rows = shard_rows(path)
@@ -59,15 +55,15 @@ def shard_chunk(path: StorePath, n_features: int, layout: str) -> Any:
 
 
 def shard_rows(path: StorePath) -> Piece:
-    """The rows of a shard's file. Raises `LookupError` if it has no rows, or lacks a column."""
+    """Raises `LookupError` if the file has no rows, or lacks a column."""
     return rows_of_batch(path.read_table().combine_chunks().to_batches()[0])
 
 
 def dataset_problems(store: AnyPath, name: str) -> list[str]:
-    """Describe what is wrong with a dataset, one line per problem; empty if it is intact.
+    """A line for each problem; none if the dataset is intact.
 
-    A dataset is intact if every file has its recorded hash and the rows have the dataset's identity
-    hash. If the dataset is replaced meanwhile, the new version is verified.
+    Its files must have the recorded hashes, and its rows the identity hash. If the dataset is
+    replaced meanwhile, the new version is verified.
     """
     while True:
         try:
@@ -83,10 +79,7 @@ def dataset_problems(store: AnyPath, name: str) -> list[str]:
 
 
 def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
-    """Describe what is wrong with the dataset of one manifest, one line per problem.
-
-    Raises `FileNotFoundError` for a shard that disappears while it is read.
-    """
+    """Raises `FileNotFoundError` for a shard that disappears while it is read."""
     folder = dataset_path(store, name)
     files = [(folder / shard.path, shard.sha256) for shard in manifest.shards]
     altered = "is not the file that was prepared: it was altered or damaged"
@@ -112,7 +105,6 @@ def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
 
 
 def block_digests(store: AnyPath, manifest: Manifest) -> Iterator[bytes]:
-    """Hashes of a dataset's blocks of rows, computed from its shards in order."""
     left: list[Piece] = []
     for shard in manifest.shards:
         path = dataset_path(store, manifest.name) / shard.path

@@ -1,8 +1,7 @@
 """Tables of the nightly runs of a sweep: history of the results, and accepted reference numbers.
 
-`history/SWEEP.parquet` has a row per night, dataset and learner. It is rewritten as a whole by the
-process that holds the lock of nightly runs. `accepted/SWEEP.parquet` has a row per run with the
-numbers that later nights must reproduce bit for bit.
+`history/SWEEP.parquet` has a row per night, dataset and learner. `accepted/SWEEP.parquet` has a row
+per run with the numbers that later nights must reproduce bit for bit.
 """
 
 import hashlib
@@ -91,12 +90,11 @@ HISTORY: Columns = (
 
 
 def night_path(store: AnyPath, sweep: str) -> StorePath:
-    """Path of the store of a sweep's latest nightly run."""
+    """The store of a sweep's latest nightly run."""
     return store_path(store) / "nights" / sweep
 
 
 def night_names(store: AnyPath) -> list[str]:
-    """The sweeps whose latest nightly run has results, sorted."""
     nights = store_path(store) / "nights"
     return [
         name for name in nights.names() if (nights / name / "sweeps" / f"{name}.json").is_file()
@@ -104,35 +102,23 @@ def night_names(store: AnyPath) -> list[str]:
 
 
 def read_nights(store: AnyPath, sweep: str) -> pa.Table:
-    """History of a sweep's nightly runs, oldest first; empty if there are none.
-
-    Raises `WrongInput` if the table is damaged.
-    """
+    """Oldest first; empty if there are none."""
     return _rows(store, "history", sweep, HISTORY)
 
 
 def read_accepted(store: AnyPath, sweep: str) -> pa.Table:
-    """The accepted numbers of a sweep's runs, which its nightly runs must reproduce bit for bit.
-
-    The table has the columns `NUMBERS`. It is empty if no nightly run of the sweep has been
-    accepted. Raises `WrongInput` if the table is damaged.
-    """
+    """The `NUMBERS` that nights must reproduce; empty if no night was accepted."""
     return _rows(store, "accepted", sweep, NUMBERS)
 
 
 def add_night(store: AnyPath, sweep: str, rows: list[dict[str, Any]]) -> None:
-    """Add the rows of one nightly run to the history of a sweep.
-
-    They replace earlier rows of the same night, which exist if it was interrupted and compared
-    again.
-    """
+    """Rows replace those of the same night, if it was interrupted before."""
     (night,) = {row["night"] for row in rows}
     kept = [row for row in read_nights(store, sweep).to_pylist() if row["night"] != night]
     _write_nights(store, sweep, [*kept, *rows])
 
 
 def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
-    """Accept a night: its numbers become the reference for later nights of the sweep."""
     write_tables([numbers], _file(store, "accepted", sweep))
     rows = read_nights(store, sweep).to_pylist()
     for row in rows:
@@ -141,9 +127,9 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
 
 
 def numbers_of(store: AnyPath) -> pa.Table:
-    """Outcomes of all runs in a store, with a digest of each run, sorted by the runs' identity.
+    """Outcomes of all runs in a store, with a digest of each, sorted by the runs' identity.
 
-    Those of a run that was stopped depend on how fast the machine was; it is left out.
+    A run that was stopped is left out, because its numbers depend on the machine's speed.
     """
     runs = with_status(read_runs(store), FINISHED)
     curves = curve_hashes(read_curves(store))
@@ -156,7 +142,6 @@ def numbers_of(store: AnyPath) -> pa.Table:
 
 
 def curve_hashes(curves: pa.Table) -> dict[str, str]:
-    """Hash of each run's curve, by run_id."""
     curves = curves.sort_by([("run_id", "ascending"), ("t", "ascending")])
     runs = pc.run_end_encode(curves.column("run_id").combine_chunks())
     columns = [

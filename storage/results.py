@@ -1,8 +1,8 @@
 """Reading of the result tables `runs`, `curves`, `windows` and `predictions`, and their faults.
 
-Workers write a result file for each cohort, a set of runs that share a pass over a stream.
-`storage.collecting` merges these files into the files of the tables. Reading returns all runs,
-collected or not. Windows and predictions have a file for each cohort, which is not merged.
+Workers write a result file for each cohort. `storage.collecting` merges these files; reading
+returns all runs, collected or not. Windows and predictions have a file for each cohort, which is
+not merged.
 """
 
 import hashlib
@@ -41,20 +41,19 @@ WithCurves = tuple[pa.Table, Callable[[], pa.Table]]
 
 
 def table_files(store: AnyPath, table: str) -> list[StorePath]:
-    """Parquet files of a table, sorted by name."""
     return (store_path(store) / "results" / table).files(".parquet")
 
 
 def result_files(store: AnyPath) -> list[StorePath]:
-    """Result files that have not been collected yet."""
+    """Files that have not been collected yet."""
     return result_files_folder(store).files(".parquet")
 
 
 def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
-    """Run ids of all runs in the store but those that were stopped.
+    """Ids of all runs in the store but those that were stopped.
 
-    With `but_failed`, those that failed, or whose windows or predictions are gone, are left out, so
-    that they are repeated.
+    `but_failed` leaves out those to be repeated: they failed, or their windows or predictions are
+    gone.
     """
     if not but_failed:
         return ids_of(with_status(read_runs(store, ()), FINISHED))
@@ -63,16 +62,12 @@ def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
 
 
 def seconds_of_stopped(store: AnyPath) -> dict[str, float]:
-    """The seconds that runs had taken when they were stopped by their time limit."""
     runs = with_status(read_runs(store, ["seconds"]), ["stopped"]).select(["run_id", "seconds"])
     return dict(zip(*runs.to_pydict().values(), strict=True))
 
 
 def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
-    """Read the table `runs`, with one row per run.
-
-    `names` are the columns to read, beside `NAMES`; None reads all.
-    """
+    """One row per run, with the columns `NAMES` and `names`, or all."""
     columns = tuple(c for c in RUNS if names is None or c.name in {*NAMES, *names})
     tables = _read_each(
         store, lambda _, table: conformed(columns, table), [column.name for column in columns]
@@ -83,10 +78,9 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
-    """Read the table `curves`.
+    """The curves of these runs, which take little memory even from large tables, or all.
 
-    With `run_ids`, only the curves of these runs are read, with little memory even from large
-    tables. Raises `WrongInput` also if a run has done rounds and has no curve.
+    Raises `WrongInput` if a run has done rounds and has no curve.
     """
     only = None if run_ids is None else set(run_ids)
 
@@ -105,26 +99,11 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
     return found
 
 
-def read_windows(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
-    """Read the table `windows` of these runs, sorted by run and round."""
-    return _read_of_cohorts(store, "windows", run_ids).sort_by(
-        [("run_id", "ascending"), ("first", "ascending")]
-    )
-
-
-def read_predictions(store: AnyPath, run_ids: Sequence[str]) -> pa.Table:
-    """Read the table `predictions` of these runs, sorted by run and round."""
-    return _read_of_cohorts(store, "predictions", run_ids).sort_by(
-        [("run_id", "ascending"), ("t", "ascending")]
-    )
-
-
-def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.Table:
-    """The rows of these runs in a table that has a file for each cohort.
+def _read_of_cohorts(store: AnyPath, run_ids: Sequence[str], table: str) -> pa.Table:
+    """The rows of these runs in a table that has a file for each cohort, by run and round.
 
     A cohort that was killed after it had written its file, and whose runs were then in another
-    cohort, has left them twice: each run is taken from one file. Raises `WrongInput` also if a run
-    should have rows, and has none.
+    cohort, has left them twice: each run is taken from one file.
     """
     columns = OF_COHORTS[table]
     left = set(run_ids)
@@ -134,14 +113,18 @@ def _read_of_cohorts(store: AnyPath, table: str, run_ids: Sequence[str]) -> pa.T
         left -= ids_of(found[-1])
     if left:
         _check_all_there(store, table, left & lacking(store, table, read_runs(store, LACKING)))
-    return pa.concat_tables(found)
+    return pa.concat_tables(found).sort_by([(one.name, "ascending") for one in columns[:2]])
+
+
+read_windows = partial(_read_of_cohorts, table="windows")
+read_predictions = partial(_read_of_cohorts, table="predictions")
 
 
 LACKING = ("rounds", *ASKED.values())  # columns that `lacking` needs
 
 
 def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
-    """Ids of those of `runs` that should have rows in a table of cohorts, and have none."""
+    """Ids of `runs` that should have rows in a table of cohorts."""
     asked = pc.and_(pc.greater(runs.column(ASKED[table]), 0), pc.greater(runs.column("rounds"), 0))
     due = ids_of(with_status(runs.filter(asked), SETTLED))
     for file in table_files(store, table) if due else ():
@@ -150,7 +133,6 @@ def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
 
 
 def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
-    """Raise `WrongInput` if rows of runs are missing."""
     if missing:
         raise WrongInput(
             f"{store_path(store)}/results/{table} lacks the rows of {len(missing):,} run(s),"
@@ -159,7 +141,7 @@ def _check_all_there(store: AnyPath, table: str, missing: set[str]) -> None:
 
 
 def file_name(runs: pa.Table) -> str:
-    """File name for a set of runs: a hash of their run_ids and of which may be computed again."""
+    """A hash of the run_ids, and of which runs may be computed again."""
     ids = pa.concat_tables([runs, with_status(runs, OPEN)]).column("run_id").to_pylist()
     return f"{hashlib.sha256(''.join(ids).encode()).hexdigest()[:32]}.parquet"
 
@@ -169,8 +151,8 @@ def _read_each(
 ) -> list[T]:
     """Apply `read` to every runs file, with these columns, and then to every result file.
 
-    Another process may be collecting meanwhile. Result files are therefore listed first, so that
-    each run is seen at least once; if a file has disappeared, everything is read again.
+    Result files are listed first, because another process may be collecting; each run is then seen
+    at least once. If a file has disappeared, everything is read again.
     """
 
     def found() -> list[T]:
@@ -186,7 +168,7 @@ def _read_each(
 
 
 def repeated(work: Callable[[], T]) -> T:
-    """Result of `work`, which is repeated if another process has removed a file meanwhile."""
+    """Call `work`, and again if another process has removed a file meanwhile."""
     for _ in range(ATTEMPTS - 1):
         with suppress(FileNotFoundError):
             return work()
@@ -194,11 +176,10 @@ def repeated(work: Callable[[], T]) -> T:
 
 
 def result_problems(store: AnyPath) -> list[str]:
-    """Describe what is wrong with the result tables, and with those of nightly runs, one line per
-    problem.
+    """A line for each problem of the result tables, and of those of nightly runs.
 
-    Checks the hashes of all files, the columns and names of those of runs (hashes of their runs)
-    and of curves, and that runs have their curves, windows and predictions.
+    Checks the hashes of all files, the columns and names of those of runs and of curves, and that
+    runs have their curves, windows and predictions.
     """
     root = store_path(store)
     problems = []
@@ -240,10 +221,7 @@ def result_problems(store: AnyPath) -> list[str]:
 
 
 def rows_in(file: StorePath, columns: Columns, run_ids: Iterable[str] | None = None) -> pa.Table:
-    """The rows of a file with these columns; with `run_ids`, those of these runs.
-
-    Raises `WrongInput` if it cannot be read.
-    """
+    """Raises `WrongInput` if the file cannot be read."""
     with named(file):
         return conformed(columns, read_table(file, [column.name for column in columns], run_ids))
 
@@ -251,8 +229,7 @@ def rows_in(file: StorePath, columns: Columns, run_ids: Iterable[str] | None = N
 def conformed(columns: Columns, table: pa.Table) -> pa.Table:
     """Table with exactly these columns, in their types.
 
-    Raises `pa.ArrowException` with the column if one is of another kind, or if a row lacks
-    something (see `koco_stream.runs.row_checks`).
+    Raises `pa.ArrowException` if a column is of another kind, or `check_rows` refuses a row.
     """
     table = table.select([column.name for column in columns])
     made = []
@@ -266,28 +243,24 @@ def conformed(columns: Columns, table: pa.Table) -> pa.Table:
 
 
 def ids_of(table: pa.Table) -> set[str]:
-    """Run ids of a table."""
     return set(pc.unique(table.column("run_id")).to_pylist())
 
 
 def with_status(runs: pa.Table, statuses: Sequence[str]) -> pa.Table:
-    """Rows of the runs with one of these statuses."""
     return runs.filter(pc.is_in(runs.column("status"), pa.array(statuses, pa.string())))
 
 
 def among(table: pa.Table, run_ids: Set[str]) -> pa.ChunkedArray:
-    """Mask of the rows that belong to these runs."""
     return pc.is_in(table.column("run_id"), pa.array(sorted(run_ids), pa.string()))
 
 
 def without(table: pa.Table, run_ids: Set[str]) -> pa.Table:
-    """Rows that do not belong to these runs."""
     mine = ids_of(table) & run_ids  # few, where `run_ids` may be all of a store
     return table.filter(pc.invert(among(table, mine))) if mine else table
 
 
 def first_of_each(table: pa.Table) -> pa.Table:
-    """One row per run: its first row that is settled, or else the latest."""
+    """Of a run, the first row that is settled, or else the latest."""
     if pc.count_distinct(table.column("run_id")).as_py() == table.num_rows:
         return table
     ranks = ranks_of([table])
@@ -297,8 +270,9 @@ def first_of_each(table: pa.Table) -> pa.Table:
 
 
 def ranks_of(tables: Iterable[pa.Table]) -> list[tuple[str, float]]:
-    """The run_ids of the rows of tables, with what says which row of a run counts: infinity if it
-    is settled, or else when it ended, in microseconds.
+    """The run_id of each row, and its rank; of a run's rows, the one of the highest counts.
+
+    The rank is infinity for a settled row, and otherwise when it ended, in microseconds.
     """
     found = list[tuple[str, float]]()
     for table in tables:
@@ -312,11 +286,10 @@ def ranks_of(tables: Iterable[pa.Table]) -> list[tuple[str, float]]:
 def with_curves(
     store: AnyPath, file: StorePath, runs: pa.Table, only: Set[str] | None = None
 ) -> WithCurves:
-    """Runs of a runs file, and a function that reads their curves.
+    """Runs of a runs file, and a function that reads their curves, or `only` these.
 
     Both are empty if another process replaced the curves file of an interrupted collection; the
-    runs are then in the file of that process too. `only` these curves are read. Raises
-    `FileNotFoundError` if the runs file itself has disappeared.
+    runs are then in its file too. Raises `FileNotFoundError` if the runs file has disappeared.
     """
     none = schema(CURVES).empty_table
     if only is not None and not runs.num_rows:
@@ -332,10 +305,7 @@ def with_curves(
 
 
 def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
-    """Curves of all tables, one table after the other, without duplicates.
-
-    Each run's curve belongs to the row that `first_of_each` selects.
-    """
+    """Each run's curve belongs to the row that `first_of_each` selects."""
     yield schema(CURVES).empty_table()
     keys = [
         conformed(KEYS, runs).append_column("table", pa.repeat(number, runs.num_rows))
@@ -351,7 +321,6 @@ def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
 
 
 def curves_of(results: pa.Table) -> pa.Table:
-    """Unnest the curves of a result file to rows of the table `curves`."""
     nested = results.column("curve").combine_chunks()
     which = pc.list_parent_indices(nested)
     points = pc.list_flatten(nested)

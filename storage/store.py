@@ -23,10 +23,7 @@ LOCK = "koco-store.lock"
 
 
 def open_store(where: AnyPath) -> StorePath:
-    """Open the store at `where`, or create it.
-
-    Raises `WrongInput` if other files are there, or a store of another format.
-    """
+    """Raises `WrongInput` for other files, or a store of another format."""
     store = store_path(where)
     if not check_store(store):
         try:
@@ -41,7 +38,7 @@ def open_store(where: AnyPath) -> StorePath:
 
 
 def existing_store(where: AnyPath) -> StorePath:
-    """Open the existing store at `where`. Raises `WrongInput` if there is none."""
+    """Raises `WrongInput` if there is no store at `where`."""
     store = store_path(where)
     if not check_store(store):
         raise WrongInput(
@@ -54,8 +51,8 @@ def existing_store(where: AnyPath) -> StorePath:
 def check_store(where: AnyPath) -> bool:
     """Whether there is a store at `where`; False if nothing or an empty folder is there.
 
-    Raises `WrongInput` if other files are there, or a store of another format. Raises
-    `StoreUnavailable` if an object store does not answer, refuses access or has no such bucket.
+    Raises `WrongInput` for other files or a store of another format, and `StoreUnavailable` if an
+    object store does not answer or refuses access.
     """
     store = store_path(where)
     mark = store / MARK
@@ -102,8 +99,8 @@ def check_makeable(where: AnyPath) -> None:
 def staging_folder(store: Path) -> Iterator[Path]:
     """Temporary folder inside the store for unfinished work, deleted at the end.
 
-    Folders of terminated processes of this machine are deleted, too. Its name has the host name,
-    the process id and a unique suffix, because stores may be shared and process ids recur.
+    Folders of terminated processes of this machine are deleted, too. Stores may be shared and
+    process ids recur, so its name has the host, the process id and a unique suffix.
     """
     root = store / ".staging"
     host = socket.gethostname()
@@ -137,7 +134,7 @@ def staging_folder(store: Path) -> Iterator[Path]:
 
 
 def read_note(file: StorePath) -> dict[str, Any]:
-    """What a store's entry of a sweep says. Raises `WrongInput` if it is damaged."""
+    """Raises `WrongInput` if a sweep's entry in the store is damaged."""
     try:
         note: dict[str, Any] = json.loads(file.read_text())
         names = [*note["datasets"], *note["datasets"].values()]

@@ -193,7 +193,6 @@ def prepare(
 
 
 def labels_of(classes: list[float], names: Sequence[str] = ()) -> str:
-    """Describe a dataset's labels in words. `classes` is sorted, and empty for real targets."""
     if len(classes) > 12:
         return f"{len(classes)} classes, labels {classes[0]:g} to {classes[-1]:g}"
     if names:
@@ -209,10 +208,9 @@ def labels_of(classes: list[float], names: Sequence[str] = ()) -> str:
 def list_all(what: str | None, store: str, as_json: bool) -> None:
     """List learners, datasets, and the sweeps of a store with their state; or one of the three.
 
-    The learners are those of the library and those that installed packages offer. The datasets are
-    those of the store and of the catalogue, and those that are generated on demand; for one that is
-    not prepared, n_rows and n_features come from the catalogue. --json also shows the files, their
-    addresses and checksums, and the options they are prepared with.
+    The learners are those of the library and of installed packages. The datasets are those of the
+    store and of the catalogue, and those that are generated on demand. --json also shows their
+    files, addresses and checksums, and the options they are prepared with.
 
     The state of a sweep is running, done, stopped (by Ctrl-C), ended by an error, or killed. A
     sweep that was stopped, ended by an error or killed continues with the same koco sweep command.

@@ -57,7 +57,7 @@ INSECURE = click.option(
 def show(
     rows: Sequence[dict[str, Any]], as_json: bool, columns: Sequence[str] | None = None
 ) -> None:
-    """Print rows as JSON, or the columns of them that hold anything as an aligned table."""
+    """Print rows as JSON, or as a table without columns that hold nothing."""
     if as_json:
         click.echo(json_text(rows))
         return

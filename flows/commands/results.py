@@ -1,4 +1,4 @@
-"""Commands that show what sweeps came to: results, compare, report."""
+"""Commands that show results: results, compare, report."""
 
 import shlex
 import sys
@@ -53,21 +53,18 @@ def results(
     """Show results: averages of configurations over orders and seeds, or single runs.
 
     On each stream, the best configuration comes first, by error rate where there are classes and
-    otherwise by mean loss. beats_constant says whether a configuration is better, in mean loss and
-    error rate, than Constant, which always predicts the best constant so far. Learners whose best
-    configuration is not better are named below the table.
+    otherwise by mean loss. beats_constant says whether it is better, in mean loss and error rate,
+    than Constant, which always predicts the best constant so far.
 
     The table fits the terminal. It shows the parameters that vary, and leaves out columns that are
-    empty or the same in all rows; values that are the same everywhere stand below the table.
-    --json, --csv and --arrow have all columns and all digits. In CSV, a text that a
-    spreadsheet would take for a formula has an apostrophe before it, and control characters
-    are spaces.
+    empty or the same in all rows. --json, --csv and --arrow have all columns and all digits. In
+    CSV, a text that a spreadsheet would take for a formula has an apostrophe before it, and control
+    characters are spaces.
 
     Conditions are SQL on the columns of single runs (--runs --json shows them all), such as
     "learner = 'OGD' AND alpha IS NOT NULL". The best configuration is one of which all runs ended
     well. --diff joins two sweeps by stream, learner and parameters; with --best, by stream and
-    learner. Runs of a running sweep are shown as they finish. Nightly runs have results of their
-    own (--store STORE/nights/SWEEP).
+    learner. Nightly runs have results of their own (--store STORE/nights/SWEEP).
 
     \b
     Example:
@@ -104,12 +101,6 @@ def results(
 
 
 def _export(table: Any, file: Path | None) -> None:
-    """Write a table as Arrow into a file, or as CSV to stdout.
-
-    In CSV, texts that a spreadsheet would take for formulas, such as an error's, get an apostrophe
-    before them. Characters on which a terminal would act become spaces. Raises `WrongInput` if the
-    file's folder does not exist.
-    """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv

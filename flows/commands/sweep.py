@@ -24,7 +24,6 @@ from koco_stream.io.files import json_text
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """List the packaged sweeps, and end."""
     if wanted:
         show([{"sweep": name, "what": description(one)} for name, one in packaged().items()], False)
         context.exit()
@@ -118,7 +117,6 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
 
 
 def in_words(planned: Any) -> str:
-    """Format a value of a dry run as text: numbers with commas, lists and dicts on one line."""
     if isinstance(planned, dict):
         return ", ".join(f"{name} {in_words(value)}" for name, value in planned.items())
     if isinstance(planned, list):
@@ -189,7 +187,7 @@ def nightly(spec: str, prefect: bool | None, as_json: bool, **where: Any) -> Non
 
     Numbers must be equal bit for bit. A learner is slower if the median of its runs takes a quarter
     more time. After an interruption, the same command continues. Exit status 1 if numbers have
-    changed or a learner has become slower; see docs/schedules.md.
+    changed or a learner has become slower; see docs/prefect.md.
 
     The first nightly run is accepted. To accept a later one whose numbers or speeds have changed
     for a known reason: koco nightly accept NAME. For its results: koco results --store
@@ -241,7 +239,7 @@ def serve(schedules: Path | None, store: str) -> None:
     runs on it. Without FILE, it does nothing else.
 
     If scheduled times have passed while it was not running, only the last is run late. --store is
-    for schedules that name no store. flows/schedules.toml is an example; see docs/schedules.md.
+    for schedules that name no store. flows/schedules.toml is an example; see docs/prefect.md.
 
     \b
     Example:
@@ -254,7 +252,7 @@ def serve(schedules: Path | None, store: str) -> None:
 
 @click.group()
 def cluster() -> None:
-    """Prepare and try out clusters for sweeps; see docs/clusters.md and docs/security.md.
+    """Prepare and try out clusters for sweeps; see docs/clusters.md.
 
     \b
     Example:

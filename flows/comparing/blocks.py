@@ -1,12 +1,11 @@
-"""Blocks: which runs are compared, and what each learner's best configuration comes to on each
-dataset and order, over whole streams or their halves.
-"""
+"""Blocks: which runs are compared, and the best configurations on each dataset and order."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flows.charts import Row
 from flows.tables.tables import grouped
 from flows.views.answer import named
 from flows.views.views import Views
@@ -15,7 +14,6 @@ from koco_stream.io.paths import AnyPath
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
 
-Row = dict[str, Any]
 ALL = "all"
 FIRST_HALF = "first-half"
 LOSS = "mean_loss"
@@ -53,18 +51,11 @@ class Blocks:
 
     A block is a dataset in one kind of order. It has a row for each of the learners, with
 
-    - `title`, the dataset and how it is read; `source`, the dataset without what it was made with,
-      such as `sea` of `sea,n_rows=100`; `metric`, what is compared;
-    - `learner`, and `params`, its chosen configuration as JSON;
-    - `scores`, the metric of that in each repeat: lower is better (metrics of which more is better
-      are negated), and infinity is a learner that failed;
-    - `failed`, why a learner has no result: what its runs came to; empty if it has one;
-    - `beats_constant`, whether it is better than `Constant` on the same streams, as a whole; None
-      where that is not known;
-    - `seconds` a round, the mean over repeats;
-    - `losses` by which the chosen configurations of the block are measured, and `choices`, from how
-      many a learner's was chosen, at most;
-    - `lacking`, which of the block's repeats are left out, and why; empty if none are.
+    - `title`, the dataset and how it is read; `source`, the dataset without what it was made with;
+    - `scores`, the `metric` in each repeat: lower is better, and infinity is a learner that failed;
+    - `failed`, why a learner has no result; `lacking`, which repeats are left out, and why;
+    - `beats_constant`, None where that is not known; `seconds` a round, the mean over repeats;
+    - `losses` of the chosen configurations, and `choices`, the most that one was chosen from.
     """
 
     learners: list[str]
@@ -73,9 +64,6 @@ class Blocks:
 
 
 def check_choices(select: str, metric: str | None, alpha: float) -> None:
-    """Raise `WrongInput` for an unknown selection or metric, two that do not go together, or a
-    level that is not between 0 and a half.
-    """
     known = metric or LOSS
     refuse(
         (
@@ -96,14 +84,12 @@ def check_choices(select: str, metric: str | None, alpha: float) -> None:
 
 
 def refuse(*reasons: tuple[bool, str]) -> None:
-    """Raise `WrongInput` with the first reason that applies."""
     for applies, words in reasons:
         if applies:
             raise WrongInput(words)
 
 
 def sign_of(metric: str) -> int:
-    """−1 for a metric of which more is better, whose values are negated, and else 1."""
     return -1 if metric in METRICS and METRICS[metric].better == "higher" else 1
 
 
@@ -114,11 +100,6 @@ def views_to_compare(
     metric: str | None = None,
     learners: Sequence[str] = (),
 ) -> Views:
-    """Views of the runs of some sweeps that a comparison counts, measured by what it compares.
-
-    `learners` are those that are compared; all that predict something, if none are named. Raises
-    `WrongInput` for an unknown sweep or learner.
-    """
     views = Views(store, sweeps)
     views.select(named(views, "learner", learners))
     if select == FIRST_HALF:
@@ -132,7 +113,6 @@ def views_to_compare(
 
 
 def unfinished(views: Views) -> list[str]:
-    """A sentence on each sweep of which runs are not there yet."""
     return [
         f"{row['missing']:,} of {row['planned']:,} runs of {row['sweep']} are not computed yet"
         for row in views.rows(
@@ -146,8 +126,8 @@ def unfinished(views: Views) -> list[str]:
 def blocks_of(views: Views, metric: str | None = None) -> Blocks:
     """The blocks of the runs that views have selected.
 
-    A block of which a learner has no runs is left out, and so is a dataset of the sweeps that has
-    none at all. `Constant` is one of the learners if it has run wherever all others have.
+    A block of which a learner has no runs is left out. `Constant` is one of the learners if it has
+    run wherever all others have.
     """
     tried = [row for row in views.rows(TRIED) if row["learner"] not in WITHOUT_PREDICTIONS]
     streams = grouped(tried, lambda row: tuple(row[name] for name in KEYS))
@@ -172,7 +152,6 @@ def blocks_of(views: Views, metric: str | None = None) -> Blocks:
 
 
 def _block(learners: Sequence[str], rows: Sequence[Row], metric: str | None) -> list[Row] | str:
-    """The block of a stream, of its rows of `TRIED`; or why there is none."""
     if not rows:
         return "only Constant has run"
     if missing := sorted({*learners} - {row["learner"] for row in rows}):
@@ -214,7 +193,6 @@ def _block(learners: Sequence[str], rows: Sequence[Row], metric: str | None) -> 
 
 
 def _why(row: Row) -> str:
-    """Why a learner has no result: `1 of 3 runs diverged`."""
     return ", ".join(
         f"{row[end]:,} of {row['runs']:,} runs {end}"
         for end in ("diverged", "failed", "stopped", "came to no number")
@@ -223,10 +201,7 @@ def _why(row: Row) -> str:
 
 
 def common_repeats(runs: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[float]], str]:
-    """The scores of each learner in the repeats that all have, and a sentence on the others.
-
-    A run that draws nothing is the same for all learner seeds.
-    """
+    """The scores in the repeats that all have; a run without a seed is in those of each seed."""
     seeds = {row["learner_seed"] for found in runs.values() for row in found} - {None} or {None}
     scores = {
         name: {

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from flows.charts import Chart, drawn
+from flows.charts import Chart, Row, drawn
 from flows.comparing.blocks import (
     ALL,
     CONSTANT,
@@ -15,7 +15,6 @@ from flows.comparing.blocks import (
     LEVEL,
     LOSS,
     Blocks,
-    Row,
     blocks_of,
     check_choices,
     refuse,
@@ -50,19 +49,6 @@ HEADINGS = {
 class Comparison:
     """Learners compared over blocks. A notebook shows its summary, diagram and conclusion.
 
-    Parameters
-    ----------
-    found : Blocks
-        The blocks: one at least, of two learners at least.
-    select : str
-        How configurations were chosen: "all" or "first-half".
-    alpha : float
-        Level of the tests, and 1 less that of the intervals.
-    halved : bool
-        Whether halving has stopped some configurations early.
-    notes : sequence of str
-        Further notes.
-
     Attributes
     ----------
     learners : list of str
@@ -73,8 +59,6 @@ class Comparison:
         Least and largest number of repeats in a block.
     metrics : list of str
         What is compared.
-    select, alpha
-        As given.
     relative : bool
         Whether differences are relative: over the mean of the two.
     friedman : Friedman or None
@@ -84,24 +68,16 @@ class Comparison:
     groups : list of list of str
         The largest groups of learners whose mean ranks differ by less than that.
     summary : pyarrow.Table
-        A row for each learner: `mean_rank`; `first`, the blocks on which none is better; `wins`,
-        `losses` and `ties` against the best learner; mean `difference` to it with an interval from
-        `low` to `high`, over the blocks on which neither failed, `compared`; `p` of Wilcoxon's test
-        against it, corrected by Holm over all pairs; `failed`, the blocks on which it failed;
-        `beats_constant`; `microseconds` a round.
-    pairs : pyarrow.Table
-        A row for each pair, with Wilcoxon's p-value alone and corrected.
-    blocks : pyarrow.Table
-        A row for each block and learner: its chosen configuration, score and rank, or why it has no
-        score.
-    conclusion : str
-        What may be concluded.
-    how : str
-        How configurations were chosen, and from how many blocks and repeats.
-    left_out : list of str
-        The blocks and repeats that are left out, and why.
-    notes : list of str
-        What failed or was left out, and what weakens the conclusion.
+        A row for each learner. `first` counts the blocks on which none is better. `wins`, `losses`,
+        `ties` and the mean `difference`, with an interval from `low` to `high`, are against the
+        best learner, over the `compared` blocks, on which neither failed. `p` is that of Wilcoxon's
+        test, corrected by Holm over all pairs. `microseconds` are those of a round.
+    pairs, blocks : pyarrow.Table
+        A row for each pair, and for each block and learner.
+    conclusion, how : str
+        What may be concluded, and how configurations were chosen.
+    left_out, notes : list of str
+        The blocks and repeats that are left out, and all that weakens the conclusion.
     """
 
     def __init__(
@@ -143,7 +119,6 @@ class Comparison:
         self.notes = [*weaknesses(blocks), *self.left_out, *notes]
 
     def _pairs(self, exact: Array) -> pa.Table:
-        """The table `pairs` of exact means; without p-values if there are not enough blocks."""
         scores = rounded(exact)
         pairs = list(combinations(range(len(self.learners)), 2))
         differences = [
@@ -179,7 +154,6 @@ class Comparison:
         )
 
     def _summary(self, blocks: Sequence[Sequence[Row]], scores: Array, ranks: Array) -> pa.Table:
-        """The table `summary`: of each learner, also what its pair with the best one has."""
         repeats = [np.column_stack([row["scores"] for row in block]) for block in blocks]
         differences = statistics.bootstrap(repeats, 0, self.relative, self.alpha)
         first = (scores == scores.min(axis=1, keepdims=True)).sum(axis=0).tolist()
@@ -221,17 +195,14 @@ class Comparison:
 
     @property
     def against_best(self) -> list[Row]:
-        """The rows of `pairs` of the best learner with all others."""
         return self.pairs.slice(0, len(self.learners) - 1).to_pylist()
 
     @property
     def ranks(self) -> dict[str, float]:
-        """Mean ranks by learner, the best first."""
         return dict(zip(self.learners, self.summary.column("mean_rank").to_pylist(), strict=True))
 
     @property
     def meaning(self) -> str:
-        """What the columns of the summary mean, in words."""
         kind = "relative to the mean of the two" if self.relative else "in units of the metric"
         return (
             "Wins, losses, ties and differences are those against the learner with the least mean"
@@ -253,14 +224,11 @@ class Comparison:
 
     @property
     def shown(self) -> list[Row]:
-        """The same as people read it on a page."""
         return [{HEADINGS.get(name, name): row[name] for name in row} for row in self.said]
 
     @property
     def diagram(self) -> Chart:
-        """The critical-difference diagram: mean ranks, the best first, with half the critical
-        difference on both sides. Learners whose lines do not overlap differ significantly.
-        """
+        """The critical-difference diagram: mean ranks, and half the difference on both sides."""
         half = (self.critical_difference or 0.0) / 2
         places = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
         joined = "; ".join(", ".join(group) for group in self.groups)
@@ -284,7 +252,6 @@ class Comparison:
         )
 
     def to_json(self) -> str:
-        """All of it as JSON, with null for what is not finite."""
         tables = {name: getattr(self, name).to_pylist() for name in ("summary", "pairs", "blocks")}
         friedman = None if self.friedman is None else self.friedman._asdict()
         return json_text({**vars(self), **tables, "friedman": friedman})
@@ -307,7 +274,6 @@ class Comparison:
 
 
 def _of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
-    """The table `blocks`."""
     ranks = statistics.ranks_of(scores)
     return table_of(
         (
@@ -338,13 +304,12 @@ def _of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
 
 
 def _time(rows: Sequence[Row]) -> float | None:
-    """Microseconds a round of a learner, the geometric mean over blocks; None if not known."""
+    """The geometric mean over blocks; None if not known."""
     logs = [math.log(row["seconds"]) for row in rows if 0.0 < (row["seconds"] or 0.0) < math.inf]
     return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(rows) else None
 
 
 def _beaten(rows: Sequence[Row]) -> str | None:
-    """On how many of the blocks where it is known a learner beats `Constant`: `3 of 4`."""
     known = [row["beats_constant"] for row in rows if row["beats_constant"] is not None]
     return f"{sum(known)} of {len(known)}" if known and rows[0]["learner"] != CONSTANT else None
 
@@ -358,31 +323,7 @@ def compare(
     alpha: float = LEVEL,
     learners: Sequence[str] = (),
 ) -> Comparison:
-    """Compare the learners of some sweeps, whose runs count once.
-
-    Parameters
-    ----------
-    store : path or str
-        The store.
-    sweeps : sequence of str
-        Names of the sweeps.
-    select : str
-        How the configuration of a learner on a block is chosen: "all", by what is compared, or
-        "first-half", by the first half of the stream, of which the second half is then compared.
-    metric : str, optional
-        `error_rate`, `mean_loss` or a metric; by default the error rate where there are classes,
-        else the mean loss.
-    alpha : float
-        Level of the tests.
-    learners : sequence of str
-        Only these; all, if none are named.
-
-    Raises
-    ------
-    WrongInput
-        For an unknown sweep, learner or metric, if there is no block with runs of two learners, and
-        for results without a point at half their rounds if `select` needs it.
-    """
+    """Compare the learners of some sweeps, whose runs count once; see `SweepResult.compare`."""
     check_choices(select, metric, alpha)
     views = views_to_compare(store, list(dict.fromkeys(sweeps)), select, metric, learners)
     blocks = blocks_of(views, metric)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flows.comparing.blocks import ALL, LOSS, Row
+from flows.charts import Row
+from flows.comparing.blocks import ALL, LOSS
 from flows.scores.statistics import least_p
 
 if TYPE_CHECKING:
@@ -19,14 +20,12 @@ NEMENYI = "Nemenyi's critical difference"
 
 
 def concluded(found: Comparison) -> str:
-    """Sentences on what the tests allow to say, one to three."""
     if found.friedman is None:
         return (
             f"Not enough datasets for a test: {counted(found.n_blocks, 'block')}, and one needs at"
             f" least {MIN_BLOCKS}. {_leader(found)} here, which says nothing of other datasets."
         )
-    two = len(found.learners) == 2
-    words = _of_two(found) if two else _of_several(found, found.friedman.p)
+    words = _of_several(found, found.friedman.p) if found.learners[2:] else _of_two(found)
     if found.n_datasets < MIN_BLOCKS:
         words += (
             f" But the blocks are of {counted(found.n_datasets, 'dataset')} only, and blocks of one"
@@ -37,7 +36,6 @@ def concluded(found: Comparison) -> str:
 
 
 def _of_two(found: Comparison) -> str:
-    """What may be said of two learners."""
     [pair] = found.against_best
     one, other, test = *found.learners, f"Wilcoxon's test, {p_text(pair['p'])}"
     if is_better(pair, found.alpha):
@@ -48,7 +46,6 @@ def _of_two(found: Comparison) -> str:
 
 
 def _of_several(found: Comparison, p: float) -> str:
-    """What may be said of three learners or more; `p` is Friedman's."""
     over = f"over {found.n_blocks} blocks (Friedman's test, {p_text(p)})"
     if p > found.alpha:
         return (
@@ -73,12 +70,10 @@ def _of_several(found: Comparison, p: float) -> str:
 
 
 def is_better(pair: Row, alpha: float) -> bool:
-    """Whether the first learner of a row of `pairs` is better than the other one, by the test."""
     return bool(pair["p"] <= alpha and pair["wins"] > pair["losses"])
 
 
 def _leader(found: Comparison) -> str:
-    """Who has the least mean rank."""
     least = min(found.ranks.values())
     first = [name for name, rank in found.ranks.items() if rank == least]
     return f"{listed(first)} ha{'ve' if first[1:] else 's'} the least mean rank ({least:.3g})"
@@ -92,22 +87,20 @@ def _too_few(found: Comparison) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a list: `a`, `a and b`, `a, b and c`."""
+    """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def counted(n: int, what: str, of: str = "") -> str:
-    """A number of things: `1 run`, `2,000 runs`, `1 of 2 runs`."""
+    """`1 run`, `2,000 runs`, `1 of 2 runs`."""
     return f"{n:,}{of} {what}{'s' * (n != 1 or bool(of))}"
 
 
 def p_text(p: float) -> str:
-    """A p-value: `p = 0.02`, `p < 0.001`."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool) -> str:
-    """Sentences on the blocks, and on how configurations were chosen, from at most so many."""
     least, most = found.repeats
     often = f"{least}" if least == most else f"{least} to {most}"
     more = f"; {n_left_out:,} more are left out" if n_left_out else ""
@@ -135,13 +128,11 @@ def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool)
 
 
 def weaknesses(blocks: Sequence[Sequence[Row]]) -> list[str]:
-    """Sentences on learners that failed, and on losses that cannot be compared."""
     failed = {
         mine[0]["learner"]: [f"{row['title']} ({row['failed']})" for row in mine if row["failed"]]
         for mine in zip(*blocks, strict=True)
     }
-    first = [block[0] for block in blocks]
-    mixed = [row["title"] for row in first if row["metric"] == LOSS and len(row["losses"]) > 1]
+    mixed = [row["title"] for row, *_ in blocks if row["metric"] == LOSS and row["losses"][1:]]
     losses = (
         f"the learners have different losses on {', '.join(mixed)}, so that their mean losses"
         " cannot be compared; give them one loss"

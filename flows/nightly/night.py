@@ -1,9 +1,7 @@
 """A nightly run: a sweep in a store of its own, compared with the accepted night.
 
-A sweep skips runs that its store already has, but a nightly run must recompute them all. It
-therefore keeps its results, checkpoints and report in `nights/SWEEP`, reads the datasets of the
-main store, and resumes there after an interruption. The next nightly run of the sweep starts with
-an empty store in that folder.
+A sweep skips the runs that its store has, but a nightly run computes them all again. So it keeps
+its results in `nights/SWEEP`, and reads the datasets of the main store.
 """
 
 import shlex
@@ -12,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +24,6 @@ from flows.scores.means import mean
 from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest
-from flows.tables.tables import grouped
 from koco_stream.engine.result_file import machine
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
@@ -60,40 +56,59 @@ RESULTS = {
 FAILING = ("changed numbers", "slower")  # results that give exit status 1 and a failed state
 BAND = 1.25  # a median of ratios within this factor is the same speed
 SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
+SAME_RUN = " AND ".join(f'a."{name}" IS NOT DISTINCT FROM b."{name}"' for name in IDENTITY)
+# a row for each dataset and learner: runs `a` of the accepted night beside runs `b` of tonight
+COMPARED = f"""
+WITH pairs AS (
+    SELECT coalesce(a.dataset, b.dataset) AS dataset, coalesce(a.learner, b.learner) AS learner,
+           a, b, a.dataset_hash = b.dataset_hash AND a.digest <> b.digest AS changed,
+           a.status = 'ok' AND b.status = 'ok' AND a.host = b.host
+           AND a.seconds >= {SHORTEST} AND b.seconds >= {SHORTEST} AS timed
+    FROM accepted a FULL JOIN tonight b ON {SAME_RUN}
+)
+SELECT dataset, learner,
+       coalesce(list(b.digest ORDER BY b) FILTER (b.status IS NOT NULL), []) AS digests,
+       coalesce(list(b.mean_loss ORDER BY b) FILTER (b.mean_loss IS NOT NULL), []) AS losses,
+       count(*) FILTER (a.status IS NOT NULL AND b.status IS NOT NULL) AS both,
+       count(*) FILTER (b.status IS NULL) AS gone,
+       count(*) FILTER (a.dataset_hash <> b.dataset_hash) AS data,
+       count(*) FILTER (changed) AS other,
+       max(abs(b.mean_loss - a.mean_loss)
+           / coalesce(nullif(greatest(abs(a.mean_loss), abs(b.mean_loss)), 0), 1))
+           FILTER (changed) AS largest,
+       if(count(*) FILTER (timed) >= {FEWEST}, median(b.seconds / a.seconds) FILTER (timed), NULL)
+           AS ratio,
+       coalesce(sum(b.seconds), 0) AS seconds
+FROM pairs GROUP BY dataset, learner ORDER BY dataset, learner"""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Note:
-    """What a nightly run's store says of it: its name, its code, and its sweep file's hash."""
-
     night: str
     code: str
     file: str
 
 
 def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[str, Any]:
-    """Do a nightly run by hand, as a flow run where `recorded` makes one; returns its summary.
-
-    Wrong input is found before anything starts.
-    """
+    """Do a nightly run by hand. Wrong input is found before anything starts."""
     sweep = sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     request.start_of_cluster(0)
     request = replace(request, store=str(store_path(request.store)))
     given = {name: value for name, value in vars(request).items() if name != "retry_failed"}
-    work = partial(run_night, request, sweep)
-    return recorded("nightly_flow", sweep.name, given, work, prefect, state_of)
+    return recorded(
+        "nightly_flow", sweep.name, given, partial(run_night, request, sweep), prefect, state_of
+    )
 
 
 def run_night(
     request: SweepRequest, sweep: Sweep, planned: datetime | None = None
 ) -> dict[str, Any]:
-    """Recompute a sweep and compare it with the accepted night; returns the summary.
+    """Recompute a sweep and compare it with the accepted night, which the first one becomes.
 
-    The night becomes the accepted one if it is the first of its sweep. It is named by its `planned`
-    time, or by hand by when it begins. The summary is empty if that night is done.
+    The summary is empty if the night of the `planned` time is done.
     """
     begun = time.monotonic()
     store = request.store
@@ -120,7 +135,6 @@ def run_night(
 
 
 def state_of(summary: dict[str, Any]) -> Any:
-    """The last state in Prefect of a nightly run with this summary."""
     from prefect.states import Completed, Failed
 
     ended = Failed if summary["result"] in FAILING else Completed
@@ -129,10 +143,7 @@ def state_of(summary: dict[str, Any]) -> Any:
 
 
 def prepare_missing(store: str, sweep: Sweep) -> None:
-    """Prepare the generated and catalogue datasets of a sweep that the store lacks.
-
-    Other missing datasets are reported by the sweep itself.
-    """
+    """Prepare generated and catalogue datasets; the sweep reports others that are missing."""
     for use in sweep.datasets:
         if use.given is not None:
             prepare_synthetic(store, use.table.name, use.given)
@@ -141,11 +152,7 @@ def prepare_missing(store: str, sweep: Sweep) -> None:
 
 
 def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
-    """Open the store of a sweep's nightly run; returns its path.
-
-    An interrupted night is resumed if it had the same code and sweep file. Otherwise the store is
-    emptied.
-    """
+    """Open the night's store: as it was, if a night of the same code and file was interrupted."""
     path = night_path(store, sweep.name)
     note = note_in(path)
     mine = Note(name, canonical_json(versions()), text_hash(sweep.text))
@@ -162,10 +169,6 @@ def opened_night(store: AnyPath, sweep: Sweep, name: str) -> StorePath:
 
 
 def note_in(path: StorePath) -> Note | None:
-    """The note in a nightly run's store; None if there is none.
-
-    Raises `WrongInput` if it is damaged.
-    """
     try:
         return TypeAdapter(Note).validate_json((path / NOTE).read_text())
     except FileNotFoundError:
@@ -175,15 +178,11 @@ def note_in(path: StorePath) -> Note | None:
 
 
 def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
-    """Whether the history has this night."""
     return night in read_nights(store, sweep).column("night").to_pylist()
 
 
 def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, list[str]]:
-    """Compare a night with the accepted one, and add its rows to the history.
-
-    Returns the result, and sentences on what has changed and what to do about it.
-    """
+    """Compare a night with the accepted one, and add its rows to the history."""
     code = canonical_json(versions())
     numbers = numbers_of(path)
     rows = compared(read_accepted(store, sweep), numbers)
@@ -216,94 +215,65 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
 
 
 def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
-    """Compare two tables of numbers: a row of the history for each dataset and learner.
+    """A row of the history for each dataset and learner, and in `what` sentences on changes."""
+    import duckdb
 
-    Both have the columns of `storage.nights.NUMBERS`. A row also has `what`, sentences on what has
-    changed. Without accepted numbers everything is first.
-    """
-    is_first = not accepted.num_rows
-    before, after = (
-        {tuple(row[name] for name in IDENTITY): row for row in table.to_pylist()}
-        for table in (tonight if is_first else accepted, tonight)
-    )
-    every = {**before, **after}
-    pairs = grouped(every, lambda key: (every[key]["dataset"], every[key]["learner"]))
-    return [
-        _row(*pair, [(before.get(key), after.get(key)) for key in keys], is_first)
-        for pair, keys in sorted(pairs.items())
-    ]
+    connection = duckdb.connect(":memory:")
+    connection.register("tonight", tonight)
+    connection.register("accepted", accepted if accepted.num_rows else tonight)
+    rows = connection.sql(COMPARED).to_arrow_table().to_pylist()
+    return [_row(is_first=not accepted.num_rows, **row) for row in rows]
 
 
 def _row(
-    dataset: str, learner: str, runs: Sequence[tuple[Row | None, Row | None]], is_first: bool
+    is_first: bool,
+    dataset: str,
+    learner: str,
+    digests: list[str],
+    losses: list[float],
+    both: int,
+    gone: int,
+    data: int,
+    other: int,
+    largest: float | None,
+    ratio: float | None,
+    seconds: float,
 ) -> Row:
-    """The row of a learner on a dataset; `runs` are each run in the accepted night and tonight."""
-    both = [(a, b) for a, b in runs if a and b]
-    mine = [b for _, b in runs if b]
-    gone = len(runs) - len(mine)
-    new = len(mine) - len(both)
-    data = sum(a["dataset_hash"] != b["dataset_hash"] for a, b in both)
-    other = [
-        (a["mean_loss"], b["mean_loss"])
-        for a, b in both
-        if a["dataset_hash"] == b["dataset_hash"] and a["digest"] != b["digest"]
-    ]
-    largest = max(
-        (abs(b - a) / (max(abs(a), abs(b)) or 1.0) for a, b in other if None not in (a, b)),
-        default=None,
-    )
+    new = len(digests) - both
     by = "" if largest is None else f", mean loss by up to {largest:.1e} of itself"
-    ratio = None if is_first else _ratio(both)
+    ratio = None if is_first else ratio
     verdict = ratio and ("slower" if ratio > BAND else "faster" if ratio * BAND < 1.0 else "same")
     sentences = {
-        f"{len(other):,} of {len(both):,} runs have changed numbers{by}": other,
+        f"{other:,} of {both:,} runs have changed numbers{by}": other,
         f"the dataset has other rows than in the accepted run ({data:,} runs)": data,
-        f"{gone:,} of {len(both) + gone:,} runs of the accepted run are gone": gone,
+        f"{gone:,} of {both + gone:,} runs of the accepted run are gone": gone,
         f"{new:,} runs that the accepted run did not have": new,
         f"{verdict}, {(ratio or 1.0) - 1:+.0%} of the accepted seconds": verdict
         in ("slower", "faster"),
     }
-    changed = len(other) + data + gone
-    numbers = {"first": is_first, "changed": changed, "new": new, "same": True}
+    numbers = {"first": is_first, "changed": other + data + gone, "new": new, "same": True}
     return {
         "dataset": dataset,
         "learner": learner,
-        "runs": len(mine),
-        "digest": content_hash([row["digest"] for row in mine]),
-        "mean_loss": mean(row["mean_loss"] for row in mine if row["mean_loss"] is not None),
-        "changed": changed,
+        "runs": len(digests),
+        "digest": content_hash(digests),
+        "mean_loss": mean(losses),
+        "changed": other + data + gone,
         "largest_change": largest,
         "numbers": next(name for name, holds in numbers.items() if holds),
         "ratio": ratio,
         "speed": verdict,
-        "scan_seconds": sum(row["seconds"] or 0.0 for row in mine),
+        "scan_seconds": seconds,
         "what": [f"{learner} on {dataset}: {text}" for text, holds in sentences.items() if holds],
     }
 
 
-def _ratio(runs: Sequence[tuple[Row, Row]]) -> float | None:
-    """Median of the runs' seconds tonight over those accepted, of long runs on one machine."""
-    ratios = [
-        b["seconds"] / a["seconds"]
-        for a, b in runs
-        if a["status"] == b["status"] == "ok"
-        and a["host"] == b["host"]
-        and min(a["seconds"] or 0.0, b["seconds"] or 0.0) >= SHORTEST
-    ]
-    return median(ratios) if len(ratios) >= FEWEST else None
-
-
 def result_of(rows: Sequence[Row]) -> str:
-    """Overall result of a nightly run with these rows."""
     verdicts = {"same"}.union(*((row["numbers"], row["speed"]) for row in rows))
     return next(RESULTS[one] for one in RESULTS if one in verdicts)
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:
-    """Make a sweep's latest nightly run the accepted one; returns the night's name.
-
-    Raises `WrongInput` if there is none, if it has not ended, or if one is under way.
-    """
     busy = WrongInput(f"a nightly run is under way on {store}; wait until it has ended, or stop it")
     with locked(existing_store(store), LOCK, busy):
         path = night_path(store, sweep)

@@ -50,7 +50,6 @@ PLAIN_EVERY = 10.0  # seconds between lines in a log
 def launch_preparation(
     store: str, name: str, sources: Sequence[Path], prefect: bool | None = None, **more: Any
 ) -> Manifest:
-    """Prepare a dataset, as a flow run where `recorded` makes one; see `prepare_named`."""
     work = partial(stage, "prepare", partial(prepare_named, store, name, sources, **more))
     return recorded("prepare_flow", name, {"datasets": [name], "store": store}, work, prefect)
 
@@ -65,40 +64,12 @@ def prepare_named(
     of: str | None = None,
     quiet: bool = False,
 ) -> Manifest:
-    """Prepare a dataset from files, from a folder, or from the catalogue's addresses.
+    """Prepare a dataset from files or a folder, or from the catalogue's addresses without
+    `sources`.
 
-    Warnings on the result, such as an incomplete dataset, are printed on stderr.
-
-    Parameters
-    ----------
-    store : str
-        The store of the dataset.
-    name : str
-        Name of the dataset.
-    sources : sequence of Path
-        Files, or folders of Parquet files; or one folder with the files of a catalogue
-        dataset; or nothing, to download them.
-    given : dict
-        Options of `prepare_file`, which override those of the catalogue.
-    workers : int
-        Number of processes for large files; below 2, this process does the work.
-    replace : bool
-        Whether an existing dataset of that name is replaced.
-    of : str, optional
-        The catalogue dataset whose files these are, by default that of the same name.
-    quiet : bool
-        Whether the files, which are not the user's, are not named on stderr.
-
-    Returns
-    -------
-    Manifest
-        Manifest of the prepared dataset.
-
-    Raises
-    ------
-    WrongInput
-        If a source or an option is wrong, the dataset exists, or files cannot be downloaded; the
-        message says which files are needed and how to pass them.
+    Options `given` override those of the catalogue. `of` is the catalogue dataset whose files these
+    are, by default that of the same name. Raises `WrongInput` that says which files are needed and
+    how to pass them. If `quiet`, stderr does not name the files, which are then not the user's.
     """
     check_name(name)
     check_makeable(store)
@@ -137,14 +108,6 @@ def _edition(
     """Context with an edition of a catalogue dataset, and its files: in a folder, or downloaded.
 
     If nothing is wrong with what was downloaded, its checksums are recorded in the store.
-
-    Raises
-    ------
-    WrongInput
-        If there is no address, no network, or a file differs from the expected one. The message
-        names the files, their addresses, and how to pass them.
-    OSError
-        If the server keeps failing, or the cache cannot be written.
     """
     if folder:
         yield find_edition(entry, folder)
@@ -177,7 +140,6 @@ def _edition(
 def _fetch(
     store: str, entry: Entry, file: str, address: Address, recorded_sha256: str | None, folder: Path
 ) -> Path:
-    """Download the file at one address; errors are raised with their remedy."""
     expected = recorded_sha256 if address.path_inside else address.sha256 or recorded_sha256
     name = None if address.path_inside else address.name_of(file)
     say(f"downloading {address.url}")
@@ -214,7 +176,6 @@ def _prepare(
     workers: int,
     quiet: bool = False,
 ) -> Manifest:
-    """Prepare files, with progress on stderr; large ones on a local Dask cluster."""
     text_bytes = 0
     for path in paths:
         n_bytes = path.stat().st_size if path.is_file() else 0
@@ -233,8 +194,6 @@ def _prepare(
 
 
 class BytesProgress(Progress):
-    """Context manager that shows progress on stderr: bytes and rows, speed, and time left."""
-
     def __init__(self) -> None:
         console = Console(stderr=True)
         super().__init__(
@@ -250,10 +209,7 @@ class BytesProgress(Progress):
         self.last = time.monotonic()
 
     def step(self, what: str, done: int, total: int | None, rows: int = 0) -> None:
-        """Update the progress of a step called `what`, which has a line of its own.
-
-        `done` of `total` bytes (None if unknown) and `rows` rows are processed.
-        """
+        """Show how far `what` is, in a line of its own; `total` is None if it is unknown."""
         if what not in [task.description for task in self.tasks]:
             self.add_task(what, total=None, rows="")
         row_text = f"{rows:,} rows" if rows else ""
@@ -267,7 +223,6 @@ class BytesProgress(Progress):
 
 
 def dataset_rows(store: str) -> list[dict[str, Any]]:
-    """Rows of `koco list`: the datasets of the store, the catalogue and the generators."""
     check_store(store)
     known = fetch.recorded(store)
     rows: dict[str, dict[str, Any]] = {
@@ -309,11 +264,6 @@ def dataset_rows(store: str) -> list[dict[str, Any]]:
 
 
 def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
-    """Describe an edition of a dataset for `koco list datasets --json`.
-
-    `sha256` is the checksum of the published file, and `recorded_sha256` that of the file first
-    downloaded from the address into this store.
-    """
     addressed = zip_longest(edition.files, edition.addresses)  # one for each file, or none
     return {
         "files": [
@@ -336,11 +286,7 @@ def _edition_row(edition: Edition, recorded: dict[str, str]) -> dict[str, Any]:
 
 
 def verified(store: str, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Check datasets and results: a row for each problem, and one for each dataset without any.
-
-    Without `names` everything in the store is checked. Raises `WrongInput` if the store or a
-    dataset does not exist.
-    """
+    """A row for each problem, and for each dataset without any; of all if there are no `names`."""
     from storage.dataset import dataset_problems  # slow: both import SciPy
     from storage.results import result_problems
 

@@ -44,11 +44,7 @@ MOST_PLOTS = 4  # of streams, in a notebook
 
 
 def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> StorePath:
-    """Write the report of a sweep as HTML and Markdown; returns the path of the HTML file.
-
-    With a folder for `figures`, its charts are also files there, each as SVG and as PNG. Raises
-    `WrongInput` if the sweep has not run on `store`.
-    """
+    """Write the report of a sweep; with a folder for `figures`, its charts too, as SVG and PNG."""
     page = page_of(store, sweep)
     if figures:
         write_figures(page, figures, sweep)
@@ -56,10 +52,8 @@ def write_report(store: AnyPath, sweep: str, figures: Path | None = None) -> Sto
 
 
 def write_index(store: AnyPath) -> StorePath:
-    """Write the page of a store's sweeps, a line each; returns its path."""
     names = sweep_names(store)
-    folder = store_path(store) / "reports"
-    links = [name for name in names if (folder / f"{name}.html").is_file()]
+    links = [name for name in names if (store_path(store) / "reports" / f"{name}.html").is_file()]
     rows = [
         {
             "sweep": name,
@@ -74,7 +68,6 @@ def write_index(store: AnyPath) -> StorePath:
 
 
 def write_figures(page: Page, folder: Path, name: str) -> None:
-    """Write the charts of a page as SVG and PNG, a file for each value that a reader may choose."""
     folder.mkdir(parents=True, exist_ok=True)
     for chart in page.all_charts:
         for chosen, spec in chart.files():
@@ -88,17 +81,13 @@ def write_figures(page: Page, folder: Path, name: str) -> None:
 
 
 def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
-    """A sweep's report; if it is not `whole`, only what its first sentence needs.
-
-    Raises `WrongInput` if the sweep has not run on `store`.
-    """
+    """A sweep's report; if it is not `whole`, only what its first sentence needs."""
     sections = Sections(store, sweep)
     views = sections.views
     note = sections.views.notes[sweep]
     named = [FIGURES[name] for name in note["figures"] if sections.statuses and name in FIGURES]
     papers = [figure for one in named for figure in [one.drawn(views)] if figure.rows]
-    told = [f"{figure.verdict}." for figure in papers[:1] if figure.verdict]
-    sentence = (told or [sentence_of(sections)])[0]
+    sentence = f"{papers[0].verdict}." if papers and papers[0].verdict else sentence_of(sections)
     facts = facts_of(sections)
     if not whole:
         return Page(sweep, finding=sentence, facts=facts)
@@ -138,7 +127,6 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
 
 
 def details(sections: Sections) -> Iterator[Figure]:
-    """Yield the sections without charts: what was best, halving, what failed, what was run."""
     for title, view, note in TABLES:
         if rows := sections.table(view):
             yield Figure(title, rows=rows, note=note)
@@ -160,7 +148,6 @@ def details(sections: Sections) -> Iterator[Figure]:
 
 
 def came_from(source: dict[str, Any]) -> str:
-    """A dataset's source in a few words: files, folder of documents, or generator; – if unknown."""
     return ", ".join(
         str(file.get("file") or file.get("folder") or file.get("generator") or "–")
         for file in source.get("files") or [source]
@@ -168,10 +155,6 @@ def came_from(source: dict[str, Any]) -> str:
 
 
 def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
-    """HTML of a sweep's results for a notebook; the report has more.
-
-    It has the best configurations of all streams, and the curves of the first `MOST_PLOTS`.
-    """
     sections = Sections(store, sweep)
     curves = [*sections.charts(CURVES)][:1]
     plots = [(title, drawn(spec)) for one in curves for title, spec in one.files(MOST_PLOTS)]

@@ -1,6 +1,4 @@
-"""The first screen of a report: what happened on these data, how sure that is, and what to run
-next.
-"""
+"""The first screen of a report: what happened, how sure that is, and what to run next."""
 
 import json
 import re
@@ -25,6 +23,11 @@ from koco_stream.streams.orders import AS_STORED
 MOST_NAMED = 3  # most learners that the sentence names
 FEWEST = 3  # least number of values of a grid that has inner ones
 MOST_GRIDS = 4  # most grids that are named
+NO_BETTER = """
+SELECT string_agg(format('{} on {} of {}', learner, worse, known), ', '
+                  ORDER BY worse DESC, learner)
+FROM (SELECT learner, count(*) FILTER (NOT beats_constant) AS worse, count(beats_constant) AS known
+      FROM learners_in_turn GROUP BY learner HAVING worse > 0)"""
 
 
 def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
@@ -39,7 +42,6 @@ def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
 
 
 def sentence_of(sections: Sections) -> str:
-    """What happened, in a sentence, with numbers that the figure has."""
     shown, wins = outcome(sections)
     if not shown:
         return "No configuration has ended well in all of its runs yet."
@@ -86,10 +88,8 @@ def _place(stream: str) -> str:
 
 
 def first_chart(sections: Sections) -> Chart | None:
-    """The figure of the first screen, which has the numbers of the sentence.
-
-    It is every learner's best on each dataset, or, of one dataset and where losses are compared,
-    which have other sizes on each, the curves of the dataset that the sentence names.
+    """The figure of the first screen: every learner's best on each dataset. Of one dataset, and
+    where losses are compared, it is the curves of the dataset that the sentence names.
     """
     if len(sections.streams) > 1 and sections.measure == "error rate":
         return next(sections.charts(BEST), None)
@@ -98,7 +98,6 @@ def first_chart(sections: Sections) -> Chart | None:
 
 
 def lines_of(sections: Sections) -> list[Row]:
-    """A line a dataset: the best and its cost, the runner-up, and is it sure."""
     runs = grouped(sections.views.rows("FROM best_runs"), lambda row: row["stream"])
     return [
         {
@@ -119,10 +118,9 @@ def lines_of(sections: Sections) -> list[Row]:
 
 
 def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
-    """Whether a difference of two learners over the orders that both have is real.
+    """Whether a difference of two learners is real, in words.
 
-    The interval of the paired differences has to be above 0, over so many orders that chance would
-    seldom make them agree.
+    Its interval has to be above 0, over so many orders that chance would seldom make them agree.
     """
     scores = [
         {(row["data"], row["order_seed"]): row["score"] for row in runs if row["learner"] == name}
@@ -143,7 +141,6 @@ def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
 
 
 def facts_of(sections: Sections) -> list[str]:
-    """What was run, in a few words each: learners, datasets, orders, seeds, runs, seconds."""
     [row] = sections.views.rows(
         "SELECT count(DISTINCT learner) AS learners, count(DISTINCT learner_seed) AS seeds,"
         " count(*) AS runs, coalesce(fsum(seconds), 0) AS seconds FROM runs"
@@ -169,9 +166,6 @@ def facts_of(sections: Sections) -> list[str]:
 
 
 def warnings_of(sections: Sections) -> list[str]:
-    """What is not computed yet, what failed, whose digits are in doubt, and what is no better than
-    `Constant`.
-    """
     planned = sections.missing + sum(sections.statuses.values())
     without = listed(sorted({*sections.views.datasets.values()} - sections.datasets))
     none = f", and none on {without}" if without else ""
@@ -180,10 +174,7 @@ def warnings_of(sections: Sections) -> list[str]:
         "SELECT learner, count(*) AS n FROM runs WHERE doubtful_rounds > 0"
         " GROUP BY learner ORDER BY learner"
     )
-    every = [row for rows in sections.best.values() for row in rows]
-    known = Counter(row["learner"] for row in every if row["beats_constant"] is not None)
-    worse = Counter(row["learner"] for row in every if row["beats_constant"] is False)
-    named = ", ".join(f"{name} on {n} of {known[name]}" for name, n in worse.most_common())
+    [no_better] = sections.views.column(NO_BETTER)
     said = {
         f"{sections.missing:,} of {planned:,} runs are not computed yet{none}": sections.missing
         > 0,
@@ -192,20 +183,19 @@ def warnings_of(sections: Sections) -> list[str]:
         f" {sum(row['n'] for row in doubtful):,} runs of"
         f" {listed([row['learner'] for row in doubtful])} (column doubtful_rounds): scale the"
         " features, or take a larger alpha": bool(doubtful),
-        f"No better than Constant: {named} (see Best parameters)": bool(worse),
+        f"No better than Constant: {no_better} (see Best parameters)": bool(no_better),
     }
     return [words for words, holds in said.items() if holds]
 
 
 def what_to_run_next(sections: Sections) -> str:
-    """A line on the grids whose best value is at an edge; empty if there are none."""
-    rows = sections.views.rows("FROM as_good")
-    as_good = grouped(rows, lambda row: (row["stream"], row["learner"]))
     counts = Counter(
         words
-        for (_, learner), found in as_good.items()
+        for row in sections.views.rows(
+            "SELECT learner, list(params) AS found FROM as_good GROUP BY stream, learner"
+        )
         for words in _at_edges(
-            learner, sections.varied[learner], [json.loads(one["params"]) for one in found]
+            row["learner"], sections.varied[row["learner"]], [*map(json.loads, row["found"])]
         )
     )
     n = len(sections.streams)
@@ -225,8 +215,7 @@ def _at_edges(
 ) -> Iterator[str]:
     """Yield each best value at an edge of its grid, with the next one that the learner allows.
 
-    If a value inside the grid is as good, there is none. Values whose runs failed belong to the
-    grid too.
+    Values whose runs failed belong to the grid too.
     """
     for name, values in tried.items():
         if len(values) < FEWEST or any(type(one) not in (int, float) for one in values):
@@ -240,7 +229,6 @@ def _at_edges(
 
 
 def _is_allowed(learner: str, name: str, value: float) -> bool:
-    """Whether a learner allows a value; of other libraries, all are."""
     declared = {p.name: p for p in LEARNERS[learner].parameters} if learner in LEARNERS else {}
     with suppress(WrongInput):
         return name not in declared or declared[name].check(value) is not None

@@ -1,8 +1,7 @@
 """Regret of the best configurations, beside bounds that are computed from the rows of a stream.
 
-The bounds (`koco_stream.theory`) are those of KONS, ONS and FD-SON. They hold for the squared loss,
-whose derivative is at most L = 4C. L replaces the derivatives of a run, which are not recorded. So
-they depend on the rows only: they are equal for all seeds and, after the last round, for all
+The bounds hold for the squared loss, whose derivative is at most L = 4C, which replaces the
+unrecorded derivatives of a run. So they are equal for all seeds and, after the last round, for all
 orders.
 """
 
@@ -59,7 +58,6 @@ BOTH = {"": "regret", ", bound": "bound"}  # how lines are called, and what they
 
 
 def regret(sections: Sections) -> Iterator[Figure]:
-    """Yield the section, if there are regrets."""
     rows = [(row, *bounded(sections, row)) for row in sections.rows("regrets")]
     table = [
         {
@@ -95,8 +93,9 @@ def regret(sections: Sections) -> Iterator[Figure]:
         "log": "xy",
         "names": [name + said for said in BOTH for name in sections.varied],
     }
-    bounds = (f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, found in rows if found)
-    theorems = "; ".join(dict.fromkeys(bounds))
+    theorems = "; ".join(
+        dict.fromkeys(f"{row['learner']}: {THEOREMS[row['learner']]}" for row, _, of in rows if of)
+    )
     reasons = "; ".join(dict.fromkeys(why for _, why, _ in rows if why))
     note = [
         "Regret is the cumulative squared loss above that of the best linear predictor in"
@@ -108,15 +107,13 @@ def regret(sections: Sections) -> Iterator[Figure]:
         else "",
         f"No bound: {reasons}." if reasons else "",
     ]
-    charts = [sections.chart(drawn)] if lines else []
-    yield Figure("Regret", charts, rows=table, note="\n".join(note))
+    yield Figure(
+        "Regret", [sections.chart(drawn)] if lines else [], rows=table, note="\n".join(note)
+    )
 
 
 def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
-    """Why no regret bound applies to a row of the view `regrets`, in words; empty if one does.
-
-    `is_there` says whether the store has its dataset.
-    """
+    """Why no regret bound applies; empty if one does."""
     learner = row["learner"]
     rounds = row["rounds"]
     curvature = params.get("curvature") or 0.0
@@ -157,10 +154,7 @@ def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
 
 
 def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
-    """Why there is no bound; or the regret and its bound at some rounds, and at the end.
-
-    Bounds are cached in the cache folder.
-    """
+    """Why there is no bound; or the regret and its bound at some rounds, and at the end."""
     learner = row["learner"]
     params = json.loads(row["params"])
     if why := why_not(row, params, row["dataset_hash"] in sections.manifests):
@@ -195,11 +189,10 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
 def bounds_of(
     X: csr_array, y: Array, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> list[tuple[int, float, float]] | None:
-    """A competitor's cumulative loss Σ (f(x_s) − y_s)² after each of `rounds`, and how far the
-    learner's may exceed it.
+    """Losses Σ (f(x_s) − y_s)² of a competitor f after each of `rounds`, with bounds on the regret.
 
-    The competitor is the best function on all rows X (n, d) in the learner's space, shrunk into the
-    clip. None if a label exceeds the clip, which the theorems do not allow.
+    f is the best function on all rows X (n, d) in the learner's space, shrunk into the clip. None
+    if a label exceeds the clip, which the theorems do not allow.
     """
     alpha = params["alpha"]
     clip = params["clip"]
@@ -231,8 +224,7 @@ def bounds_of(
         of_son = {**given, "step_sizes": steps, "curvature": sigma, "clip": clip}
         if learner == "ONS":
             norms2 = lipschitz**2 * float(rows[:t].power(2).sum())
-            d = min(t, rows.shape[1])
-            return son_theorem_2(n_features=d, gradient_norms2=norms2, **of_son)
+            return son_theorem_2(n_features=min(t, rows.shape[1]), gradient_norms2=norms2, **of_son)
         spectrum = spectrum_of(lipschitz * np.sqrt(curvature) * rows[:t])
         return son_theorem_3(sketch_size=params["sketch_size"], spectrum=spectrum, **of_son)
 

@@ -17,28 +17,23 @@ READ = ("dataset", "dataset_hash", "order", "order_seed", "max_rows", "window_ro
 
 
 def manifests_of(views: Views) -> dict[str, Manifest]:
-    """Manifests, by name, of those datasets of the runs that the store has."""
     there = prepared_names(views.store)
-    names = views.table("SELECT DISTINCT dataset FROM runs ORDER BY dataset")["dataset"]
-    return {name: load_manifest(views.store, name) for name in names.to_pylist() if name in there}
+    names = views.column("SELECT DISTINCT dataset FROM runs ORDER BY dataset")
+    return {name: load_manifest(views.store, name) for name in names if name in there}
 
 
 def stream_of(run: Mapping[str, Any]) -> Stream:
-    """The stream that a run has read, from its values in the columns `READ`."""
     return Stream(**{name: run[name] for name in READ})
 
 
 def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
-    """Rows (n, d) of a stream, and their labels (n,)."""
+    """Rows (n, d) and labels (n,)."""
     block = StreamReader(store, stream).whole()
     return block.rows.to_scipy().astype(np.float64), block.labels
 
 
 def kernel_matrix(X: csr_array, params: Mapping[str, Any]) -> Array:
-    """Kernel matrix (n, n) of rows X (n, d), including the intercept.
-
-    The kernel is that of a learner's parameters; without one it is linear.
-    """
+    """Kernel matrix (n, n) of rows X (n, d), with the intercept; linear without a `kernel`."""
     products = (X @ X.T).toarray() + (1.0 if params.get("fit_intercept") else 0.0)
     kind = params.get("kernel", "linear")
     if kind == "gaussian":

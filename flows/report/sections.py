@@ -104,36 +104,22 @@ NOTES = {
 class Sections:
     """A sweep's views with those of its report's sections, and their charts.
 
-    Attributes
-    ----------
-    views : Views
-        The views.
-    manifests : dict
-        Those of the sweep's datasets that the store has, by their hashes.
-    statuses : dict
-        How many runs have each status.
-    missing : int
-        How many runs are not computed yet.
-    datasets : set of str
-        Those of the runs.
-    varied : dict
-        By learner, the values of each of its parameters that is not the same everywhere.
-    streams : list of str
-        All streams, in the order of the numbers in their names.
-    best : dict
-        By stream, the best configuration of each learner but `Constant`, the best first.
-    measure : str
-        What is compared, in words.
+    `manifests` are by hash, of the datasets that the store has. `varied` has, by learner, the
+    values of each parameter that is not the same everywhere. `streams` are in the order of the
+    numbers in their names. `best` has, by stream, the best configuration of each learner but
+    `Constant`, the best first.
     """
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.views = views = Views(store, [sweep])
-        counts = views.rows(
-            "SELECT status, count(*) AS n FROM runs GROUP BY status ORDER BY status"
-        )
-        self.statuses = {row["status"]: row["n"] for row in counts}
+        self.statuses = {
+            row["status"]: row["n"]
+            for row in views.rows(
+                "SELECT status, count(*) AS n FROM runs GROUP BY ALL ORDER BY ALL"
+            )
+        }
         self.missing = len(views.notes[sweep]["run_ids"]) - sum(self.statuses.values())
-        self.datasets = {row["dataset"] for row in views.rows("SELECT DISTINCT dataset FROM runs")}
+        self.datasets = {*views.column("SELECT DISTINCT dataset FROM runs")}
         self.manifests = {one.dataset_hash: one for one in manifests_of(views).values()}
         every = views.rows(
             "SELECT DISTINCT learner, params, sketch_size FROM configurations ORDER BY ALL"
@@ -157,26 +143,24 @@ class Sections:
         for name, table in tables.items():
             views.connection.register(name, table)
         views.connection.execute(SQL)
-        ids = [row["run_id"] for row in views.rows("SELECT DISTINCT run_id FROM drawn_runs")]
+        ids = views.column("SELECT DISTINCT run_id FROM drawn_runs")
         for name in ("curves", "windows"):  # of the runs that are drawn alone
             views.connection.register(f"stored_{name}", READERS[name][1](store, ids))
-        streams = views.rows("SELECT DISTINCT stream FROM described")
-        self.streams = sorted((row["stream"] for row in streams), key=sort_key)
+        self.streams = sorted(views.column("SELECT DISTINCT stream FROM described"), key=sort_key)
         self.best = grouped(self.rows("learners_in_turn", None), itemgetter("stream"))
-        measures = views.rows(
+        measures = views.column(
             "SELECT DISTINCT if(error_rate_mean IS NULL, 'mean loss', 'error rate') AS name"
             " FROM best_of_each ORDER BY name"
         )
-        self.measure = " or ".join(row["name"] for row in measures) or "mean loss"
+        self.measure = " or ".join(measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
-        """The rows of a view, by stream; of so many streams at most."""
+        """The rows of a view, of the first streams."""
         place = {title: k for k, title in enumerate(self.streams[:most])}
         rows = [row for row in self.views.rows(f"FROM {view}") if row["stream"] in place]
         return sorted(rows, key=lambda row: place[row["stream"]])  # it is stable
 
     def table(self, view: str) -> list[Row]:
-        """The rows of a view of datasets, in the order of the numbers in their names."""
         return sorted(self.views.rows(f"FROM {view}"), key=lambda row: sort_key(row.get("dataset")))
 
     def charts(self, one: Mapping[str, Any], first: str = "") -> Iterator[Chart]:
@@ -193,7 +177,6 @@ class Sections:
             yield self.chart({**one, **axes, "title": one["title"].format(**called), "rows": shown})
 
     def chart(self, one: Mapping[str, Any]) -> Chart:
-        """A chart of rows, with what all charts have in common."""
         rows, x, y = (one[name] for name in ("rows", "x", "y"))
         picks = [name for name in ("stream", "metric") if name in rows[0] and name != y]
         by_pick = grouped(rows, lambda row: tuple(row[name] for name in picks)).values()
@@ -217,7 +200,6 @@ class Sections:
         return Chart(**{**usual, **one, "log": "".join(log), "picks": picks})
 
     def figures(self) -> Iterator[Figure]:
-        """Yield the sections that have charts."""
         for title, declared in CHARTS.items():
             charts = [chart for one in declared for chart in self.charts(one)]
             if charts:
@@ -225,7 +207,6 @@ class Sections:
 
 
 def _ends(rows: Sequence[Row], y: str) -> str:
-    """What the lines of the first stream end with, in words."""
     first = rows[0]["stream"]
     ends = {row["learner"]: row[y] for row in rows if row["stream"] == first}
     return (

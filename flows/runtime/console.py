@@ -8,15 +8,11 @@ WIDTH = 100  # columns of a line
 
 
 def say(message: str) -> None:
-    """Print a line on stderr."""
     print(wrapped(message), file=sys.stderr, flush=True)
 
 
 def wrapped(message: str, stream: TextIO | None = None) -> str:
-    """The message in lines of at most `WIDTH` columns, further lines of a sentence indented.
-
-    In a log, which is searched, the first line stays one; those after it are a list. `stream` is
-    where it goes, by default stderr.
+    """The message in lines of at most `WIDTH` columns; in a log its first line stays one.
 
     Control characters, such as a file's name may have, become spaces: a terminal acts on them.
     """

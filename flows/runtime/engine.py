@@ -25,20 +25,16 @@ if TYPE_CHECKING:
 
 
 class Engine(NamedTuple):
-    """What runs cohorts: a Dask client, or None for only this process.
-
-    `timings` has measured times of each learner on a few rows.
-    """
+    """A Dask client, or None for only this process, and measured times of each learner."""
 
     client: Client | None
     timings: list[Timing]
 
 
 class Start:
-    """A cluster and compiler processes that start in parallel when this object is made.
+    """A cluster and compilers that start in parallel when this object is made.
 
-    With `loads`, workers load the compiled code before their first cohort. They must share this
-    machine's cache.
+    With `loads`, workers, which must share this machine's cache, load the compiled code.
     """
 
     def __init__(
@@ -56,7 +52,6 @@ class Start:
     def _client(
         self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]
     ) -> Client:
-        """Start the cluster, and let its workers load the compiled code of `kinds`."""
         client = self.stack.enter_context(cluster())
         if kinds and not any(compiler.wait() for compiler in self.compilers):
             # if a worker dies here, it will die in a cohort too, which is reported
@@ -64,17 +59,12 @@ class Start:
         return client
 
     def ready(self, kinds: list[Needed]) -> Engine:
-        """Wait for the workers and the compilers, and return the engine.
-
-        Raises `RuntimeError` if a compiler fails.
-        """
         client = self.client.result()
         if any([compiler.wait() for compiler in self.compilers]):
             raise RuntimeError("compiling the learners failed; the compiler's messages are above")
         return Engine(client, compiled(kinds))
 
     def close(self) -> None:
-        """Stop the compilers and the workers."""
         for compiler in self.compilers:
             compiler.terminate()
             compiler.wait()
@@ -83,10 +73,7 @@ class Start:
 
 
 def compiled(kinds: list[Needed]) -> list[Timing]:
-    """The timings of learners; those that are not compiled yet, this process compiles.
-
-    There are such, for example, if the value type of a dataset was not known at the start.
-    """
+    """The timings of learners. This process compiles those that are not compiled yet."""
     if rest := [kind for kind in kinds if kept_timing(kind) is None]:
         say("compiling the learners, once for this version; this can take a minute")
         warm_up(rest)
@@ -94,12 +81,10 @@ def compiled(kinds: list[Needed]) -> list[Timing]:
 
 
 def timings_of(kinds: list[Needed]) -> list[Timing]:
-    """The kept timings of learners that are compiled."""
     return [timing for timing in map(kept_timing, kinds) if timing]
 
 
 def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
-    """Start processes, one a core, that compile those of `kinds` that are not compiled yet."""
     from cluster.site import ONE_THREAD
 
     rest = [kind for kind in kinds if kept_timing(kind) is None]

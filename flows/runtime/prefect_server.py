@@ -1,9 +1,6 @@
 """Prefect's settings, which must be made before prefect is imported, and its servers.
 
-Run as `python -m flows.runtime.prefect_server N` with the number of a listening socket, it is the
-server of `koco serve`, for requests to its own address, from its own pages or from no page. Pages
-of other sites reach a server on the loopback interface too, by its address or by a name that is
-theirs.
+`python -m flows.runtime.prefect_server N`, with the number of a listening socket, is one.
 """
 
 import atexit
@@ -47,10 +44,8 @@ EMBEDDED = {
 def configure_prefect(serving: bool = False) -> None:
     """Set Prefect's environment: home in the cache folder, no telemetry, quiet logs, the server.
 
-    The server is that of PREFECT_API_URL, or that of `koco serve`, unless this process is `serving`
-    itself. One that this process or its children start has a random password, which they know by
-    their environment. Must be called before prefect is imported. Variables that the user has set
-    stay. Raises `ModuleNotFoundError` if Prefect is not installed.
+    The server is that of PREFECT_API_URL or of `koco serve`, unless this process is `serving`
+    itself. Variables that the user has set stay.
     """
     if find_spec("prefect") is None:
         raise ModuleNotFoundError("there is no prefect", name="prefect")
@@ -73,17 +68,10 @@ def configure_prefect(serving: bool = False) -> None:
 
 
 class PrefectServer:
-    """The Prefect server of `koco serve`, on the loopback interface, which ends with this process.
+    """The server of `koco serve`, on the loopback interface, which ends with this process.
 
-    It must be made after `configure_prefect` and before prefect is imported, which then uses it.
-    The server has its own session, so that signals from a terminal end the flows first, which can
-    still report their state. This process keeps the port, so that nobody else can take the place of
-    the server.
-
-    Parameters
-    ----------
-    port : int
-        Preferred port; another one is used if it is taken.
+    Its session is its own, so that signals from a terminal end the flows first, which can still
+    report their state. This process keeps the port, so that nobody else can take it.
     """
 
     def __init__(self, port: int) -> None:
@@ -114,7 +102,6 @@ class PrefectServer:
         end_with_driver(self.process.pid)
 
     def wait(self) -> None:
-        """Wait until the server answers. Raises `RuntimeError` if it ends, or takes too long."""
         import httpx  # which Prefect needs
 
         for _ in range(START_TRIES):
@@ -126,7 +113,6 @@ class PrefectServer:
         raise RuntimeError(f"Prefect's server did not start; see its log, {self.log}")
 
     def check(self) -> None:
-        """Raise `RuntimeError` if the server has ended, or stands still."""
         if not goes_on(self.process):
             raise RuntimeError(
                 f"Prefect's server has ended or was stopped; see its log, {self.log}"
@@ -134,16 +120,11 @@ class PrefectServer:
 
 
 def goes_on(process: subprocess.Popen[Any]) -> bool:
-    """Whether a process has not ended, and does not stand still."""
     return process.poll() is None and psutil.Process(process.pid).status() != psutil.STATUS_STOPPED
 
 
 def start_embedded() -> str:
-    """Start Prefect's embedded server, which ends with this process and is not hit by Ctrl-C.
-
-    Returns its address. Raises `RuntimeError` if it is killed or stopped meanwhile, for which
-    Prefect would wait.
-    """
+    """Start Prefect's own server, which ends with this process and is not hit by Ctrl-C."""
     os.environ.update({**EMBEDDED, **os.environ})
     # its import, which takes seconds, reads the settings
     from prefect.server.api.server import SubprocessASGIServer
@@ -161,10 +142,6 @@ def start_embedded() -> str:
 
 @contextmanager
 def announced(port: int) -> Iterator[Path]:
-    """Context in which other processes of this user find the server at this port (`served`).
-
-    Yields the file with its address and password, which this user alone can read.
-    """
     file = _folder_of_served() / str(port)
     file.touch(0o600)
     with locked(file):
@@ -177,9 +154,9 @@ def _folder_of_served() -> Path:
 
 
 def served() -> dict[str, str]:
-    """Address and password of the server that `koco serve` has, as Prefect's environment variables.
+    """The address and password that `koco serve` has `announced`, as environment variables.
 
-    Empty if there is none. While there is one, its process holds a lock on the file with them.
+    While there is a server, its process holds a lock on the file with them.
     """
     for path in sorted(_folder_of_served().iterdir()):
         with path.open() as file:
@@ -191,9 +168,9 @@ def served() -> dict[str, str]:
 
 
 class Guarded:
-    """An ASGI application that gets only requests which name one of its origins as their host.
+    """An ASGI application that gets only requests for one of its origins, from its own pages.
 
-    Those of a page come with the page's origin, which must be one of them too.
+    Pages of other sites reach a server on the loopback interface too.
     """
 
     def __init__(self, application: Callable[..., Awaitable[None]], origins: Iterable[str]) -> None:
@@ -202,7 +179,6 @@ class Guarded:
         self.hosts = {origin.partition(b"://")[2] for origin in self.origins}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, or refuse it, whether HTTP or a web socket."""
         from starlette.responses import PlainTextResponse  # which Prefect needs
 
         allowed = scope["type"] == "lifespan" or self.allows(scope["headers"])
@@ -210,7 +186,6 @@ class Guarded:
         await answer(scope, receive, send)
 
     def allows(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether a request with these headers is for this server."""
         given = [(name.lower(), value.lower()) for name, value in headers]
         hosts = {value for name, value in given if name == b"host"}
         pages = {value for name, value in given if name == b"origin"}
@@ -218,7 +193,6 @@ class Guarded:
 
 
 def main() -> None:
-    """Serve Prefect on the socket that this process was given."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     port = listening.getsockname()[1]
     named = [origin.strip(" /") for origin in os.environ.get(ORIGINS, "").split(",")]
@@ -228,10 +202,11 @@ def main() -> None:
     import uvicorn
     from prefect.server.api.server import create_app
 
-    guarded = Guarded(create_app(final=True), origins)
-    uvicorn.Server(uvicorn.Config(guarded, log_level="error", timeout_graceful_shutdown=1)).run(
-        [listening]
-    )
+    uvicorn.Server(
+        uvicorn.Config(
+            Guarded(create_app(final=True), origins), log_level="error", timeout_graceful_shutdown=1
+        )
+    ).run([listening])
 
 
 if __name__ == "__main__":

@@ -28,10 +28,7 @@ WATCH_SECONDS = 0.2
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Context in which processes and threads are started that do not receive Ctrl-C.
-
-    This process receives it and ends them.
-    """
+    """Context in which processes and threads are started that do not receive Ctrl-C."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -40,7 +37,7 @@ def shielded() -> Iterator[None]:
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """What `work` comes to in a thread; what it starts does not receive Ctrl-C."""
+    """The result of `work` in a thread; what it starts does not receive Ctrl-C."""
     future = Future[T]()
     with shielded():
         threading.Thread(target=come_to, args=(future, work), daemon=True).start()
@@ -48,7 +45,6 @@ def in_background(work: Callable[[], T]) -> Future[T]:
 
 
 def come_to(future: Future[T], work: Callable[[], T]) -> None:
-    """Do some work, and let a future have its result or its error."""
     try:
         future.set_result(work())
     except BaseException as error:  # raised where the result is asked for
@@ -56,19 +52,15 @@ def come_to(future: Future[T], work: Callable[[], T]) -> None:
 
 
 def seconds_since_start() -> float:
-    """Seconds since this process was started, before Python's own start.
-
-    The kernel counts them from the machine's start, so that they do not jump with its clock.
-    """
+    """Seconds since this process was started, by a clock that does not jump."""
     started = (start_of(os.getpid()) or 0) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started
 
 
 def start_of(pid: int) -> int | None:
-    """When process `pid` was started, in the kernel's ticks since the machine's start.
+    """When process `pid` was started, in the kernel's ticks; None if it has ended.
 
-    None if there is no such process, or if it has ended and waits to be reaped. With it, a process
-    is told from a later one of the same id.
+    With it, a process is told from a later one of the same id.
     """
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -78,10 +70,7 @@ def start_of(pid: int) -> int | None:
 
 
 def interrupt(*_: object) -> None:
-    """Signal handler that treats a termination like Ctrl-C.
-
-    It also works where a shell has started this process in the background with SIGINT ignored.
-    """
+    """Signal handler that treats a termination like Ctrl-C, even if a shell has SIGINT ignored."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)
@@ -91,7 +80,7 @@ def end_with_driver(pid: int) -> None:
     """Make process `pid` end when this process ends, in any way.
 
     A shell process reads from a pipe that only this process holds open, and terminates `pid` when
-    it closes, even if `pid` stands still.
+    it closes.
     """
     watcher = subprocess.Popen(
         ["sh", "-c", 'read _; kill "$0" && kill -CONT "$0"', str(pid)],
@@ -103,10 +92,7 @@ def end_with_driver(pid: int) -> None:
 
 
 def end_with_server() -> None:
-    """End this process when the `koco serve` process that started it is gone.
-
-    Nothing happens if no such process started it.
-    """
+    """End this process when the `koco serve` process that started it is gone."""
     if serving := os.environ.get(SERVER):
         threading.Thread(target=_watch, args=(int(serving),), daemon=True).start()
 
@@ -119,11 +105,9 @@ def _watch(serving: int) -> None:
 
 @contextmanager
 def locked(store: AnyPath, name: str, busy: str | Exception) -> Iterator[None]:
-    """Hold a named lock of a store.
+    """Hold a named lock of a store. If another process has it, raise `busy`, or say it and wait.
 
-    If another process holds it, `busy` is raised if it is an error, and else said before waiting.
-    The lock file is in the store's folder. For an object store it is in the cache folder, so the
-    lock then holds for this machine only.
+    For an object store it holds for this machine only.
     """
     from koco_stream.io.paths import store_path  # slow: it imports Arrow
 

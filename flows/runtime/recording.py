@@ -1,7 +1,6 @@
 """Work that Prefect records as a flow run, and whose outcome is the work's own.
 
-In a flow run its stages are tasks, and what they come to are tables; without one nothing of Prefect
-is imported, whose import takes seconds.
+Without a flow run nothing of Prefect is imported, whose import takes seconds.
 """
 
 import os
@@ -34,13 +33,11 @@ def recorded(
     prefect: bool | None = None,
     state_of: Callable[[T], object] = lambda result: None,
 ) -> T:
-    """What `work` comes to, as a flow run called `name` where Prefect has a server.
+    """The result of `work`, as a flow run called `name` where Prefect has a server.
 
-    The server is that of PREFECT_API_URL or of `koco serve`; if there is none, and with `prefect`
-    true, one that is embedded in this process. With `prefect` false, and within a flow run, it is
-    no flow run. The `flow` of the package `flows` gives its name and the names of the `parameters`;
-    `state_of` its last state, by default Completed. Whatever Prefect does, the outcome is that of
-    the work, and a line says that the record is incomplete.
+    If it has none and `prefect` is true, this process embeds one. `flow` names one of the package
+    `flows`; `state_of` gives its last state. Whatever Prefect does, the outcome is that of the
+    work, and a line says that the record is incomplete.
     """
     # without a server, this process and a notebook's own Prefect stay as they are
     if prefect is None:
@@ -80,10 +77,7 @@ def recorded(
 
 
 def stage(name: str, function: Callable[..., T], *args: Any) -> T:
-    """What a stage of the work comes to; in a flow run it is a task.
-
-    Prefect does not see its arguments.
-    """
+    """The result of a stage of the work; in a flow run it is a task that hides its arguments."""
     work = partial(function, *args)
     flow_run = flow_run_here()
     if flow_run is None:
@@ -98,7 +92,6 @@ def stage(name: str, function: Callable[..., T], *args: Any) -> T:
 
 
 def flow_run_here() -> str | None:
-    """Name of the flow run that this is a part of; None without one."""
     if "prefect" not in sys.modules:
         return None
     from prefect.context import FlowRunContext
@@ -110,10 +103,7 @@ def flow_run_here() -> str | None:
 def _outcome(
     flow_run: str, work: Callable[[], T], record: Callable[[Callable[[], T]], object]
 ) -> T:
-    """What `work` comes to, called by `record`; or by us, if `record` does not come so far.
-
-    Raises what the work raises.
-    """
+    """The result of `work`, called by `record`; or by us, if `record` does not call it."""
     done = Future[T]()
 
     def once() -> T:
@@ -130,7 +120,6 @@ def _outcome(
 
 
 def _lacks(flow_run: str, error: Exception) -> None:
-    """Say once that Prefect's record of a flow run is incomplete."""
     if flow_run not in INCOMPLETE:
         why = f"{type(error).__name__}: {error}".partition("\n")[0]
         say(f"Prefect's record of {flow_run} is incomplete: {why}")
@@ -138,7 +127,6 @@ def _lacks(flow_run: str, error: Exception) -> None:
 
 
 def table_artifact(name: str, rows_of: Callable[[], Sequence[dict[str, Any]]], *files: str) -> None:
-    """Add a table with the first rows to the flow run, with links to files."""
     if not (flow_run := flow_run_here()):
         return
     from prefect.artifacts import create_table_artifact
@@ -152,5 +140,4 @@ def table_artifact(name: str, rows_of: Callable[[], Sequence[dict[str, Any]]], *
 
 
 def key(name: str) -> str:
-    """Turn a name into a key that Prefect allows: lower-case letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

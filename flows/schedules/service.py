@@ -1,7 +1,4 @@
-"""Implementation of `koco serve`: Prefect's server, and nights at the times that Prefect keeps.
-
-The schedules file (TOML) has a [[schedule]] table for each nightly sweep.
-"""
+"""Implementation of `koco serve`: Prefect's server, and nights at the times that Prefect keeps."""
 
 import asyncio
 import os
@@ -50,17 +47,10 @@ class Schedule(BaseModel, extra="forbid", strict=True):
 
 
 class SchedulesFile(BaseModel, extra="forbid", strict=True):
-    """The content of a schedules file."""
-
     schedule: list[Schedule] = Field(min_length=1)
 
 
 def serve_schedules(file: Path | None, store: str) -> None:
-    """Serve Prefect's pages, and the schedules of a file, until this process is stopped.
-
-    Raises `WrongInput` as `read_schedules` does, and `RuntimeError` if another process serves one
-    of the stores, or if Prefect's server does not start or ends.
-    """
     configure_prefect(serving=True)
     os.environ[SERVER] = str(os.getpid())
     server = None if os.environ.get(ADDRESS) else PrefectServer(PORT)
@@ -68,8 +58,8 @@ def serve_schedules(file: Path | None, store: str) -> None:
     with ExitStack() as stack:
         for path in sorted({schedule.store for schedule in schedules}):
             open_store(path)
-            busy = RuntimeError(f"another koco serve is running for {path}; stop it first")
-            stack.enter_context(locked(path, "serve", busy))
+            busy = f"another koco serve is running for {path}; stop it first"
+            stack.enter_context(locked(path, "serve", RuntimeError(busy)))
         if server:
             server.wait()
             note = stack.enter_context(announced(server.port))
@@ -82,17 +72,16 @@ def serve_schedules(file: Path | None, store: str) -> None:
 
 
 def _end_with(server: PrefectServer) -> None:
-    """Interrupt this process when the server has ended, unless this process ends."""
     server.process.wait()
     if threading.main_thread().is_alive():
         os.kill(os.getpid(), signal.SIGINT)
 
 
 def _serve_nights(schedules: list[Schedule]) -> None:
-    """Let Prefect run the nights of schedules at their times, until this process is stopped.
+    """Let Prefect run the nights at their times.
 
-    An earlier process that was killed may hold the one place for a night, so Prefect's deployments
-    are made anew. If the store does not have the last night that was planned meanwhile, it is run.
+    A killed process may hold the one place for a night, so Prefect's deployments are made anew. If
+    the store lacks the last night that was planned meanwhile, it is run.
     """
     # imported here, because prefect reads its settings when it is imported
     from prefect import serve
@@ -133,23 +122,18 @@ def _serve_nights(schedules: list[Schedule]) -> None:
                 earlier = client.read_deployment_by_name(f"nightly/{deployment.name}")
                 due = last_planned(earlier.id)
                 client.delete_deployment(earlier.id)
-            sweep = read_sweep(schedule.sweep).name
-            if due and not has_ended(schedule.store, sweep, due.isoformat()):
+            sweep = read_sweep(schedule.sweep)
+            if due and not has_ended(schedule.store, sweep.name, due.isoformat()):
                 say(f"{schedule.name}: the night of {due} starts late, now")
-                made = deployment.apply()
-                at = Scheduled(scheduled_time=due)
-                client.create_flow_run_from_deployment(made, state=at)
+                late = Scheduled(scheduled_time=due)
+                client.create_flow_run_from_deployment(deployment.apply(), state=late)
     # Prefect's own handler leaves at once, and errors of what it leaves on the terminal
     Runner.handle_sigterm = interrupt  # type: ignore[method-assign]
     serve(*deployments, limit=1, pause_on_shutdown=False, print_starting_message=False)
 
 
 def read_schedules(path: Path, store: str) -> list[Schedule]:
-    """The schedules of a schedules file, checked; `store` is for those that name none.
-
-    Raises `WrongInput` that names the file, the line or key, and the remedy. Sweep files, clusters
-    and stores are checked too, and paths made absolute. Prefect checks the cron expressions.
-    """
+    """The schedules of a file, checked; `store` is for those that name none."""
     from prefect.server.schemas.schedules import CronSchedule  # whose import takes seconds
 
     file = TomlFile(path, "schedules", "flows/schedules.toml is an example", {"schedule": Schedule})

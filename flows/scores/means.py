@@ -1,7 +1,7 @@
 """Means of scores that do not depend on the order in which scores are added.
 
-A mean is that of the exact sum, and has 12 significant digits. So scores that are equal up to the
-order of summation, or to the last bits of their computation, are equal wherever they are compared.
+A mean is that of the exact sum, in 12 significant digits. So scores that are equal but for the last
+bits of their computation are equal wherever they are compared.
 """
 
 import math
@@ -22,10 +22,7 @@ TENS = np.array([float(f"1e{k}") for k in range(-300, 309)])
 
 
 def rounded(values: ArrayLike, sizes: ArrayLike | None = None, *, digits: int = DIGITS) -> Array:
-    """Numbers in the significant digits of `sizes`, by default their own.
-
-    They are the doubles nearest to these decimals. What is not finite stays as it is.
-    """
+    """The doubles nearest to numbers in the significant digits of `sizes`, by default their own."""
     given = np.asarray(values, dtype=float)
     size = np.abs(given if sizes is None else np.asarray(sizes, dtype=float))
     usable = np.isfinite(given) & (size > LEAST) & (size < MOST)
@@ -39,10 +36,7 @@ def rounded(values: ArrayLike, sizes: ArrayLike | None = None, *, digits: int = 
 
 
 def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
-    """Mean of each row of numbers, of which the differences are as exact as the numbers.
-
-    It is infinite if the row is empty, or has a number that is not finite.
-    """
+    """Means of rows, with differences as exact as the numbers; infinite if empty or not finite."""
     found = []
     for row in rows:
         n, whole = len(row), min(row, default=0.0) >= 0.0  # no number is negative
@@ -59,26 +53,22 @@ def exact_means(rows: Iterable[Sequence[float] | Array]) -> Array:
 
 
 def means(rows: Iterable[Sequence[float] | Array]) -> Array:
-    """The number that is compared and shown for each row of numbers: their mean, rounded."""
+    """Mean of each row of numbers, rounded: what is compared and shown."""
     return rounded(exact_means(rows))
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """The number that is compared and shown for some numbers: their mean, rounded.
-
-    None where that is not finite, such as of no numbers.
-    """
+    """Mean of some numbers, rounded; None where it is not finite."""
     return known_of(means([list(values)]))[0]
 
 
 def differences_of(ones: Array, others: Array) -> pa.Array:
-    """What means are above others; 0 where they are equal, and null where one is not finite."""
+    """How far means are above others: 0 where they are equal, null where one is not finite."""
     found = rounded(ones - others, np.maximum(np.abs(ones), np.abs(others)))
     return pa.array(known_of(found), pa.float64())
 
 
 def known_of(values: Array) -> list[float | None]:
-    """Numbers, or None for those that are not finite."""
     return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
@@ -95,9 +85,7 @@ def deviations(rows: Sequence[Sequence[float]]) -> Array:
 
 
 def of_lists(numbers: Callable[[list[list[float]]], Array], lists: pa.ChunkedArray) -> pa.Array:
-    """`means` or `deviations` of lists, for a function of DuckDB; null where they are not finite,
-    such as of an empty list, and of one with anything that is not a finite number.
-    """
+    """`means` or `deviations` of lists, for DuckDB; null where they are not finite."""
     ends = np.cumsum(pc.fill_null(pc.list_value_length(lists), 0).to_numpy()).tolist()
     flat = pc.list_flatten(lists)
     if flat.null_count == len(flat):

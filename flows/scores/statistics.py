@@ -2,8 +2,8 @@
 
 Everywhere `scores` (n_blocks, k) has a row for each block and a column for each learner; lower is
 better, equal scores are ties, and infinity is a learner that failed. Ranks and wins are those of
-rounded means (`flows.scores.means`), differences those of exact ones. Sources: Demšar, JMLR 7,
-2006; Friedman 1937, 1940; Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
+rounded means, differences those of exact ones. Sources: Demšar, JMLR 7, 2006; Friedman 1937, 1940;
+Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
 """
 
 import math
@@ -20,15 +20,8 @@ SEED = 0  # of the bootstrap, so that the same results have the same interval
 
 
 class Friedman(NamedTuple):
-    """Friedman's test of the hypothesis that all learners are equal.
-
-    Attributes
-    ----------
-    chi_square, p_chi_square : float
-        Friedman's statistic, and its p-value by the chi-square distribution of k − 1 degrees.
-    f, p : float
-        The statistic of Iman and Davenport, which is less conservative, and its p-value by the F
-        distribution of k − 1 and (k − 1)(n − 1) degrees.
+    """Friedman's chi-square, with its p-value at k − 1 degrees, and the less conservative F of Iman
+    and Davenport, with its p-value at k − 1 and (k − 1)(n − 1) degrees.
     """
 
     chi_square: float
@@ -38,30 +31,22 @@ class Friedman(NamedTuple):
 
 
 def ranks_of(values: Array) -> Array:
-    """Ranks (..., k) of values (..., k), from 1 for the least; equal ones have their mean rank."""
+    """Ranks (..., k) from 1 for the least; equal values have their mean rank."""
     one = values[..., :, None]
     other = values[..., None, :]
     return (one > other).sum(axis=-1) + ((one == other).sum(axis=-1) + 1) / 2.0
 
 
 def wins_losses_ties(one: Array, other: Array) -> tuple[int, int, int]:
-    """On how many blocks one learner, of scores (n_blocks,), is better than another, worse, and
-    equal.
-    """
     return int((one < other).sum()), int((one > other).sum()), int((one == other).sum())
 
 
 def friedman(scores: Array) -> Friedman:
-    """Friedman's test, for at least two blocks and two learners.
-
-    The chi-square is that of Demšar's paper, which does not correct for ties; with ties, SciPy's
-    `friedmanchisquare` is larger by that correction.
-    """
+    """Friedman's test. Its chi-square is Demšar's, without SciPy's correction for ties."""
     from scipy.special import chdtrc, fdtrc  # its import takes half a second
 
     n, k = scores.shape
-    ranks = ranks_of(scores).mean(axis=0)
-    spread = np.sum(ranks**2) - k * (k + 1) ** 2 / 4.0
+    spread = np.sum(ranks_of(scores).mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4.0
     chi_square = float(max(12.0 * n / (k * (k + 1)) * spread, 0.0))  # rounding may make it negative
     left = n * (k - 1) - chi_square
     # all blocks may have the same order of learners: then nothing is left
@@ -75,7 +60,6 @@ def wilcoxon(differences: Array) -> float:
 
     It is exact also with ties, where SciPy's is not: that of all ways to give the differences a
     sign. Differences of 0 are ranked too, and count half for each side, as in Demšar's paper.
-    Infinite differences are larger than all others.
     """
     known = differences[~np.isnan(differences)]
     coarse = rounded(known, np.abs(known[np.isfinite(known)]).max(initial=0.0))  # so ties are equal
@@ -95,20 +79,16 @@ def wilcoxon(differences: Array) -> float:
 
 
 def least_p(n: int) -> float:
-    """The smallest p-value that Wilcoxon's test can have with `n` blocks."""
     return min(1.0, 2.0 ** (1 - n))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected by Holm: a hypothesis is rejected at level α if its value is at most α."""
     steps = [(p, min(1.0, p * sum(other >= p for other in p_values))) for p in p_values]
     return [max(step for other, step in steps if other <= p) for p in p_values]
 
 
 def critical_difference(k: int, n: int, alpha: float) -> float:
-    """Nemenyi's critical difference: mean ranks of `k` learners over `n` blocks that differ by at
-    least so much differ significantly at level `alpha`.
-    """
+    """Nemenyi's: mean ranks of `k` learners over `n` blocks that are so far apart do differ."""
     from scipy.stats import studentized_range  # its import takes a second
 
     q = float(studentized_range.ppf(1.0 - alpha, k, np.inf)) / math.sqrt(2.0)
@@ -116,26 +96,21 @@ def critical_difference(k: int, n: int, alpha: float) -> float:
 
 
 def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]:
-    """The largest groups of learners whose mean ranks all differ by less than `critical`.
-
-    A group has the numbers of two learners at least, by increasing rank; a learner may be in
-    several groups.
-    """
+    """The largest groups of learners, by rank, whose ranks all differ by less than `critical`."""
     order = sorted(range(len(ranks)), key=lambda one: (ranks[one], one))
     ends = [
         max(k for k in range(len(order)) if k == first or ranks[order[k]] - ranks[one] < critical)
         for first, one in enumerate(order)
     ]
-    found = enumerate(ends)
-    return [order[k : last + 1] for k, last in found if last > k and last not in ends[:k]]
+    return [order[k : last + 1] for k, last in enumerate(ends) if last > k and last not in ends[:k]]
 
 
 def differences(scores: Array, best: Array, relative: bool) -> Array:
     """Differences of exact means (..., k) to those of one learner (...,).
 
-    Relative ones are differences over the mean of the two, so between −2 and 2, and 0 if both are
-    0. A difference of two scores that are equal when they are rounded, or of two failed learners,
-    is 0, and that to one failed learner is infinite.
+    Relative ones are over the mean of the two, so between −2 and 2. A difference of two scores that
+    are equal when they are rounded, or of two failed learners, is 0, and that to one failed learner
+    is infinite.
     """
     other = np.asarray(best)[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -153,30 +128,19 @@ def differences(scores: Array, best: Array, relative: bool) -> Array:
 def bootstrap(
     repeats: Sequence[Array], best: int, relative: bool, alpha: float
 ) -> list[tuple[float | None, ...]]:
-    """Mean difference of each learner to the learner `best`, and both ends of its interval.
+    """Mean difference of each learner to the learner `best`, and both ends of its interval, or
+    None.
 
-    It is a percentile interval: blocks are resampled, and within each block its repeats; those in
-    which one of the two has failed are left out. There is no interval, None, if there is nothing to
-    resample.
-
-    Parameters
-    ----------
-    repeats : sequence of array
-        Scores (n_repeats, k) of each block.
-    best : int
-        The learner to which the others are compared.
-    relative : bool
-        Whether differences are relative, as in `differences`.
-    alpha : float
-        One minus the interval's level.
+    `repeats` has scores (n_repeats, k) of each block. It is a percentile interval at level 1 −
+    `alpha`: blocks are resampled, and within each block its repeats; those in which one of the two
+    has failed are left out.
     """
     draw = np.random.default_rng(SEED)
     n = len(repeats)
-    k = repeats[0].shape[1]
     whole = np.array([exact_means(block.T) for block in repeats])
     exact = differences(whole, whole[:, best], relative)
     chosen = draw.integers(n, size=(RESAMPLES if n > 1 or len(repeats[0]) > 1 else 0, n))
-    found = np.empty((*chosen.shape, k))
+    found = np.empty((*chosen.shape, repeats[0].shape[1]))
     for number, block in enumerate(repeats):
         here = chosen == number
         picked = draw.integers(len(block), size=(int(here.sum()), len(block)))
@@ -189,7 +153,6 @@ def bootstrap(
 
 
 def _interval(resampled: Array, alpha: float) -> tuple[float | None, float | None]:
-    """Percentile interval of the means of resampled differences (n_resamples, n_blocks)."""
     finite = np.isfinite(resampled)
     counts = finite.sum(axis=1)
     every = np.where(finite, resampled, 0.0)

@@ -24,19 +24,10 @@ from storage.store import check_store
 
 
 class CheckedSweep:
-    """A sweep that can be run: the request, its file, its datasets and its runs.
+    """A sweep that can be run; it does not change.
 
-    It does not change. `sizes` and `value_types` are by dataset hash, and `mapped_bytes` is the
-    size of the largest dataset's copies, which the workers of a machine share.
-
-    Parameters
-    ----------
-    request : SweepRequest
-        Where it is run.
-    sweep : Sweep
-        What its file says.
-    manifests : dict of str to Manifest
-        Its datasets by name; what is expected of one that is not generated yet.
+    `manifests` are its datasets by name, with what is expected of one that is not generated yet.
+    `mapped_bytes` is the size of the largest one's copies, which the workers of a machine share.
     """
 
     def __init__(self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest]) -> None:
@@ -51,8 +42,8 @@ class CheckedSweep:
         self.halving = sweep.halving or halving.Halving(first=2**63)
 
     def not_in_store(self, runs: Sequence[Run]) -> list[Run]:
-        """Those of `runs` that the store lacks, with failed ones if they are to be repeated, and
-        stopped ones that now have more time.
+        """The runs to compute, with failed ones to be repeated, and stopped ones that have more
+        time.
         """
         finished = finished_runs(self.request.store, self.request.retry_failed)
         taken = seconds_of_stopped(self.request.store)
@@ -65,14 +56,11 @@ class CheckedSweep:
         ]
 
     def next_to_compute(self) -> list[Run]:
-        """The runs of the first stage that has any which the store lacks."""
         return next(filter(None, map(self.not_in_store, self.stages([]))), [])
 
     def stages(self, decisions: list[dict[str, object]]) -> Iterator[list[Run]]:
-        """Yield the runs of each stage: of halving, or of a search that learns from results.
-
-        See `flows.sweeping.halving.stages`, which appends to `decisions`, and
-        `flows.sweeping.search.batches`. Without either, all runs are in one stage.
+        """Yield the runs of each rung of halving, or batch of a search that learns; else
+        all runs.
         """
         search = self.sweep.search
         spaces = self.sweep.spaces
@@ -83,10 +71,6 @@ class CheckedSweep:
 
 
 def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSweep:
-    """Read a sweep, unless it was read before, and check it against the store.
-
-    Raises `WrongInput` if its file, a dataset or the store cannot be used.
-    """
     sweep = sweep or sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     store = store_path(request.store)
@@ -106,10 +90,7 @@ def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSw
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
-    """List all runs of a sweep, without duplicates.
-
-    Raises `WrongInput` if a dataset's labels do not fit a loss or a positive class.
-    """
+    """List the runs of a sweep, each once."""
     runs: list[Run] = []
     # a configuration of each loss, also of those that a search may come to
     examples = (one for space in sweep.spaces for one in space.examples())

@@ -1,7 +1,4 @@
-"""The sweep file (TOML): checked key by key, and expanded into datasets and configurations.
-
-It is found by its path, or by the name of a packaged sweep or a dataset, whose usual sweep it is.
-"""
+"""The sweep file (TOML): checked key by key, and expanded into datasets and configurations."""
 
 import itertools
 import math
@@ -66,7 +63,6 @@ DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in mes
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list, which may be given as its only value."""
     return value if isinstance(value, list) else [value]
 
 
@@ -86,11 +82,6 @@ Seeds = Annotated[
 
 
 class DatasetTable(BaseModel, extra="allow", strict=True):
-    """A [[dataset]] table of a sweep file: which dataset, in which orders, and how many rows.
-
-    It is a prepared dataset, or a generator with its parameters.
-    """
-
     name: str
     positive_class: Classes = [None]
     multiclass: Literal["one-vs-rest"] | None = None
@@ -101,16 +92,10 @@ class DatasetTable(BaseModel, extra="allow", strict=True):
 
 
 class LearnerTable(BaseModel, extra="allow", strict=True):
-    """A [[learner]] table: the learner's name, and for its parameters values, grids of values, or
-    what they are drawn from.
-    """
-
     name: str
 
 
 class ReportTable(BaseModel, extra="forbid", strict=True):
-    """The [report] table: names of the published figures that the report shows."""
-
     figure: Annotated[
         list[
             Literal[
@@ -128,8 +113,6 @@ class ReportTable(BaseModel, extra="forbid", strict=True):
 
 
 class SweepFile(BaseModel, extra="forbid", strict=True):
-    """The content of a sweep file, before grids are expanded."""
-
     name: Name
     learner_seeds: Seeds = 1
     metrics: list[str] = []
@@ -185,10 +168,6 @@ class DatasetUse:
         )
 
     def streams(self, manifest: Manifest) -> Iterator[Stream]:
-        """Yield the streams of the dataset: each order with each positive class.
-
-        Raises `WrongInput` for a name that no class has.
-        """
         table = self.table
         seeds = [None] if table.order == AS_STORED else _seeds(table.order_seeds)
         windows = table.window_rows if table.order == IN_WINDOWS else None
@@ -226,10 +205,6 @@ class Sweep:
 
 
 def read_sweep(path: str | Path) -> Sweep:
-    """Read, check and expand a sweep file.
-
-    Raises `WrongInput` that names the file, the line or key, and the remedy.
-    """
     return _expanded(TomlFile(Path(path), "sweep", EXAMPLES, TABLES))
 
 
@@ -237,8 +212,7 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset.
 
     It is the first of these that there is, but a file without a suffix that is called as a dataset
-    has its rows. Raises `WrongInput` as `read_sweep` does, and with the
-    nearest name of all of them if there is none.
+    has its rows.
     """
     path = Path(spec)
     name = str(spec)
@@ -262,10 +236,7 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
 
 
 def sweep_of(content: Mapping[str, Any]) -> Sweep:
-    """Check and expand the content of a sweep file that is given as a dictionary.
-
-    Lists may also be tuples, ranges or NumPy arrays. Raises `WrongInput` that names the key.
-    """
+    """The sweep of a dictionary, whose lists may be tuples, ranges or arrays."""
     try:
         text = tomli_w.dumps(_plain(content))
     except (TypeError, ValueError) as error:
@@ -274,7 +245,6 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
 
 
 def _plain(value: Any) -> Any:
-    """A value in the types that TOML has."""
     if isinstance(value, Mapping):
         return {str(key): _plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple | range):
@@ -283,7 +253,6 @@ def _plain(value: Any) -> Any:
 
 
 def _expanded(file: TomlFile) -> Sweep:
-    """Check and expand a sweep file that was read."""
     spec = file.as_model(SweepFile)
     datasets = [use for table in enumerate(spec.dataset) for use in _datasets(file, *table)]
     seeds = _seeds(spec.learner_seeds)
@@ -313,7 +282,7 @@ def _expanded(file: TomlFile) -> Sweep:
 def _refuse_many_runs(
     path: Path, spec: SweepFile, datasets: list[DatasetUse], spaces: list[Space]
 ) -> None:
-    """Raise `WrongInput` for more than `MOST_RUNS` runs, before the list of runs takes memory."""
+    """Refuse too many runs before their list takes memory."""
     streams = sum(
         len(use.table.positive_class) * len(_seeds(use.table.order_seeds)) for use in datasets
     )
@@ -331,7 +300,6 @@ def _refuse_many_runs(
 
 
 def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[DatasetUse]:
-    """Yield the datasets of a [[dataset]] table: one per combination of generator parameters."""
     if table.order == AS_STORED and "order_seeds" in table.model_fields_set:
         raise WrongInput(
             f"{file.at('dataset', number, 'order_seeds')}: only a shuffled order has seeds; add"
@@ -361,7 +329,6 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
 
 
 def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int]) -> Space:
-    """What a [[learner]] table asks for; raises `WrongInput` with the line and the remedy."""
     with file.blaming("learner", number, "name"):
         reference = learner_called(table.name, file.path.parent)
         learner = learner_named(reference)
@@ -380,7 +347,6 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
 
 
 def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> None:
-    """Raise `WrongInput` unless the [search] table and the drawn values go together."""
     search = spec.search
     searched = [(number, key) for number, space in enumerate(spaces) for key in space.draws]
     if search is None:
@@ -410,10 +376,7 @@ def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> N
 def _configurations(
     file: TomlFile, search: Search | None, number: int, space: Space
 ) -> Iterator[Configuration]:
-    """Yield the configurations of a table that are known before anything runs.
-
-    They are all combinations of the grids' values, of the draws, and of the learner seeds.
-    """
+    """Yield the configurations of a table that are known before anything runs."""
     known = space.points(search, search.known if search else 1)
     with file.blaming("learner", number, "name"):
         # a learner may refuse a choice that is not drawn yet
@@ -424,5 +387,4 @@ def _configurations(
 
 
 def _seeds(seeds: int | list[int]) -> Sequence[int]:
-    """The seeds of a sweep file: a list, or the first so many from 0."""
     return range(seeds) if isinstance(seeds, int) else seeds

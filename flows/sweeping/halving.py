@@ -1,10 +1,10 @@
 """Successive halving of a sweep's configurations.
 
-A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run to
-a rung is a run on the stream cut there (`max_rows`), so sweeps with and without halving share runs.
-After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, continue, by
-their mean loss over orders and seeds, of equal ones those whose parameters come first as text: from
-the checkpoint in which their cohort has paused. A repeated sweep takes the same decisions.
+A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run to a
+rung is a run on the stream cut there (`max_rows`), so that sweeps with and without halving share
+runs. After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, go on
+from the checkpoint in which their cohort has paused. Equal ones are in the order of their
+parameters as text, so that a repeated sweep takes the same decisions.
 """
 
 import itertools
@@ -25,13 +25,11 @@ from storage.results import among, read_runs
 
 
 class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
-    """The [halving] table of a sweep file: the first rung's rounds, the factor between rungs."""
-
     factor: int = Field(default=3, ge=2)
     first: PositiveInt
 
     def cut(self, stream: Stream, sizes: Mapping[str, DataSize]) -> list[Stream]:
-        """A stream cut at each of its rungs, the last of which is the stream itself."""
+        """The stream cut at each of its rungs, the last of which is the stream itself."""
         rounds = sizes[stream.dataset_hash].rounds(stream)
         rungs = itertools.takewhile(
             lambda rung: rung < rounds, (self.first * self.factor**k for k in itertools.count())
@@ -46,10 +44,7 @@ def stages(
     losses: Callable[[Sequence[str]], dict[str, float]],
     decisions: list[dict[str, object]],
 ) -> Iterator[list[Run]]:
-    """Yield the runs of each stage of successive halving.
-
-    `losses` gives the mean losses of those that are ok. The decisions are appended to `decisions`.
-    """
+    """Yield the runs of each stage, and append what is decided after it to `decisions`."""
     cut = {stream: halving.cut(stream, sizes) for stream in {run.stream for run in runs}}
     alive = list(runs)
     for stage in itertools.count():
@@ -101,10 +96,7 @@ def _continuing(
     losses: dict[str, float],
     decisions: list[dict[str, object]],
 ) -> list[Run]:
-    """The runs of a learner on a stream that continue after a rung.
-
-    `pairs` are the whole runs and the runs up to the rung.
-    """
+    """Each of `pairs` is a whole run and the run to the rung."""
     configurations = grouped(pairs, lambda pair: canonical_json(pair[0].params))
     found = means(
         [losses.get(cut.run_id, math.inf) for _, cut in cuts] for cuts in configurations.values()
@@ -113,7 +105,6 @@ def _continuing(
     ranked = sorted(mean_losses, key=lambda params: (mean_losses[params], params))
     going = ranked[: math.ceil(len(ranked) / factor)]
     stream = pairs[0][0].stream
-    learner = pairs[0][0].learner
     decisions += [
         {
             "rung": stage + 1,
@@ -122,7 +113,7 @@ def _continuing(
             "positive_class": stream.positive_class,
             "multiclass": stream.multiclass,
             "order": stream.order,
-            "learner": learner,
+            "learner": pairs[0][0].learner,
             "params": params,
             "n_runs": len(configurations[params]),
             "mean_loss": mean_losses[params] if math.isfinite(mean_losses[params]) else None,
@@ -135,9 +126,7 @@ def _continuing(
 
 
 def measured(store: AnyPath, run_ids: Sequence[str], errors: bool) -> dict[str, float]:
-    """Mean losses by run_id, of those runs that are in the store with status ok; with `errors`,
-    error rates where there are classes.
-    """
+    """Mean losses of stored runs that are ok; with `errors`, error rates where there are some."""
     runs = read_runs(store, ("run_id", "status", "mean_loss", "error_rate"))
     asked = runs.filter(among(runs, set(run_ids))).to_pylist()
     names = ("error_rate", "mean_loss") if errors else ("mean_loss",)

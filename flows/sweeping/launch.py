@@ -1,7 +1,6 @@
 """A sweep: read the file, list the runs, subtract those in the store, plan, run, collect, report.
 
 `run_sweep` is this sentence, and its steps are plain functions, which a Prefect flow makes tasks.
-Dask and Prefect, whose import takes seconds, are imported where they are needed.
 """
 
 import subprocess
@@ -54,10 +53,7 @@ def launch(
 ) -> dict[str, Any]:
     """Run a sweep: all checks first, then its workers and compilers start in parallel.
 
-    If something is computed, it is a flow run where `flows.runtime.recording.recorded` makes one.
-    `sweep` is given if its file was read before. A damaged result file is removed: its runs are
-    computed again. Returns the summary of `flows.prefect_flows.sweep_flow`. Raises `WrongInput` as
-    `read_checked` does, for a cluster that cannot be used, and if another process runs the sweep.
+    A damaged result file is removed, and its runs are computed again.
     """
     checked = read_checked(request, sweep)
     refuse_running(request.store, checked.sweep.name)
@@ -83,22 +79,20 @@ def launch(
             if start.compilers:
                 say("compiling the learners, once for this version; this can take a minute")
             stack.callback(start.close)
-        run = partial(run_sweep, checked, start)
         return recorded(
             "sweep_flow",
             checked.sweep.name,
             vars(checked.request),
-            run,
+            partial(run_sweep, checked, start),
             prefect if missing else False,
         )
 
 
 def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, Any]:
-    """Run a checked sweep; returns the summary described at `flows.prefect_flows.sweep_flow`.
+    """Run a checked sweep; `start` is the cluster, if one is starting.
 
-    A stage of runs has all runs; with halving there is one for each rung, and a search that learns
-    from results has one for each batch. A flow run gets the sweep's progress and results. `start`
-    is the cluster, if it is already starting.
+    The summary has numbers of runs, their statuses, seconds by phase, and the report's path and
+    first sentence.
     """
     store = open_store(checked.request.store)
     name = checked.sweep.name
@@ -159,10 +153,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
 
 
 def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
-    """Prepare the sweep's generated datasets, and collect results that a killed sweep left.
-
-    Returns the sweep on its datasets.
-    """
+    """Collect what a killed sweep left, and generate datasets; returns the sweep on them."""
     store = store_path(checked.request.store)
     sweep = checked.sweep
     collect_results(store)
@@ -173,7 +164,7 @@ def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
 
 
 def remember(store: StorePath, checked: CheckedSweep, runs: Sequence[Run]) -> None:
-    """Record the sweep's file and run_ids in the store, where results and reports find them."""
+    """Record the sweep's file and run_ids, where results and reports find them."""
     sweep = checked.sweep
     named = [one for one in checked.manifests.values() if one.class_names]
     note = {
@@ -188,21 +179,17 @@ def remember(store: StorePath, checked: CheckedSweep, runs: Sequence[Run]) -> No
 
 
 def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
-    """Collect result files into tables, and remove checkpoints that are not needed any more.
-
-    Longer runs have gone on from the runs `passed`.
-    """
+    """Collect result files, and remove checkpoints: those of finished runs and of runs `passed`."""
     collect(store)
     remove_left(store)
     remove_finished(store, partial(finished_runs, store), passed)
 
 
 def write_report(store: StorePath, name: str) -> str:
-    """Write the HTML report of a sweep, unless it is up to date; returns its path.
+    """Write the HTML report of a sweep, unless it is up to date.
 
-    It is, if the sweep's runs, decisions and tables and the code have not changed since. A report
-    of many runs takes most of a gigabyte, so a process of its own writes it: this one may hold
-    Dask's scheduler. Raises `RuntimeError` with the output of that process if it fails.
+    A report of many runs takes most of a gigabyte, so a process of its own writes it: this one may
+    hold Dask's scheduler.
     """
     note = sweep_note(store, name)
     files = [file.name for file in table_files(store, "runs")]
@@ -231,17 +218,13 @@ def write_report(store: StorePath, name: str) -> str:
 
 
 def finding_of(store: StorePath, name: str) -> str:
-    """The sentence with which a sweep's report begins, from its Markdown."""
     lines = (store / "reports" / f"{name}.md").read_text().splitlines()
     return next(line for line in lines if line.startswith("**")).strip("*")
 
 
 def outcome(store: StorePath, name: str) -> dict[str, Any]:
-    """Number of a sweep's runs by status, and the first failed runs with their errors."""
     views = Views(store, [name])
-    ends = Counter(
-        row["status"] for row in views.rows(f"SELECT status FROM runs ORDER BY {IN_ORDER}")
-    )
+    ends = Counter(views.column(f"SELECT status FROM runs ORDER BY {IN_ORDER}"))
     failed = views.rows(
         "SELECT dataset, learner, params, error FROM runs WHERE status = 'failed'"
         f" ORDER BY {IN_ORDER} LIMIT {SHOWN}"

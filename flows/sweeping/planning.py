@@ -41,10 +41,6 @@ PREDICTION_BYTES = 10
 
 
 def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Engine:
-    """What runs the cohorts: workers that were checked, and compiled learners.
-
-    `start` is the cluster, which is already starting; without one it is only this process.
-    """
     request = checked.request
     kinds = needed(checked.runs, checked.value_types, checked.sizes)
     ready = start.ready(kinds) if start else Engine(None, compiled(kinds))
@@ -68,20 +64,13 @@ def limits_of(
     client: "Client | None" = None,
     time_limit: float | None = None,
 ) -> Limits:
-    """Number of workers, memory per worker and room on disk for the plan of a sweep.
-
-    Paused cohorts have a share of what is free on the store's disk; in a bucket, no limit is known.
-    The rest is as `cluster.clusters.capacity` has it.
-    """
     free = None if "://" in str(store) else free_bytes(Path(str(store)))
     room = None if free is None else free // ROOM_SHARE
     return Limits(*capacity(cluster, workers, client), paused_bytes=room, time_limit=time_limit)
 
 
 def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
-    """A sentence on the learner that takes more time than all others together, if there is one and
-    no time limit.
-    """
+    """A sentence on a learner that takes more time than all others together without a limit."""
     longest = longest_of(planned.taken)
     limited = checked.sweep.time_limit is not None
     if longest is None or limited or planned.taken[longest] < LONG:
@@ -102,10 +91,7 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
 
 
 def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequence[Cohort]:
-    """Group runs into cohorts. Cohorts with a checkpoint keep their runs.
-
-    Raises `WrongInput` if a run needs more memory than the cluster's workers have.
-    """
+    """Group runs into cohorts. Cohorts with a checkpoint keep their runs."""
     request = checked.request
     sizes = with_growths(request.store, checked.sizes, runs)
     for warning in large_dictionaries(runs, sizes)[:MOST_WARNINGS]:
@@ -130,7 +116,6 @@ def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequ
 def run_cohorts(
     checked: CheckedSweep, cohorts: Sequence[Cohort], ready: Engine, tally: Tally
 ) -> None:
-    """Run the cohorts on Dask or in this process; `tally` counts their receipts."""
     store = checked.request.store
     sizes = checked.sizes
     for file in filter(None, {run.file for cohort in cohorts for run in cohort.runs}):
@@ -149,11 +134,7 @@ def run_cohorts(
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:
-    """Summary of a sweep's plan: runs, passes over the data, expected seconds, memory and disk.
-
-    With halving, it is as if the first configurations went on. Of a search that learns from
-    results, the next batch is planned. Raises `WrongInput` as `read_checked` does.
-    """
+    """What a dry run shows. With halving, it is as if the first configurations went on."""
     checked = read_checked(request)
     done = 0
     stages = list[list[Run]]()
@@ -205,7 +186,6 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
 
 
 def result_bytes(asked: Measured, rounds: int) -> int:
-    """The bytes on disk of a run's results, with its windows and predictions."""
     windows = -(-rounds // asked.window) if asked.window else 0
     of_windows = RUN_WINDOWS_BYTES * bool(windows) + windows * (20 + 8 * len(asked.metrics))
     return RESULT_BYTES + of_windows + PREDICTION_BYTES * rounds * asked.keep_predictions

@@ -1,14 +1,13 @@
 """Search: parameters whose values are drawn, and the [search] table, which says how.
 
-A draw is a function of the search's seed, the learner's name in the file, the names of its drawn
-parameters, their ranges and the draw's number. So more `samples` keep the first ones, another
-learner changes nothing, and all streams have the same.
+A draw depends on the search's seed, the learner's name in the file, the names and ranges of its
+drawn parameters, and the draw's number. So more `samples` keep the first ones, another learner
+changes nothing, and all streams have the same.
 
 With `method = "tpe"`, Optuna is asked for a batch at a time. A trial is a point of a space, with
-one of the grids' combinations, on all streams that differ in their order seed only. Its value is
-the mean over its runs. A batch follows from the search's seed and the values of earlier batches,
-which are read from the store. So a sweep that was killed goes on to the same trials, and more
-`samples` keep the first ones (of whole batches; of the last, those that were there).
+one of the grids' combinations, on all streams that differ in their order seed only. A batch follows
+from the seed and the values of earlier batches, which the store has, so that a sweep that was
+killed goes on to the same trials.
 """
 
 import itertools
@@ -49,11 +48,6 @@ Configuration = tuple[str, dict[str, Any], int | None]  # see `configuration_of`
 
 
 class Search(BaseModel, extra="forbid", strict=True, frozen=True):
-    """The [search] table: how values are drawn, and how many for each learner and stream.
-
-    `batch` is how many configurations `tpe` asks for at a time.
-    """
-
     method: Literal["random", "sobol", "tpe"]
     samples: PositiveInt = Field(le=1_000_000)
     seed: NonNegativeInt = 0
@@ -61,20 +55,15 @@ class Search(BaseModel, extra="forbid", strict=True, frozen=True):
 
     @property
     def known(self) -> int:
-        """The number of samples that are known at the beginning: not all, if it learns."""
         return min(self.batch, self.samples) if self.method == "tpe" else self.samples
 
     def number(self, *key: Any) -> int:
-        """A number of 128 bits for a key, from the seed."""
         return int(content_hash([self.seed, *key]), 16)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a parameter's value is drawn from: a range with both its ends, or `choices`.
-
-    `kind` is one of `KINDS`.
-    """
+    """What a value is drawn from: a range with both its ends, or `choices`."""
 
     kind: str
     low: float = 0.0
@@ -82,7 +71,7 @@ class Drawn:
     choices: tuple[Any, ...] = ()
 
     def value(self, u: float) -> Any:
-        """The value at `u`, a number from 0 to 1: the quantile, rounded if it is real."""
+        """The quantile at `u`."""
         if self.kind == CHOICE:
             return self.choices[min(int(u * len(self.choices)), len(self.choices) - 1)]
         if self.kind == INTEGER:
@@ -94,14 +83,10 @@ class Drawn:
         return self.rounded(self.low * (1 - u) + self.high * u)
 
     def rounded(self, value: float) -> float:
-        """A real value in `DIGITS` significant digits, within the range.
-
-        So a run's identity is readable, and does not depend on the last bit of a library.
-        """
+        """A real value in few digits, which any library gives: a run's identity depends on it."""
         return min(max(float(f"{value:.{DIGITS}g}"), self.low), self.high)
 
     def suggested(self, trial: Any, name: str) -> Any:
-        """The value that a trial of Optuna's suggests, rounded if it is real."""
         if self.kind == CHOICE:
             return trial.suggest_categorical(name, self.choices)
         if self.kind == INTEGER:
@@ -111,15 +96,11 @@ class Drawn:
 
 
 def is_drawn(value: Any) -> bool:
-    """Whether a value in a sweep file says from what it is drawn."""
     return isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in KINDS
 
 
 def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
-    """What `value`, such as `{ uniform = [a, b] }`, says of a parameter, or of an argument.
-
-    Raises `WrongInput` if the parameter has no such values.
-    """
+    """What `{ uniform = [a, b] }`, for example, says of a parameter."""
     ((kind, given),) = value.items()
     if kind == CHOICE:
         if not isinstance(given, list) or not given:
@@ -138,11 +119,7 @@ def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
 
 
 def values_of(value: Any) -> list[Any]:
-    """Values of a parameter in a sweep file, as a list.
-
-    `value` is a single value, a list, `{ powers_of_two = [first, last] }` or `{ powers_of_ten =
-    [first, last] }`. Raises `WrongInput` for an empty grid or other tables.
-    """
+    """The values of a grid: a single one, a list, or `{ powers_of_two = [first, last] }`."""
     if isinstance(value, dict):
         if len(value) != 1 or next(iter(value)) not in BASES:
             raise WrongInput(
@@ -162,7 +139,6 @@ def values_of(value: Any) -> list[Any]:
 
 
 def ends_of(kind: str, ends: Any) -> Any:
-    """The two ends of a range, or the first and the last exponent, which may be the same."""
     real = kind in (UNIFORM, LOG_UNIFORM)
     powers = kind in BASES
     largest = 300 if powers else 1.7e308
@@ -180,10 +156,7 @@ def ends_of(kind: str, ends: Any) -> Any:
 
 @dataclass(frozen=True)
 class Space:
-    """What is searched: a learner, the values that are given, and what others are drawn from.
-
-    `name` is the learner's name in the file. `seeds` are the learner seeds of each configuration.
-    """
+    """What is searched: a learner, called `name` in the file, with given values and with draws."""
 
     name: str
     learner: str
@@ -192,7 +165,7 @@ class Space:
     seeds: Sequence[int]
 
     def points(self, search: Search | None, count: int) -> list[dict[str, Any]]:
-        """The first `count` draws. A space without drawn values has one, which is empty."""
+        """The first `count` draws; without drawn values there is one, which is empty."""
         if not search or not self.draws:
             return [{}]
         keys = sorted(self.draws)  # whatever their order in the file
@@ -204,26 +177,19 @@ class Space:
         ]
 
     def configurations(self, values: dict[str, Any]) -> Iterator[Configuration]:
-        """Yield the configurations with these values: one a learner seed.
-
-        Raises `WrongInput` as `configuration_of` does.
-        """
         learner, params, seed = configuration_of(self.learner, values, self.seeds[0])
         for one in [None] if seed is None else self.seeds:
             yield learner, params, one
 
     def ask(self, study: Any, given: dict[str, Any], like: Sequence[Run]) -> tuple[Any, list[Run]]:
-        """Optuna's next trial, with values of the grids, and its runs on the streams of `like`."""
+        """Optuna's next trial, and its runs on the streams of `like`."""
         trial = study.ask()
         point = {name: self.draws[name].suggested(trial, name) for name in sorted(self.draws)}
         configurations = list(self.configurations({**given, **point}))
         return trial, [Run(one.stream, *c, one.measured) for one in like for c in configurations]
 
     def examples(self) -> Iterator[Configuration]:
-        """Yield a configuration for each combination of the choices, in the middle of the ranges.
-
-        They say before anything runs whether a learner, or a stream's labels, refuse one.
-        """
+        """Yield a configuration for each combination of choices: one may be refused."""
         middles = {n: d.choices or (d.value(0.5),) for n, d in self.draws.items()}
         for given in combinations(self.grids):
             for chosen in itertools.islice(combinations(middles), MOST_COMBINATIONS):
@@ -231,16 +197,12 @@ class Space:
 
 
 def combinations(grids: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of the grids' values."""
     for values in itertools.product(*grids.values()):
         yield dict(zip(grids, values, strict=True))
 
 
 def uniform(key: int, d: int, count: int) -> Array:
-    """The first points (count, d) of a sequence of independent random points of [0, 1)ᵈ.
-
-    The bits are Philox's, a counter-based generator, with this key.
-    """
+    """Points (count, d) of independent numbers in [0, 1), by the counter-based generator Philox."""
     words = np.random.Philox(key=key).random_raw(count * d)
     return ((words >> np.uint64(11)) * 2.0**-53).reshape(count, d)
 
@@ -249,8 +211,7 @@ def sobol(key: int, d: int, count: int) -> Array:
     """The first points (count, d) of a Sobol sequence in [0, 1)ᵈ, scrambled by this key."""
     from scipy.stats import qmc  # slow
 
-    sequence = qmc.Sobol(d, scramble=True, rng=key)
-    return sequence.random_base2((count - 1).bit_length())[:count]
+    return qmc.Sobol(d, scramble=True, rng=key).random_base2((count - 1).bit_length())[:count]
 
 
 def batches(
@@ -259,11 +220,7 @@ def batches(
     search: Search,
     values: Callable[[Sequence[str]], dict[str, float]],
 ) -> Iterator[list[Run]]:
-    """Yield the runs of each batch, and expect those of the last in the store when it goes on.
-
-    `first` are the runs that are known at the beginning: the first batch, and those of learners of
-    which nothing is drawn. `values` gives those of the runs that are ok.
-    """
+    """Yield the runs of each batch, and expect those of the last in the store when it goes on."""
     streams = {run.stream.identity_text: run for run in first}.values()
     searched = [
         (_study(space, given, like[0], search), space, given, like)
@@ -291,10 +248,6 @@ def batches(
 
 
 def _study(space: Space, given: dict[str, Any], like: Run, search: Search) -> Any:
-    """Optuna's study of a space, with values of its grids, on streams like that of a run.
-
-    It begins with the draws that `sobol` has, as many batches as make `FIRST` trials.
-    """
     import optuna  # slow, and an extra
 
     seed = search.number(space.name, given, list(like.stream.group)) % 2**32

@@ -31,17 +31,12 @@ CLAIM = "sweeps"
 
 
 def now() -> str:
-    """The current time in the format of `Status`."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass
 class Status:
-    """Progress of a sweep, as stored for `koco list`; by default that of this process.
-
-    `state` is running, done, stopped (by Ctrl-C), ended by an error, or killed. A killed sweep is
-    stored as running, but its process is gone.
-    """
+    """Progress of a sweep. A killed one is stored as running, but its process is gone."""
 
     sweep: str
     state: str = "running"
@@ -66,10 +61,6 @@ COLUMNS = tuple(field.name for field in fields(Status))
 
 
 def statuses(store: AnyPath, sweep: str | None = None) -> Iterator[Status]:
-    """Yield the last status of each sweep in the store, or of the one of this name.
-
-    Raises `WrongInput` for a damaged file.
-    """
     for file in (store_path(store) / "status").files(".json"):
         if sweep is None or file.name == f"{sweep}.json":
             with suppress(FileNotFoundError):  # removed meanwhile
@@ -90,11 +81,7 @@ def _status_in(file: StorePath) -> Status:
 
 
 def is_dead(status: Status) -> bool:
-    """Whether the process that wrote a status is gone.
-
-    A process on another machine counts as gone if its last update is more than `SILENT_SECONDS`
-    away, into the past or, by a clock that was wrong, into the future.
-    """
+    """Whether the process that wrote a status is gone; on another machine, whether it is silent."""
     if status.host == socket.gethostname():
         return start_of(status.process) != status.started
     silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
@@ -102,7 +89,7 @@ def is_dead(status: Status) -> bool:
 
 
 def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
-    """Raise `WrongInput` if a sweep is running, or the one of this name in another process."""
+    """Refuse if a sweep is running, or the one of this name in another process."""
     me = socket.gethostname(), os.getpid()
     for status in statuses(store, sweep):
         mine = sweep is not None and (status.host, status.process) == me
@@ -114,17 +101,13 @@ def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
 
 
 def claim(store: AnyPath, status: Status) -> None:
-    """Say that a sweep runs. Raises `WrongInput` if another process runs it."""
     with locked(store, CLAIM, "waiting for koco store remove"):
         refuse_running(store, status.sweep)
         write_status(store, status)
 
 
 def write_status(store: AnyPath, status: Status) -> None:
-    """Write the status of a sweep into its store.
-
-    A full disk is reported when results are written, or by the error that has ended the sweep.
-    """
+    """Write a status. A full disk is reported elsewhere: with results, or by the sweep's error."""
     file = store_path(store) / "status" / f"{status.sweep}.json"
     with nullcontext() if status.state == "done" else suppress(OSError):
         file.write_text(json_text(asdict(status)) + "\n")
@@ -134,11 +117,9 @@ Watcher = Callable[[Status], None]
 
 
 class Tally:
-    """Context manager of a sweep, which counts its runs and rounds into its `status`.
+    """Context manager that counts a sweep's runs and rounds into its `status`.
 
-    Each of the `watchers` is told the status every so many seconds, even while a long cohort sends
-    no receipt, and at the end. The time left is rich's own: that of the planned rounds at the speed
-    of the last ones. `live` is the line that a terminal shows.
+    Its watchers are told every so many seconds, even while a long cohort sends no receipt.
     """
 
     def __init__(self, sweep: str, watchers: Sequence[tuple[int, Watcher]] = ()) -> None:
@@ -188,7 +169,6 @@ class Tally:
             self.tell(second)
 
     def tell(self, second: int) -> None:
-        """Update the status, and tell the watchers whose time it is."""
         with self.lock:
             under_way = sum(self.under_way.values())
             rounds = self.rounds + under_way
@@ -208,7 +188,6 @@ class Tally:
                 watcher(self.status)
 
     def more(self, runs: int, there: int) -> None:
-        """Add `runs` to the runs of the sweep, of which `there` are in the store already."""
         say(
             f"sweep {self.status.sweep}: {runs:,}{' more' if self.status.runs else ''} runs,"
             f" {there:,} already in the store, {runs - there:,} to compute"
@@ -217,7 +196,6 @@ class Tally:
         self.status.done += there
 
     def computing(self, dashboard: str | None) -> None:
-        """Start the clock, as the workers are ready. Dask's pages are at `dashboard`, if any."""
         self.begun, self.status.dashboard = time.monotonic(), dashboard
         say(
             "  the workers compute"
@@ -225,17 +203,14 @@ class Tally:
         )
 
     def plan(self, rounds: Mapping[str, int]) -> None:
-        """Add the rounds of cohorts that will be computed."""
         self.planned.update(rounds)
         self.total += sum(rounds.values())
 
     def hear(self, report: Report) -> None:
-        """Note how far a cohort under way is."""
         with self.lock:
             self.under_way[report.cohort_id] = report.rounds
 
     def receive(self, receipt: Receipt) -> None:
-        """Count the runs of a finished cohort."""
         with self.lock:
             self.under_way.pop(receipt.cohort_id, None)
             # a cohort that was not planned is a part of one that was split
@@ -249,21 +224,18 @@ class Tally:
 
 
 def words(status: Status) -> str:
-    """Numbers of runs, the speed, and the runs that are not ok."""
     done = f"{status.done:,} of {status.runs:,} runs, {status.rounds_per_second:,.0f} rounds/s"
     counts = {name: getattr(status, name) for name in ("diverged", "failed", "stopped")}
     return done + "".join(f", {count:,} {name}" for name, count in counts.items() if count)
 
 
 def say_progress(status: Status) -> None:
-    """Say how far a sweep is in a log; a terminal shows the live line."""
     left = "" if status.seconds_left is None else f", {status.seconds_left:,.0f} s left"
     if status.rounds_per_second and not sys.stderr.isatty():
         say(f"  {words(status)}{left}")
 
 
 def record_progress(status: Status) -> None:
-    """Write the share of the runs that are done into Prefect's pages of this flow run."""
     from httpx import HTTPError
     from prefect.artifacts import create_progress_artifact
 

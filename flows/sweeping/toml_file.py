@@ -28,9 +28,8 @@ Name = Annotated[
 class TomlFile:
     """The text and content of a TOML file.
 
-    In messages, `kind` names the kind of file, and `examples` says where examples are. `tables` has
-    the models of its tables. `text` is the content if it is in no file; messages then name no line.
-    Raises `WrongInput` if the file cannot be read, or is not TOML.
+    `examples` says where some are, and `tables` has the models of its tables. If `text` is given it
+    is in no file, and messages name no line.
     """
 
     def __init__(
@@ -65,10 +64,7 @@ class TomlFile:
         self.lines = {} if text else lines_of(self.text)
 
     def as_model(self, model: type[Model]) -> Model:
-        """The content, checked by a model.
-
-        Raises `WrongInput` for the first error, with the line and the nearest known key.
-        """
+        """The content. The first error has its line and the nearest known key."""
         try:
             return model.model_validate(self.content)
         except ValidationError as error:
@@ -84,10 +80,7 @@ class TomlFile:
             raise WrongInput(f"{self.at(*keys)}: {error}") from None
 
     def at(self, *keys: str | int) -> str:
-        """Location of a key for messages: `FILE, line N, learner 2, alpha`.
-
-        `keys` is the path to it in the content. The line is that of its table if the key has none.
-        """
+        """Location of a key for messages, `FILE, line N, learner 2, alpha`."""
         shown = ".".join(map(str, keys[: 1 + (keys[0] in self.tables)]))
         if len(keys) > 1 and isinstance(keys[1], int) and keys[0] in self.tables:
             shown = ", ".join((f"{keys[0]} {keys[1] + 1}", *map(str, keys[2:3])))
@@ -97,7 +90,6 @@ class TomlFile:
 
 
 def lines_of(text: str) -> dict[Keys, int]:
-    """The line numbers of the tables of a TOML file, and of their keys."""
     found: dict[Keys, int] = {}
     table: Keys = ()
     counts = Counter[str]()

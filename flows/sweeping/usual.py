@@ -1,8 +1,8 @@
-"""The usual sweep on a prepared dataset, for which no sweep file has to be written.
+"""The usual sweep on a prepared dataset: the text of a sweep file, so that it can be kept and
+changed.
 
 It has five learners that the benchmark says to try, each with a small grid around what was chosen
-there. Steps, ridges and bandwidths are in units of the labels and of the rows' norm, which the
-manifest has. It is the text of a sweep file, so that it can be kept and changed.
+there, in units of the labels and of the rows' norm.
 """
 
 import math
@@ -45,7 +45,7 @@ def usual_sweep(manifest: Manifest) -> str:
     """The usual sweep file on a dataset.
 
     The fourth learner is KAWV, or where that would be slow ONS, and else OjaSON. No learner is left
-    out because rows or features are many: runs end early then, as the file says.
+    out because rows or features are many: runs end early then.
     """
     grids = grids_for(manifest)
     quick = (name for name in ("KAWV", "ONS") if is_quick(name, grids[name], manifest))
@@ -70,10 +70,8 @@ def usual_sweep(manifest: Manifest) -> str:
 
 
 def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    """The parameters of each learner that a usual sweep may have.
-
-    With labels −1 and +1 and predictions between them, the squared hinge is the squared loss, which
-    the benchmark has and by which KAWV learns.
+    """The grids of all learners. With labels −1 and +1 and predictions between them, the squared
+    hinge is the squared loss, which the benchmark has and by which KAWV learns.
     """
     facts = manifest.statistics
     square = facts["mean_square_norm"] or 1.0
@@ -103,12 +101,11 @@ def grids_for(manifest: Manifest) -> dict[str, dict[str, Any]]:
 
 
 def in_units(unit: float, *values: float) -> list[float]:
-    """The values of a grid in the dataset's unit, with three digits."""
     return [float(f"{unit * value:.3g}") for value in values]
 
 
 def costs(name: str, grid: dict[str, Any], manifest: Manifest, rounds: int) -> tuple[float, float]:
-    """The seconds of all runs of a learner, and the bytes of one, by what it says they cost."""
+    """The seconds of all runs of a learner, and the bytes of one."""
     learner = LEARNERS[name]
     values = {key: of if isinstance(of, list) else [of] for key, of in grid.items()}
     public = learner.complete({key: of[0] for key, of in values.items()})
@@ -121,6 +118,5 @@ def costs(name: str, grid: dict[str, Any], manifest: Manifest, rounds: int) -> t
 
 
 def is_quick(name: str, grid: dict[str, Any], manifest: Manifest) -> bool:
-    """Whether a learner can have all rows, or the first `ROWS` of them, without being slow."""
     seconds, size = costs(name, grid, manifest, min(manifest.n_rows, ROWS))
     return seconds <= SECONDS / 2 and size <= BYTES

@@ -12,10 +12,7 @@ Params = Mapping[str, Any]
 
 
 def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any]]:
-    """Values of each parameter that is not the same in all configurations of a learner.
-
-    They come in the learner's order of parameters, each one's values sorted.
-    """
+    """Values of each parameter that is not the same in all configurations of a learner, sorted."""
     values: dict[str, set[Any]] = defaultdict(set)
     if learner in LEARNERS:
         values |= {parameter.name: set() for parameter in LEARNERS[learner].parameters}
@@ -26,7 +23,7 @@ def varied(learner: str, configurations: Iterable[Params]) -> dict[str, list[Any
 
 
 def sort_key(value: Any) -> tuple[bool, Any]:
-    """Sort key that puts numbers first, then text and None; numbers in texts count as numbers."""
+    """Numbers come first, then texts and None; numbers in texts count as numbers."""
     if value is None or isinstance(value, str):
         parts = re.split(r"(\d+)", str(value))  # every second one is a number
         return True, [int(part) if k % 2 else part for k, part in enumerate(parts)]
@@ -45,7 +42,6 @@ def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
 
 
 def params_text(params: Params, only: Collection[str] | None = None) -> str:
-    """Format parameters as text: `alpha=4 clip=1`."""
     return " ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in sorted(params.items())

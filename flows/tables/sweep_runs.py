@@ -1,6 +1,4 @@
-"""What the store has recorded of its sweeps: an entry of each, with the runs that it has, and the
-decisions of its successive halving.
-"""
+"""What the store has recorded of its sweeps: an entry of each, and decisions of halving."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,17 +31,13 @@ DECISIONS = schema(
 
 
 def sweep_names(store: AnyPath) -> list[str]:
-    """The sweeps that have run on a store, sorted."""
     return [
         file.name.removesuffix(".json") for file in (store_path(store) / "sweeps").files(".json")
     ]
 
 
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
-    """What the store has recorded of a sweep: its file, its run_ids and its figures.
-
-    Raises `WrongInput` with the nearest name if no such sweep has run, or if the entry is damaged.
-    """
+    """What the store has recorded of a sweep: its file, its run_ids and its figures."""
     note = store_path(store) / "sweeps" / f"{name}.json"
     if "/" in name or not note.is_file():
         there = sweep_names(store)
@@ -57,7 +51,7 @@ def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
 
 
 def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, object]]) -> None:
-    """Write the decisions of a sweep as a table; without any, remove the table of that name."""
+    """Write the decisions of a sweep; without any, remove the table of that name."""
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     if decisions:
         write_tables([pa.Table.from_pylist(list(decisions), DECISIONS)], file)
@@ -66,10 +60,6 @@ def write_decisions(store: AnyPath, sweep: str, decisions: Sequence[dict[str, ob
 
 
 def read_decisions(store: AnyPath, sweep: str) -> pa.Table:
-    """Read the decisions of a sweep; a table without rows if it has none.
-
-    Raises `WrongInput` if it cannot be read.
-    """
     file = store_path(store) / "results" / "halving" / f"{sweep}.parquet"
     if not file.is_file():
         return DECISIONS.empty_table()

@@ -8,7 +8,6 @@ T = TypeVar("T")
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
-    """Items by their key, in their order."""
     groups: dict[Key, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

@@ -18,29 +18,10 @@ def laid_out(
     width: float = math.inf,
     digits: Mapping[str, int] | None = None,
 ) -> tuple[str, list[str]]:
-    """Lay out a table in lines of at most `width` characters, or of any length.
+    """A table in lines of at most `width` characters, and the names of the columns without room.
 
-    Floats have four digits, booleans are yes or no, None is empty. Where it is too wide, first
-    names of columns with numbers go on in a second line, at their underscores; then texts, after
-    spaces and commas; and then the last columns are left out.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Names of the columns.
-    rows : sequence of sequence
-        Values of each row.
-    width : float
-        Longest line.
-    digits : mapping of str to int, optional
-        Significant digits of the floats in a column, by its name; else four.
-
-    Returns
-    -------
-    text : str
-        The lines.
-    left_out : list of str
-        Names of the columns that had no room.
+    Floats have four digits, or those in `digits` by column. Where it is too wide, names of columns
+    with numbers are broken first, then texts; then the last columns are left out.
     """
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     numeric = [{*map(type, column)} <= {int, float, type(None)} for column in values]
@@ -68,14 +49,13 @@ def laid_out(
 
 
 def line_width() -> int:
-    """Characters in a line of the terminal, and 100 if there is none."""
     return shutil.get_terminal_size((100, 0)).columns
 
 
 def number_text(value: float, digits: int = DIGITS) -> str:
     """A float with so many significant digits, or fewer if they say it exactly.
 
-    Very large and very small ones have an exponent; digits before the point are never cut.
+    Digits before the point are never cut.
     """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
@@ -87,7 +67,6 @@ def number_text(value: float, digits: int = DIGITS) -> str:
 
 
 def with_minus(value: float, digits: int = DIGITS) -> str:
-    """As `number_text`, with a minus sign instead of a hyphen: for pages, not for files."""
     return number_text(value, digits).replace("-", "−")
 
 
@@ -100,12 +79,10 @@ def _text(value: Any, digits: int) -> str:
 
 
 def printable(text: str) -> str:
-    """A text for a terminal, which acts on control characters: they become spaces."""
     return "".join(one if one.isprintable() else " " for one in text)
 
 
 def _aligned(texts: list[str]) -> list[str]:
-    """Texts of numbers, with spaces after them so that their points are one below the other."""
     after = [len(text) - len(re.split(r"[.e]", text)[0]) for text in texts]
     longest = max(after, default=0)
     return [
@@ -116,7 +93,6 @@ def _aligned(texts: list[str]) -> list[str]:
 def _fitted(
     columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], width: float
 ) -> list[int]:
-    """Widths of the columns that have room in lines of `width` characters."""
     widths = [max(map(len, (name, *column))) for name, column in zip(columns, cells, strict=True)]
     least = [
         max(map(len, (*re.split("(?<=_)", name), *column))) if number else min(natural, NARROW)
@@ -133,10 +109,7 @@ def _fitted(
 
 
 def _wrapped(text: str, width: int, after: str) -> list[str]:
-    """Lines of at most `width` characters, broken at spaces or after a character if they can be.
-
-    A text that has room is one line, as it is.
-    """
+    """Lines of at most `width` characters, broken at spaces or after a character."""
     if len(text) <= width:
         return [text]
     line = f".{{1,{width}}}(?: |(?<={after})|$)|.{{{width}}}"

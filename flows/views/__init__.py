@@ -1,1 +1,1 @@
-"""What a store's runs came to: views of DuckDB, which are the one selection and the one best."""
+"""The runs of a store as views of DuckDB, which are the one selection and the one best."""

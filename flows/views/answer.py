@@ -75,33 +75,7 @@ def answer(
     best: bool = False,
     sort: str | None = None,
 ) -> tuple[Views, pa.Table]:
-    """Answer a query with a table, and the views of the runs that meet its filters.
-
-    Parameters
-    ----------
-    store : StorePath
-        The store.
-    sweep : str or None
-        Only runs of this sweep.
-    other : str or None
-        A second sweep to compare with.
-    learners, datasets : sequence of str
-        Only runs of one of these.
-    conditions : sequence of str
-        Only runs that meet all of these conditions, in SQL.
-    single : bool
-        Single runs instead of averages over a configuration's runs.
-    best : bool
-        Only the best configuration of each stream and learner.
-    sort : str or None
-        The column, or parameter, by which rows are sorted, the smallest first.
-
-    Raises
-    ------
-    WrongInput
-        For an unknown sweep or column, a filter that no run meets, and for options that exclude
-        each other.
-    """
+    """Answer a query of `koco results` with a table, and the views of the runs in question."""
     if single and best:
         raise WrongInput("--runs and --best cannot be combined; choose one")
     if other is not None and (single or sweep is None):
@@ -124,11 +98,8 @@ def answer(
 
 
 def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
-    """The condition that a column is one of the wanted values.
-
-    Raises `WrongInput` for a value that no run has, if there are runs.
-    """
-    found = views.table(f"SELECT DISTINCT {name} FROM runs").column(name).to_pylist()
+    """The condition that a column is one of the wanted values, which some run must have."""
+    found = views.column(f"SELECT DISTINCT {name} FROM runs")
     for value in wanted if found else ():
         if value not in found:
             raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
@@ -137,7 +108,6 @@ def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
 
 
 def _sorted(table: pa.Table, name: str) -> pa.Table:
-    """A table sorted by a column, or by a parameter. Raises `WrongInput` if it is neither."""
     if name in table.column_names:
         values = table.column(name).to_pylist()
     else:
@@ -153,9 +123,6 @@ def _sorted(table: pa.Table, name: str) -> pa.Table:
 
 
 def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
-    """The averages of two sweeps side by side, of the same streams, learners and parameters, or of
-    the best ones. `difference` is the other one's mean loss minus the first one's.
-    """
     view, same = ("best", "") if best else ("configurations", ", params")
     for name, sweep in zip(("mine", "others"), sweeps, strict=True):
         views.choose([sweep])
@@ -175,10 +142,6 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
 
 
 def _not_better(row: Mapping[str, Any]) -> str:
-    """A sentence on a learner's best result that does not beat `Constant`.
-
-    It has those numbers of `Constant` that the learner does not beat.
-    """
     unbeaten = [
         words.format(scale * constant)
         for words, scale, mine, constant in (
@@ -194,7 +157,6 @@ def _not_better(row: Mapping[str, Any]) -> str:
 
 
 def _remarks(views: Views, best: bool) -> list[str]:
-    """Sentences on what a table of averages does not show."""
     return [
         *(
             f"{row['n']:,} runs to the rungs of the halving are left out; without --best they are"
@@ -222,14 +184,12 @@ def _remarks(views: Views, best: bool) -> list[str]:
 
 
 def best_of(views: Views) -> pa.Table:
-    """The view `best` in the columns `BEST`, with the means of metrics that are measured."""
     found = views.table("FROM best")
     metrics = [name for name in METRICS if found.column(f"{name}_mean").null_count < len(found)]
     return found.select([*BEST, *(f"{name}_mean" for name in metrics)])
 
 
 def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
-    """The best configurations of a sweep, in few columns."""
     return Views(store, [sweep]).rows(
         "SELECT dataset, learner, params, n_runs, mean_loss_mean, mean_loss_std FROM best"
     )
@@ -238,10 +198,7 @@ def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
 def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[str, list[str]]:
     """An answer as a table in lines of at most `width` characters, and remarks on it.
 
-    Of the parameters it shows those that vary among the runs that meet the query's filters.
-    Empty columns are left out, and those that are the same in all rows. The remarks name the
-    learners whose best configuration does not beat `Constant`; single runs and differences have no
-    such. `more` is the number of rows that are left out.
+    Columns that are empty or the same in all rows are left out, and so are `more` rows.
     """
     names, same = _telling_columns(table)
     texts, constants = _params_in_words(views)
@@ -264,11 +221,14 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 
 
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
-    """The columns that say something, and a remark on what is the same in all rows."""
     names = SINGLE if "run_id" in table.column_names else table.column_names
     hashes = {"dataset_hash", "dataset_hash_other"} & {*table.column_names}
-    identities = table.select(["dataset", *hashes]).to_pylist()
-    pairs = {(row["dataset"], row[one]) for row in identities for one in hashes if row[one]}
+    pairs = {
+        tuple(row.values())
+        for one in hashes
+        for row in table.group_by(["dataset", one]).aggregate([]).to_pylist()
+        if row[one]
+    }
     one_each = len(pairs) == len({dataset for dataset, _ in pairs})
     dull = {"sketch_size"} | (hashes if one_each else set())  # sketch_size is among the parameters
     kept = []
@@ -285,9 +245,7 @@ def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
 
 
 def _params_in_words(views: Views) -> tuple[dict[tuple[str, str | None], str], list[str]]:
-    """Texts of the parameters that vary, by the learner and their JSON; remarks on others that are
-    not usual.
-    """
+    """Texts of parameters that vary, by learner and JSON, and remarks on unusual others."""
     texts: dict[tuple[str, str | None], str] = defaultdict(str)
     constants = defaultdict[str, list[str]](list)
     every = views.rows("SELECT DISTINCT learner, params FROM selected ORDER BY ALL")

@@ -1,24 +1,16 @@
 """The results of a store as views of DuckDB, which `views.sql` defines and describes.
 
-Everything that selects or averages runs reads them: `koco results`, `koco compare`, the report, the
-notebook, `flows.results`. Each view may be queried with SQL::
+Everything that selects or averages runs reads them. Each view may be queried with SQL::
 
     views = Views(store, ["sweep"])
     views.table("SELECT learner, params, merit FROM best WHERE stream = ?", ["year, shuffled"])
     views.rows("FROM configurations WHERE whole")
     views.table("SELECT c.* FROM curves c WHERE run_id IN (SELECT unnest(run_ids) FROM best)")
 
-- `runs`: the table `runs`, with `stream` (what the run has read, in words, as titles of charts have
-  it), `stream_dataset` and `stream_hash` (those of the dataset alone), and `class_name`.
-- `members`: `sweep`, `run_id`.
-- `configurations`: `stream`, `learner`, `params`; of its `repeats`, `n_runs` that ended well,
-  `diverged`, `failed` and were `stopped`; means `mean_loss_mean`, `error_rate_mean`,
-  `seconds_mean`, `auc_mean`, …, `microseconds_mean` a round, and deviations `mean_loss_std`,
-  `error_rate_std`; `merit` (what it is chosen by: less is better), `whole`, `rung`,
-  `beats_constant`, `run_ids`. Best first on a stream.
-- `best`: the row of `configurations` that is the best of each stream and learner.
-- `curves`, `windows`, `predictions`: the tables, with their runs' `stream`, `learner`, `params`,
-  `order_seed` and `learner_seed`; curves also with `mean_loss` and `error_rate` until round t.
+The views are `runs`, `members` (`sweep`, `run_id`), `configurations`, `best` (the best one of each
+stream and learner), `curves`, `windows` and `predictions`. A configuration has `repeats`, of which
+`n_runs` ended well, means such as `mean_loss_mean`, and `merit`, by which it is chosen: less is
+better.
 """
 
 import re
@@ -60,20 +52,9 @@ KEYWORDS = re.compile(r"""('[^']*'|"[^"]*")|\b(order|window)\b(?!\s+by\b)""", re
 
 
 class Views:
-    """The views of a store's runs: of some sweeps, or of all that the store has.
+    """The views of a store's runs: of all, or of some sweeps, whose runs count once.
 
-    Parameters
-    ----------
-    store : path or str
-        The store.
-    sweeps : sequence of str
-        Names of sweeps, whose runs count once; all runs if there are none. Each run has the name
-        that its dataset has in the first of them.
-
-    Raises
-    ------
-    WrongInput
-        For an unknown sweep, and a damaged table.
+    A dataset has the name that the first of the sweeps gives it.
     """
 
     def __init__(self, store: AnyPath, sweeps: Sequence[str] = ()) -> None:
@@ -85,8 +66,9 @@ class Views:
         self.connection = duckdb.connect(":memory:", config=SETTINGS)
         weakref.finalize(self, self.connection.close)  # or its functions are leaked at the end
         for name, numbers in (("exact_mean", means), ("deviation", deviations)):
-            of = partial(of_lists, numbers)
-            self.connection.create_function(name, of, ["DOUBLE[]"], "DOUBLE", **OF_ARROW)
+            self.connection.create_function(
+                name, partial(of_lists, numbers), ["DOUBLE[]"], "DOUBLE", **OF_ARROW
+            )
         self.connection.register("stored_runs", read_runs(store))
         names = (note["datasets"].items() for note in reversed(self.notes.values()))
         self.datasets: dict[str, str] = dict(chain.from_iterable(names))  # by hash
@@ -103,17 +85,18 @@ class Views:
         self.connection.execute(Path(__file__).with_name("views.sql").read_text())
 
     def _class_names(self) -> list[tuple[str, float, str]]:
-        """Names of classes, by dataset and number, as the sweeps have noted them."""
         if not self.rows("FROM stored_runs WHERE positive_class IS NOT NULL LIMIT 1"):
             return []
         noted = (sweep_note(self.store, sweep) for sweep in sweep_names(self.store))
-        every = self.notes.values() or noted
-        items = (item for note in every for item in note.get("classes", {}).items())
-        names = {(of, label): name for of, pairs in items for label, name in pairs}
+        names = {
+            (of, label): name
+            for note in self.notes.values() or noted
+            for of, pairs in note.get("classes", {}).items()
+            for label, name in pairs
+        }
         return [(of, label, name) for (of, label), name in names.items()]
 
     def choose(self, sweeps: Sequence[str]) -> None:
-        """Leave only the runs of some of the sweeps."""
         halved = {sweep: read_decisions(self.store, sweep).num_rows > 0 for sweep in sweeps}
         self.halved = any(halved.values())
         rows = [(one, of, halved[one]) for one in sweeps for of in self.notes[one]["run_ids"]]
@@ -122,17 +105,17 @@ class Views:
         self._there.discard("configurations")  # they are of other runs
 
     def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
-        """The answer to a query in SQL, whose question marks stand for `values`.
-
-        Raises `WrongInput` for a query that is wrong, and for a damaged table.
-        """
+        """The answer to a query in SQL, whose question marks stand for `values`."""
         self._read(query)
         with _asked(query):
             return self.connection.sql(query, params=list(values) or None).to_arrow_table()
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
-        """The rows of the answer to a query in SQL."""
         return self.table(query, values).to_pylist()
+
+    def column(self, query: str) -> list[Any]:
+        """The values of the answer to a query for one column."""
+        return self.table(query).column(0).to_pylist()
 
     def _read(self, query: str) -> None:
         """Read the tables that a query names, and compute `configurations`, once for these runs."""
@@ -145,14 +128,12 @@ class Views:
                     "CREATE OR REPLACE VIEW configurations AS FROM kept"
                 )
             else:
-                ids = self.table("SELECT run_id FROM runs").column("run_id").to_pylist()
-                self.connection.register(f"stored_{name}", READERS[name][1](self.store, ids))
+                found = READERS[name][1](self.store, self.column("SELECT run_id FROM runs"))
+                self.connection.register(f"stored_{name}", found)
             self._there.add(name)
 
     def select(self, where: Sequence[str]) -> None:
-        """Leave only the runs that meet these conditions. Raises `WrongInput` for one that no run
-        meets, with the values that there are.
-        """
+        """Leave only the runs that meet these conditions; refuse one that no run meets."""
         met = self.connection.view("runs")
         for condition in where:
             self._read(condition)  # it may be on what other views have now
@@ -183,24 +164,20 @@ class Views:
 
 
 def runs_of(views: Views, view: str = "runs") -> pa.Table:
-    """Rows of a view of runs in the columns of the table `runs`, with their meanings and units."""
     table = views.table(f"SELECT {quoted(NAMES)} FROM {view} ORDER BY {IN_ORDER}")
     return table.cast(schema(RUNS))
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Columns in SQL."""
     return ", ".join(f'"{name}"' for name in names)
 
 
 def table_of(rows: Iterable[Sequence[object]], **columns: type) -> pa.Table:
-    """A table of rows with these columns, by their Python types."""
     lists = [list(values) for values in zip(*rows, strict=True)] or [[] for _ in columns]
     return pa.table(dict(zip(columns, lists, strict=True)), schema=typed(**columns))
 
 
 def _members(store: AnyPath, _: Sequence[str]) -> pa.Table:
-    """Which runs each sweep of a store has."""
     rows = (
         (sweep, run_id)
         for sweep in sweep_names(store)
@@ -219,7 +196,6 @@ READERS: dict[str, tuple[pa.Schema, Callable[..., pa.Table]]] = {
 
 
 def _values(condition: str, among: Any) -> Iterator[str]:
-    """The values of the columns that a condition names, in words."""
     words = set(re.findall(r"\w+", condition))
     for name in filter(words.__contains__, NAMES):
         values = among.project(f'"{name}" AS v').filter("v IS NOT NULL").distinct().order("v")

@@ -1,1 +1,1 @@
-"""What a worker does of a sweep: running cohorts of runs, checkpoints, and result files."""
+"""A worker's part of a sweep: cohorts, checkpoints and result files."""

@@ -1,12 +1,7 @@
 """Checkpoints of cohorts: the states of a cohort's runs after a given round, in the store.
 
-Any worker can resume a cohort from its checkpoint with bit-identical results. One written by other
-code, whose numbers may differ, is ignored, and so is a damaged one: the cohort then starts again.
-
-The last checkpoint of runs that may go on for more rounds stays: their cohort has paused. Those
-that go on are in smaller cohorts, which need the states of a few runs only: a checkpoint is an
-array file (`io.array_file`), of which these are read. That of runs that have reached their time
-limit stays until they have ended.
+Any worker can resume a cohort with bit-identical results. A damaged checkpoint, or one of other
+code, is ignored. One stays if its runs may go on for more rounds or with more time.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -27,12 +22,12 @@ PROGRESS = ("at", "seconds", "status", "error")
 
 
 def checkpoints_folder(store: AnyPath) -> StorePath:
-    """The store's folder of cohort checkpoints."""
+    """The store's folder of checkpoints."""
     return store_path(store) / "checkpoints"
 
 
 def checkpoint_of(store: AnyPath, cohort: Cohort) -> StorePath:
-    """The path of a cohort's checkpoint file."""
+    """A cohort's checkpoint file."""
     return _path(store, cohort.cohort_id)
 
 
@@ -47,9 +42,9 @@ def save_cohort(
     later: Sequence[int] = (),
     paused: bool = False,
 ) -> None:
-    """Write the runs' states after `rounds` rounds; an array that several share is written once.
+    """Write the runs' states after `rounds` rounds; shared arrays are written once.
 
-    `later` are the rounds of longer runs, which go on from there if the cohort has `paused`.
+    Runs of `later` rounds go on from there if the cohort has `paused`.
     """
     header = {
         "code": code_hash(),
@@ -71,8 +66,7 @@ def save_cohort(
 
 
 def _own_arrays(k: int, run_state: RunState) -> dict[str, Array]:
-    """The arrays of run k, but for its curve and states, by their names in a checkpoint."""
-    measured = {} if run_state.measurement is None else run_state.measurement.arrays()
+    measured = {} if run_state.measurement is None else run_state.measurement.arrays
     return {
         f"{k}.totals": run_state.totals,
         f"{k}.predictions": run_state.predictions,
@@ -81,18 +75,12 @@ def _own_arrays(k: int, run_state: RunState) -> dict[str, Array]:
 
 
 def resumed(where: StorePath, run_states: Sequence[RunState], later: Sequence[int] = ()) -> int:
-    """Load a checkpoint into a cohort's new runs; returns the rounds done, 0 if it is of no use.
-
-    `later` are the rounds of longer runs that may go on from these.
-    """
+    """Load a cohort's checkpoint into its new runs; returns the rounds done."""
     return _loaded(where, {one.run.run_id: one for one in run_states}, later)
 
 
 def continued(store: AnyPath, cohort: Cohort, n_rounds: int, run_states: Sequence[RunState]) -> int:
-    """Load the states in which runs have paused into a cohort's new runs of `n_rounds` rounds.
-
-    Returns the rounds done, 0 if the checkpoint is of no use.
-    """
+    """Load paused runs' states into longer runs of `n_rounds` rounds; returns the rounds done."""
     rounds, source = cohort.pause
     later = [n_rounds, *cohort.later]
     mine = np.isin(points_until(rounds, later), points_until(n_rounds, cohort.later))
@@ -106,11 +94,7 @@ def _loaded(
     later: Sequence[int],
     points: Array | None = None,
 ) -> int:
-    """Load runs from a checkpoint, by their run_ids there; returns the rounds done.
-
-    0, and nothing is loaded, if it is missing or damaged, if other code wrote it, if it lacks one
-    of the runs, or if the longer runs that may go on from it are others than `later`.
-    """
+    """Load runs from a checkpoint that fits; returns the rounds done, or 0."""
     try:
         with opened_arrays(where) as (header, arrays):
             numbers = {run_id: k for k, run_id in enumerate(header["runs"])}
@@ -126,14 +110,14 @@ def _loaded(
 
 
 class Saved(NamedTuple):
-    """An opened checkpoint, with the histories that its restored states share so far."""
+    """An opened checkpoint, with the histories that restored states share."""
 
     header: dict[str, Any]
     arrays: Arrays
     histories: dict[int, Any]
 
     def restore(self, k: int, run_state: RunState, points: Array | None) -> None:
-        """Load run k into a new run: with the whole curve, or with the marked `points` of it."""
+        """Load run k, with all or the marked `points` of its curve."""
         arrays, n_states = self.arrays, self.header["states"][k]
         if not run_state.states and n_states:
             return  # the run could start when the checkpoint was written, but not now
@@ -160,7 +144,7 @@ class Saved(NamedTuple):
 
 
 def header_of(where: StorePath) -> dict[str, Any]:
-    """A checkpoint's header; empty if it is missing or cannot be read."""
+    """A checkpoint's header; empty if it cannot be read."""
     try:
         return read_header(where)
     except (FileNotFoundError, WrongInput):
@@ -170,10 +154,9 @@ def header_of(where: StorePath) -> dict[str, Any]:
 def remove_finished(
     store: AnyPath, finished: Callable[[], Set[str]], passed: Set[str] = frozenset()
 ) -> None:
-    """Remove the checkpoints all of whose runs are in `finished()`, as after a cohort was split.
+    """Remove the checkpoints all of whose runs are in `finished()`, as after a split.
 
-    Those of cohorts that have paused stay, unless longer runs have gone on from all their runs,
-    which are then `passed`, or other code has written them.
+    A paused cohort's stays until longer runs have `passed` all its runs.
     """
     headers = checkpoints(store)
     done = finished() if headers else passed
@@ -184,15 +167,12 @@ def remove_finished(
 
 
 def unfinished(store: AnyPath) -> list[tuple[str, ...]]:
-    """The run_ids of each cohort that has a checkpoint written by this version of the code."""
+    """The run_ids of each checkpoint of this code."""
     return [tuple(one["runs"]) for one in checkpoints(store).values() if one["code"] == code_hash()]
 
 
 def paused_runs(store: AnyPath) -> dict[str, Pause]:
-    """By run_id, the runs that have paused.
-
-    A failed or stopped run is not among them: the longer run may do better.
-    """
+    """The pauses by run_id, but for failed and stopped runs: a longer run may do better."""
     return {
         run_id: Pause(one["rounds"], path.name.removesuffix(".koco"))
         for path, one in checkpoints(store).items()
@@ -203,7 +183,7 @@ def paused_runs(store: AnyPath) -> dict[str, Pause]:
 
 
 def checkpoints(store: AnyPath) -> dict[StorePath, dict[str, Any]]:
-    """The headers of a store's checkpoints, as `save_cohort` writes them, of whatever code."""
+    """The headers of a store's checkpoints, of whatever code."""
     files = checkpoints_folder(store).files(".koco")
     headers = {file: header_of(file) for file in files}
     return {file: header for file, header in headers.items() if header}

@@ -35,11 +35,7 @@ GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two l
 
 @dataclass(frozen=True)
 class Receipt:
-    """A worker's summary of a processed cohort, small enough to send over the network.
-
-    `rounds` and `scan_seconds` are totals over the cohort's runs for the work done now: none
-    if the result file existed already.
-    """
+    """A worker's summary of a processed cohort and of the work done now."""
 
     cohort_id: str
     runs: int
@@ -53,7 +49,7 @@ class Receipt:
     def of(
         cohort: Cohort, statuses: Sequence[str], rounds: int = 0, scan_seconds: float = 0.0
     ) -> "Receipt":
-        """The receipt of a cohort whose runs ended with these statuses."""
+        """The receipt of a cohort whose runs ended so."""
         return Receipt(
             cohort.cohort_id,
             len(statuses),
@@ -72,44 +68,11 @@ def run_cohort(
     block_rows: int | None = None,
     expected: dict[str, str] | None = None,
 ) -> Receipt:
-    """Run a cohort over its stream and write its result file.
+    """Run a cohort over its stream and write its result file, if there is none.
 
-    Nothing is computed if the result file exists. An interrupted cohort resumes from its last
-    checkpoint, which is removed once the result file is written. If the runs may go on for more
-    rounds, it stays: they have paused. Runs that have reached their time limit leave a checkpoint
-    of their own, from which they go on with a larger one.
-
-    Parameters
-    ----------
-    store : str
-        The store: a folder, or an `s3://` or `gs://` address.
-    sweep : str
-        The sweep's name, recorded with each result.
-    cohort : Cohort
-        The runs and the stream that they share.
-    block_rows : int, optional
-        Rows in a block; by default chosen from the sizes of the states.
-    expected : dict of str to str, optional
-        Package versions that this process must have.
-
-    Returns
-    -------
-    Receipt
-        The numbers of runs and rounds, and the time taken.
-
-    Raises
-    ------
-    WrongInput
-        The dataset is missing, damaged or changed.
-    OSError
-        The disk fails or is full.
-    Preempted
-        This process was told to stop. The states are saved, even for a cohort planned without
-        checkpoints.
-    LearnerChanged
-        The code of a learner is not what the runs were planned with.
-    VersionMismatch
-        This process has other versions than `expected`.
+    An interrupted cohort resumes from its last checkpoint, which is then removed, unless runs may
+    go on from it. `expected` are package versions that this process must have. `Preempted` says
+    that it was told to stop and has saved the states.
     """
     if expected is not None:
         check_versions(expected)
@@ -164,17 +127,17 @@ def run_cohort(
 
 
 def rounds_of(run_states: Sequence[RunState]) -> int:
-    """The rounds that runs have done."""
+    """The rounds of all runs."""
     return sum(int(run_state.totals[0]) for run_state in run_states)
 
 
 def scan_seconds(run_states: Sequence[RunState]) -> float:
-    """The seconds of all scans of runs."""
+    """The seconds of all runs' scans."""
     return sum(run_state.seconds for run_state in run_states)
 
 
 def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
-    """What runs see of the stream that is read, or if they may go on, of the longest of `later`."""
+    """What runs see of a stream, or of the longest of `later`."""
     manifest = reader.manifest
     classifies = manifest.task == "classification" or reader.stream.positive_class is not None
     return Seen(
@@ -187,7 +150,7 @@ def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
 
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
-    """Write a result file in which all runs of the cohort failed with the message `error`."""
+    """Write a result file in which all runs failed with this message."""
     fetch_files(store, cohort)
     failed = [
         RunState(run, None, [], np.zeros((0, 3)), status="failed", error=error)
@@ -199,21 +162,16 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
 
 
 def fetch_files(store: str, cohort: Cohort) -> None:
-    """Take the files of the cohort's learners from the store.
-
-    Raises `LearnerChanged` if they are not what the runs were planned with.
-    """
+    """Take the learners' files of the plan from the store."""
     for file in filter(None, {run.file for run in cohort.runs}):
         fetch(store, *file)
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
-    """The number of rows in a block that suits the sizes of the runs' states.
+    """The rows in a block that suit the runs' states.
 
-    Runs take turns at each block, and so do the classes of a run; each turn brings a state back
-    into the processor's cache. Large states therefore get longer blocks. This applies only to
-    sparse data, in stored order, where a block is a view and its length costs no memory, and for
-    runs over all classes, whose plan counts a longer gathered block.
+    Each turn brings a state back into the processor's cache, so large ones get longer blocks where
+    these cost no memory.
     """
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     longest = LONGEST_BLOCK
@@ -238,9 +196,7 @@ def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
 
 
 def groups_of(run_states: list[RunState]) -> list[tuple[bool, list[RunState]]]:
-    """The runs in groups that share kernel values, each with whether an intercept is added to its
-    rows. Runs that share nothing are groups of their own.
-    """
+    """The runs that share kernel values, in groups, and whether these have an intercept."""
     groups: dict[tuple[bool, Any], list[RunState]] = {}
     for i, one in enumerate(run_states):
         shares = issubclass(one.run.learner_class, SharedKernelLearner)
@@ -259,11 +215,10 @@ def advance_runs(
     states_bytes: int,
     reporter: Reporter,
 ) -> int:
-    """Advance all runs with status "ok" through rounds `first` to `last` of the stream.
+    """Advance the live runs through rounds `first` to `last` of the stream.
 
-    A run whose dictionary outgrows `states_bytes`, the memory for all states (0: no limit), fails.
-    Returns the round reached: `last`, or the end of the current block if a run has reached its time
-    limit, or if this process was told to stop.
+    Returns the round reached, before `last` if a run is late or the process was told to stop. A
+    dictionary that outgrows `states_bytes` ends its run.
     """
     groups = groups_of(run_states)
     growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
@@ -293,11 +248,9 @@ def advance_runs(
 def advance_group(
     run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
 ) -> None:
-    """Advance a group of runs that share a scan over one block of rows.
+    """Advance runs that share a scan over one block; each takes an equal share of the time.
 
-    The time is added to the runs in equal shares. An exception from one run's learner ends that run
-    as failed, with the rounds of earlier blocks counted. An exception from shared work ends all
-    runs of the group.
+    A learner's exception ends its run, and one from shared work the whole group.
     """
     n_states, n = labels.learnt.shape
     predictions = np.empty((len(run_states) * n_states, n))
@@ -333,11 +286,7 @@ def advance_group(
 def count(
     run_state: RunState, predictions: Array, labels: BlockLabels, done: list[int], points: Array
 ) -> None:
-    """Add the losses and mistakes of a block's rounds to a run's totals and curve.
-
-    `predictions` (K, n) are those of the run's states, of which state k has done `done[k]` rounds.
-    A prediction that is not finite ends the run as diverged.
-    """
+    """Add a block to a run's totals and curve; state k has done `done[k]` of its rounds."""
     loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
     kept = totals, points, run_state.at, run_state.curve
     if not labels.classes:
@@ -359,10 +308,7 @@ def count(
 
 
 def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds: int) -> None:
-    """Measure a block's rounds, and keep their predictions, if the run asks for it.
-
-    The prediction of a run over all classes is the class with the largest score.
-    """
+    """Measure a block and keep its predictions, if the run asks for it."""
     if run_state.predictions.size:
         first = int(run_state.totals[0]) - rounds
         found = predictions[0, :rounds]

@@ -1,4 +1,4 @@
-"""Runs that take more than they may, of memory or of time: they end, and their cohort goes on."""
+"""Runs that take too much memory or time end, and their cohort goes on."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ LEAST_ROWS = 64  # in a block, which costs some rows of a fast learner
 
 
 def rows_in_time(cohort: Cohort, n_rows: int) -> int:
-    """The most rows of a block, so that runs are stopped soon after they reach their time limit."""
+    """The most rows of a block, so that late runs stop soon."""
     rows = n_rows * LOOK_SHARE * cohort.seconds_allowed / cohort.seconds
     return int(min(max(LEAST_ROWS, rows), n_rows))
 
@@ -21,8 +21,7 @@ def rows_in_time(cohort: Cohort, n_rows: int) -> int:
 def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState]) -> set[str]:
     """Stop the runs that have reached their time limit after `done` rounds.
 
-    Before, they are saved as cohorts that can go on from there, whose cohort_ids are returned.
-    Runs that share their work have taken the same time, and stay together.
+    They are saved as cohorts that can go on, whose cohort_ids are returned.
     """
     kept = set()
     for seconds in {one.seconds for one in run_states if one.is_late}:
@@ -42,10 +41,7 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
 
 
 def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
-    """End the runs with the largest dictionaries as failed, until all states fit `states_bytes`.
-
-    A worker that takes more memory than it has would be killed with all runs of its cohort.
-    """
+    """End the runs with the largest dictionaries, until all states fit `states_bytes`."""
     live = [one for one in growing if one.status == "ok"]
     while live:
         taken = bytes_of(run_states)
@@ -67,7 +63,7 @@ def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_by
 
 
 def bytes_of(run_states: list[RunState]) -> int:
-    """The bytes of the runs' states; an array that several share counts once."""
+    """The bytes of the runs' states; a shared array counts once."""
     arrays = {
         id(array): array.nbytes
         for run_state in run_states

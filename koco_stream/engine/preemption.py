@@ -1,7 +1,4 @@
-"""Preemption: a worker that is told to stop soon saves its current cohort and stops.
-
-A signal handler sets the event `requested`; a cohort checks it after each block of rows.
-"""
+"""Preemption: a worker that is told to stop saves its cohort."""
 
 import threading
 
@@ -9,7 +6,4 @@ requested = threading.Event()
 
 
 class Preempted(Exception):
-    """The worker was told to stop.
-
-    Its cohort's states are saved, and another worker can resume from them.
-    """
+    """The worker was told to stop, and has saved its cohort."""

@@ -1,6 +1,6 @@
 """Result files: the results of one cohort as a Parquet file that appears atomically.
 
-It has one row per run, with the run's loss curve nested in the row.
+Each run is a row, with its loss curve nested.
 """
 
 import socket
@@ -42,23 +42,19 @@ PARAMETERS = {column.name: column.kind for column in PARAMETER_COLUMNS}
 
 
 def result_files_folder(store: AnyPath) -> StorePath:
-    """The store's folder of result files that are not collected yet."""
+    """The folder of result files that are not collected yet."""
     return store_path(store) / "results" / "parts"
 
 
 def result_path(store: AnyPath, cohort: Cohort) -> StorePath:
-    """The path of a cohort's result file."""
+    """A cohort's result file."""
     return result_files_folder(store) / f"{cohort.cohort_id}.parquet"
 
 
 def commit(
     store: AnyPath, sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> None:
-    """Write the result file of a cohort whose runs have ended, atomically.
-
-    Windows and predictions are written before it, so that a run that is there has them. One that
-    may be computed again has none yet.
-    """
+    """Write the result file of a cohort whose runs have ended, after windows and predictions."""
     for run_state in run_states:
         if run_state.status in OPEN:
             run_state.measurement = None
@@ -71,10 +67,7 @@ def commit(
 
 
 def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
-    """Write the windows and the predictions of a cohort's runs, if there are any.
-
-    Each table has a file for the cohort, which appears atomically, with a row group for each run.
-    """
+    """Write the windows and predictions of a cohort's runs, in a row group each."""
     windowed = [one for one in run_states if one.run.measured.window]
     kept = [one for one in run_states if one.run.measured.keep_predictions]
     for name, table_of, mine in (
@@ -87,7 +80,7 @@ def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> No
 
 
 def windows_table(run_state: RunState) -> pa.Table:
-    """The windows of a run, as rows of the table `windows`; none of a failed run."""
+    """A run's rows of the table `windows`; none if it failed."""
     if run_state.measurement is None:
         return schema(WINDOWS).empty_table()
     found = run_state.measurement.windows()
@@ -98,7 +91,7 @@ def windows_table(run_state: RunState) -> pa.Table:
 
 
 def predictions_table(run_state: RunState) -> pa.Table:
-    """The predictions of the rounds that a run has done, as rows of the table `predictions`."""
+    """A run's rows of the table `predictions`."""
     n = kept_predictions(run_state)
     run_ids = pa.repeat(run_state.run.run_id, n)
     arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions[:n])]
@@ -106,16 +99,12 @@ def predictions_table(run_state: RunState) -> pa.Table:
 
 
 def kept_predictions(run_state: RunState) -> int:
-    """The number of rounds of which a run has kept the prediction."""
+    """The rounds whose prediction is kept."""
     return int(run_state.totals[0]) if run_state.predictions.size else 0
 
 
 def read_result(file: StorePath) -> pa.Table:
-    """The table in a result file.
-
-    Raises `WrongInput` if it is damaged or no such table, and `FileNotFoundError` if it does not
-    exist.
-    """
+    """The checked table in a result file."""
     with named(file):
         table = read_table(file, result_schema().names).cast(result_schema())
         check_rows(table)
@@ -125,7 +114,7 @@ def read_result(file: StorePath) -> pa.Table:
 
 
 def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
-    """The run statuses in a cohort's result file, or None if it is missing or damaged."""
+    """The statuses in a cohort's result file, if it can be read."""
     try:
         table = read_result(result_path(store, cohort))
     except (FileNotFoundError, WrongInput):  # the runs are computed again, and the file replaced
@@ -136,11 +125,7 @@ def committed(store: AnyPath, cohort: Cohort) -> list[str] | None:
 def result_table(
     sweep: str, cohort: Cohort, reader: StreamReader, run_states: list[RunState]
 ) -> pa.Table:
-    """The result table of a finished cohort, in the schema `schemas.result_schema`.
-
-    Mistakes are counted for classification only, also those of the trivial learner. A run has a
-    regret if it has the squared loss, completed the stream, and its comparator was found.
-    """
+    """The result table of a finished cohort."""
     stream, n, points = cohort.stream, len(run_states), curve_points(reader.n_rows)
     classification = reader.manifest.task == "classification" or stream.positive_class is not None
     shared = {
@@ -181,7 +166,7 @@ def result_table(
 
 
 def identity_columns(run: Run) -> dict[str, Any]:
-    """What a run is, but for its stream, in the columns of `runs`."""
+    """What a run is, but for its stream, as columns."""
     learner = run.learner_class
     columns: dict[str, Any] = {
         "run_id": run.run_id,
@@ -206,7 +191,7 @@ def identity_columns(run: Run) -> dict[str, Any]:
 
 
 def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any]:
-    """What a run came to, in the columns of `runs`."""
+    """What a run amounts to, as columns."""
     rounds, loss, mistakes = run_state.totals.tolist()
     columns: dict[str, Any] = {
         "status": run_state.status,
@@ -227,9 +212,7 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
 
 
 def has_regret(run_state: RunState) -> bool:
-    """Whether a run is compared with the best linear predictor: it has the squared loss and has
-    completed a stream of two classes or real labels.
-    """
+    """Whether a run with the squared loss has completed a stream of two classes or real labels."""
     run = run_state.run
     predicts = "loss" not in run.learner_class.unused
     squared = predicts and run.loss == "squared" and run.stream.multiclass is None
@@ -243,10 +226,7 @@ def nested_curves(
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The runs' loss curves as one nested Arrow array, each up to the last round of its run.
-
-    Of the lines of a run's curve, those marked in `own` have the rounds `points`.
-    """
+    """The runs' loss curves, nested; lines marked in `own` have the rounds `points`."""
     found = [one.curve[: one.at][own[: one.at]] for one in run_states]
     at, lines = [len(curve) for curve in found], np.concatenate(found)
     rounds = np.concatenate([points[:reached] for reached in at])
@@ -266,10 +246,8 @@ def nested_curves(
 
 
 def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, list[int | None]]:
-    """The final size of a run's dictionary, and its size at each round in `points`.
-
-    The dictionaries of several classes are added up. Sizes at points are None if dictionary rows
-    can leave again; all are None for a learner without a dictionary.
+    """The final size of a run's dictionaries together, and that at each of `points`, if it only
+    grows.
     """
     learner, states = run_state.run.learner_class, run_state.states
     last = [recorded(state).get("dictionary_size") for state in states]
@@ -282,5 +260,5 @@ def dictionary_sizes(run_state: RunState, points: Array) -> tuple[int | None, li
 
 
 def machine() -> str:
-    """The host name and processor of this machine."""
+    """The host name and processor."""
     return f"{socket.gethostname()} ({processor()})"

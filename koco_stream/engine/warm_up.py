@@ -1,7 +1,6 @@
 """Compile what a sweep needs before its workers start, and time each learner on a few rows.
 
-The timings are kept beside the compiled code: what has one is compiled. Run as `python -m
-koco_stream.engine.warm_up '[[…], …]'`, it compiles what its argument lists.
+`python -m koco_stream.engine.warm_up '[[…], …]'` compiles what its argument lists.
 """
 
 import json
@@ -30,7 +29,7 @@ WIDEST = 100_000
 
 
 class Needed(NamedTuple):
-    """One specialization to compile: a learner's parameters, and the type and size of its rows."""
+    """One specialization: a learner's parameters, and its rows."""
 
     learner: str
     params: Public
@@ -40,7 +39,7 @@ class Needed(NamedTuple):
 
     @property
     def specialization(self) -> tuple[str, tuple[int, ...], str]:
-        """What the compiled code depends on: learner, sizes of its vectors, value type."""
+        """What compiled code depends on: learner, sizes of vectors, value type."""
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete(self.params))
         sizes = tuple(len(value) for value in params if isinstance(value, tuple))
@@ -50,10 +49,7 @@ class Needed(NamedTuple):
 def needed(
     runs: Iterable[Run], value_types: dict[str, str], sizes: dict[str, DataSize]
 ) -> list[Needed]:
-    """One example of each specialization to compile; dictionaries are keyed by dataset hash.
-
-    Foreign learners have nothing to compile.
-    """
+    """One example of each specialization; `value_types` and `sizes` are by dataset hash."""
     # The code that is compiled depends on nothing else.
     alike = {
         (
@@ -74,16 +70,14 @@ def needed(
 
 
 def warm_up(kinds: Sequence[Needed]) -> None:
-    """Compile each specialization, or load it from the cache, and keep a timing of it."""
+    """Compile and time each specialization."""
     load(kinds)
     for kind in kinds:
         write_text(_kept(kind), json_text(timed(kind)))
 
 
 def kept_timing(kind: Needed) -> Timing | None:
-    """The timing of a specialization on such rows that is kept; None if it is not compiled, or if
-    its file is damaged.
-    """
+    """A specialization's cached timing, if it is compiled."""
     try:
         learner, params, size, seconds = json.loads(_kept(kind).read_text())
         rounds, d, s, growth = size
@@ -94,13 +88,12 @@ def kept_timing(kind: Needed) -> Timing | None:
 
 
 def _kept(kind: Needed) -> Path:
-    """File of the timing; one for widths that differ by less than a factor of two."""
     named = content_hash([*kind.specialization, kind.n_features.bit_length()])
     return private_folder("compiled", code_hash(), "timings") / f"{named}.json"
 
 
 def load(kinds: Sequence[Needed]) -> None:
-    """Compile each specialization, or load it from the cache, by running it on a single row."""
+    """Compile each specialization by a run on a single row."""
     for kind in kinds:
         learner = learner_named(kind.learner)
         params = learner.to_params(learner.complete(kind.params))
@@ -117,7 +110,7 @@ def load(kinds: Sequence[Needed]) -> None:
 
 
 def timed(kind: Needed) -> Timing:
-    """Time a learner's scan on synthetic rows of the stream's width, density and value type."""
+    """Time a learner's scan on synthetic rows like the stream's."""
     learner, d = learner_named(kind.learner), max(1, min(kind.n_features, WIDEST))
     params = learner.to_params(learner.complete(kind.params))
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
@@ -138,7 +131,7 @@ def timed(kind: Needed) -> Timing:
 
 
 def made_up(d: int, s: int, value_type: str) -> Rows:
-    """Random rows of unit norm with `s` non-zeros among `d` features, for timing."""
+    """Random rows of unit norm with `s` of `d` features."""
     draw = np.random.default_rng(0)
     values = draw.standard_normal((TIMED_ROWS, s))
     values /= np.linalg.norm(values, axis=1, keepdims=True)

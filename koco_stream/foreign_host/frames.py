@@ -1,6 +1,6 @@
 """Messages between a foreign learner's process and the one that started it.
 
-A message is a header, a JSON object, and then its arrays. The header's `arrays` are their types.
+A message is a header in JSON, with the types of the `arrays`, and the arrays.
 """
 
 import json
@@ -16,7 +16,7 @@ Message = tuple[dict[str, Any], list[Array]]
 
 
 def send(connection: Connection, header: dict[str, Any], arrays: list[Array]) -> None:
-    """Send a message. Arrays are not copied if they are contiguous."""
+    """Send a message, with contiguous arrays uncopied."""
     described = {**header, "arrays": [array.dtype.str for array in arrays]}
     connection.send_bytes(canonical_json(described).encode())
     for array in arrays:
@@ -24,7 +24,7 @@ def send(connection: Connection, header: dict[str, Any], arrays: list[Array]) ->
 
 
 def receive(connection: Connection) -> Message:
-    """The next message, with arrays that may be written to; `EOFError` at the end."""
+    """The next message, with writable arrays; `EOFError` at the end."""
     header = json.loads(connection.recv_bytes())
     contents = [bytearray(connection.recv_bytes()) for _ in header["arrays"]]
     kinds = zip(contents, header["arrays"], strict=True)

@@ -1,9 +1,7 @@
 """The process of a foreign learner: `python -m koco_stream.foreign_host.host PROGRESS CONNECTION`.
 
-It answers each message of a connection. The first has the learner to make, the others blocks of
-rows. PROGRESS is the number of an open file of 8 bytes, in which the current round is kept for the
-process that started this one: it can say where the learner was when it was killed. CONNECTION is
-the number of the connection to it.
+The first message has the learner, the others blocks of rows. PROGRESS is a file of 8 bytes with the
+current round, which survives a killed learner.
 """
 
 import math
@@ -46,7 +44,7 @@ from koco_stream.types import Array
 
 
 class Hosted:
-    """A learner in this process; `dense` says whether its rows have all their features."""
+    """A learner in this process; `dense` rows have all their features."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.n_features, self.dense = int(asked["n_features"]), bool(asked["dense"])
@@ -55,10 +53,7 @@ class Hosted:
         self.model = model_of(asked["target"], asked["arguments"], asked["seed"], self.n_features)
 
     def learn(self, asked: dict[str, Any], arrays: list[Array], progress: Array) -> Array:
-        """The predictions for a block of rows, each made before its label is learnt.
-
-        They end with the first that is not finite.
-        """
+        """A block's predictions, up to the first that is not finite."""
         labels = arrays[1].tolist()
         predictions = np.empty(len(labels))
         for t, row in enumerate(self._rows_of(arrays, asked["sparse"])):
@@ -94,7 +89,7 @@ def model_of(target: str, arguments: dict[str, Any], seed: int, n_features: int)
 
 
 def in_words(error: BaseException) -> str:
-    """An exception's type and text, and the last place in its learner's code."""
+    """An exception's text, and the last place in its learner's code."""
     text = f"{type(error).__name__}: {error}".removesuffix(": ")
     places = traceback.extract_tb(error.__traceback__)
     here = os.path.dirname(__file__)
@@ -104,7 +99,7 @@ def in_words(error: BaseException) -> str:
 
 
 def serve(connection: Connection, progress: Array) -> None:
-    """Answer every request; `EOFError` when there are no more."""
+    """Answer requests until `EOFError`."""
     hosted: Hosted | None = None
     while True:
         request = receive(connection)
@@ -122,10 +117,7 @@ def serve(connection: Connection, progress: Array) -> None:
 
 
 def end_with(connection: Connection) -> None:
-    """End this process, and those that it started, when the one that asks is gone.
-
-    A thread waits for that, since the learner may be busy.
-    """
+    """End this process, and those that it started, with the one that asks."""
 
     def watch() -> None:
         closed = select.poll()

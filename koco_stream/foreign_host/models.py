@@ -1,14 +1,7 @@
-"""Learners of each kind of library, as their process asks them: by rounds, whose prediction is a
-score, as a float.
+"""Learners of other libraries, asked for rounds, whose prediction is a score.
 
-- River's have `learn_one` and `predict_one`. A row is a dictionary from feature numbers to values.
-  A classifier, which has `predict_proba_one`, is given the labels True and False.
-- scikit-learn's have `partial_fit`, and `predict` or `decision_function`. A row is a matrix of one
-  row: an array if it is dense, else a SciPy matrix in CSR form.
-- Vowpal Wabbit is its Python package `vowpalwabbit`. Feature j of a row is what `j:value` is in its
-  text form: numbers are not hashed.
-
-A library is imported when its kind is made.
+River has rows as dictionaries from feature numbers to values. scikit-learn has an array (1, d), or
+a CSR matrix. Vowpal Wabbit has feature j as `j:value`, not hashed.
 """
 
 import math
@@ -30,16 +23,15 @@ CLASSES = np.array([-1, 1])  # for scikit-learn
 
 
 def log_odds(p: float) -> float:
-    """log(p/(1 − p)) of a probability p."""
+    """log(p/(1 − p))."""
     p = min(max(p, LEAST), MOST)
     return math.log(p / (1.0 - p))
 
 
 class RiverModel:
-    """A learner with River's methods.
+    """A learner with `learn_one` and `predict_one`.
 
-    The score of a classifier is the log-odds of True, and 0 as long as it has no answer. One that
-    predicts classes only has the scores −1 and +1.
+    A classifier's score is True's log-odds, or −1 and +1 if it predicts classes only.
     """
 
     def __init__(self, learner: Any) -> None:
@@ -48,7 +40,7 @@ class RiverModel:
         self.has_probabilities = self.classifies
 
     def round(self, row: Row, label: float) -> float:
-        """The score of a row, which is then learnt; not if the score is not finite."""
+        """A row's score; the row is learnt if that is finite."""
         x = _features(row)
         score = self._score(x)
         if math.isfinite(score):
@@ -77,11 +69,10 @@ def _features(row: Row) -> dict[int, float]:
 
 
 class ScikitLearnModel:
-    """A learner with scikit-learn's methods.
+    """A learner with `partial_fit`; its argument `classes` says that it classifies.
 
-    A classifier is one whose `partial_fit` has an argument `classes`. The score is its
-    `decision_function`, or else the log-odds of its `predict_proba`, or else what it predicts. It
-    is 0 before anything was learnt.
+    The score is its `decision_function`, else the log-odds of `predict_proba`, else what it
+    predicts.
     """
 
     def __init__(self, learner: Any, n_features: int) -> None:
@@ -90,7 +81,7 @@ class ScikitLearnModel:
         self.has_learnt = False
 
     def round(self, row: Row, label: float) -> float:
-        """The score of a row, which is then learnt; not if the score is not finite."""
+        """A row's score; the row is learnt if that is finite."""
         X = self._matrix(row)
         score = self._score(X)
         if math.isfinite(score):
@@ -98,7 +89,7 @@ class ScikitLearnModel:
         return score
 
     def _matrix(self, row: Row) -> Any:
-        """A row as a matrix. It is new every time, since a learner may keep it."""
+        """A new matrix, since a learner may keep it."""
         idx, val = row
         if idx is None:
             return val.reshape(1, -1)
@@ -138,11 +129,7 @@ class ScikitLearnModel:
 
 
 class VowpalWabbitModel:
-    """Vowpal Wabbit with the options of its command line.
-
-    The prediction of a round is the one that Vowpal Wabbit makes as it learns, and that its own
-    program writes with `-p`.
-    """
+    """Vowpal Wabbit with the options of its command line."""
 
     def __init__(self, options: str, seed: int) -> None:
         from vowpalwabbit import LabelType, PredictionType, Workspace

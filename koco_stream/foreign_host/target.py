@@ -1,8 +1,4 @@
-"""The class of a foreign learner: where it is, what its constructor takes, and how it is called.
-
-A target is `package.module:Class`. How the class is called follows from its public methods, so that
-a class of one's own needs no base class.
-"""
+"""A foreign learner's class, `package.module:Class`, whose public methods say how it is called."""
 
 import inspect
 import pkgutil
@@ -24,7 +20,7 @@ SEED_LIMIT = 2**32  # random_state and NumPy's own generator take no larger seed
 
 @cache
 def class_of(target: str) -> Any:
-    """The class that a target names. Raises `WrongInput` with the remedy if there is none."""
+    """The class that a target names."""
     module, _, path = SHORT.get(target, target).partition(":")
     if not module or not path:
         raise WrongInput(f"{target!r} must have the form package.module:Class")
@@ -61,7 +57,7 @@ def _imported(module: str) -> ModuleType:
 
 @cache
 def kind_of(target: str) -> str:
-    """How a target's class is called. Raises `WrongInput` if its methods are of no known kind."""
+    """How a target's class is called."""
     found = class_of(target)
 
     def has(*names: str) -> bool:
@@ -81,19 +77,19 @@ def kind_of(target: str) -> str:
 
 
 def learns_classes(learner: Any) -> bool:
-    """Whether the `partial_fit` of a class or of its object is told the classes."""
+    """Whether `partial_fit` is told the classes."""
     signature = _signature(learner.partial_fit)
     return signature is not None and "classes" in signature.parameters
 
 
 @cache
 def constructor_of(target: str) -> inspect.Signature | None:
-    """The signature of a target's constructor; None if it says nothing."""
+    """The constructor's signature, if it has one."""
     return _signature(class_of(target))
 
 
 def seed_argument(target: str) -> str | None:
-    """The constructor's argument that is a seed; None if there is none."""
+    """The constructor's argument that is a seed, if any."""
     signature = constructor_of(target)
     names = signature.parameters if signature else ()
     return next((name for name in SEEDS if name in names), None)
@@ -107,7 +103,6 @@ def _signature(called: Any) -> inspect.Signature | None:
 
 
 def _takes(method: Any, arguments: int) -> bool:
-    """Whether a method of a class takes so many arguments beside `self`."""
     signature = _signature(method)
     if signature is None:
         return True

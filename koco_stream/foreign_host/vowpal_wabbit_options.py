@@ -1,7 +1,4 @@
-"""What Vowpal Wabbit's options say before it runs: whether they fit, its loss, its randomness.
-
-Vowpal Wabbit itself need not be installed for that.
-"""
+"""What Vowpal Wabbit's options say before it runs, even if it is not installed."""
 
 from typing import Any
 
@@ -28,7 +25,7 @@ LOSSES = {"logistic": "logistic", "hinge": "hinge"}
 
 
 def options_in(text: str) -> dict[str, str | None]:
-    """The options in a command line, without their dashes, and the value of each if it has one."""
+    """The options in a command line, without dashes, and their values."""
     found: dict[str, str | None] = {}
     last = None
     for word in text.split():
@@ -63,17 +60,17 @@ def check_options(text: Any) -> None:
 
 
 def loss(text: str) -> str:
-    """Which of our losses Vowpal Wabbit's predictions are measured by."""
+    """The name of our loss for its predictions."""
     return LOSSES.get(options_in(text).get("loss_function") or "", "squared")
 
 
 def draws(text: str) -> bool:
-    """Whether Vowpal Wabbit may draw random numbers that depend on the seed it is given."""
+    """Whether its random numbers may depend on the given seed."""
     found = options_in(text)
     return "random_seed" not in found and not DRAW_NOTHING.issuperset(found)
 
 
 def rows_in_use(text: str) -> int:
-    """How many of the last rows Vowpal Wabbit still uses: those of an epoch of its OjaNewton."""
+    """How many of the last rows it still uses."""
     size = options_in(text).get("epoch_size") or "1"
     return max(int(size), 1) if size.isdigit() else 1

@@ -1,1 +1,1 @@
-"""File and path operations, local or in an object store, and hashes of content."""
+"""File operations, local or in an object store, and hashes of content."""

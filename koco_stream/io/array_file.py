@@ -1,8 +1,6 @@
-"""Array files: named arrays with a JSON header. Saved learners and checkpoints of cohorts are such.
+"""Array files: named arrays with a JSON header, for saved learners and checkpoints.
 
-An array file is a table file (`io.table_file`) whose rows are pieces of the arrays' bytes, one
-after the other, and whose footer says which array is where. A piece is compressed, so what is
-mostly zero takes little room, and is a row group, so few bytes are in memory at a time.
+The rows of this table file (`io.table_file`) are compressed pieces of the arrays' bytes.
 """
 
 import json
@@ -25,10 +23,7 @@ HEADER, ARRAYS = b"koco_header", b"koco_arrays"
 
 
 def write_arrays(file: StorePath, header: dict[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write named arrays and a header, atomically; an array that has several names is written once.
-
-    The header may contain NumPy scalars and infinities.
-    """
+    """Write named arrays and a header, atomically; an array with several names is written once."""
     once = {id(array): array for array in arrays.values()}
     ends = np.cumsum([0, *(array.nbytes for array in once.values())])
     places = dict(zip(once, ends.tolist(), strict=False))
@@ -39,7 +34,6 @@ def write_arrays(file: StorePath, header: dict[str, Any], arrays: Mapping[str, A
 
 
 def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
-    """The arrays' bytes in pieces; all are of the same size but for the last one."""
     piece = bytearray()
     for array in arrays:
         # An array that is not contiguous is copied when its turn comes: all copies might not fit
@@ -56,10 +50,7 @@ def _pieces(arrays: Iterable[Array]) -> Iterator[bytearray]:
 
 
 def read_header(file: StorePath) -> dict[str, Any]:
-    """The header of an array file, of whose other bytes nothing is read or checked.
-
-    Raises `WrongInput` if it is damaged or has another format.
-    """
+    """An array file's header; other bytes are not checked."""
     return opened(file, lambda parquet, _: _in_footer(parquet, HEADER))
 
 
@@ -69,11 +60,7 @@ def _in_footer(parquet: pq.ParquetFile, key: bytes) -> Any:
 
 @contextmanager
 def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
-    """Context manager that gives an array file's header and arrays, all bytes of which are checked.
-
-    An array is read when it is asked for. Raises `WrongInput` if the file is damaged or has another
-    format.
-    """
+    """Give an array file's header and arrays, whose bytes are all checked."""
     with file.local() as path:
         opened(StorePath(str(path)), lambda _, hashes: hashes.check(0, hashes.end))
         with pq.ParquetFile(path) as parquet:
@@ -81,7 +68,7 @@ def opened_arrays(file: StorePath) -> Iterator[tuple[dict[str, Any], "Arrays"]]:
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of an opened array file, by name; each is read when it is asked for."""
+    """The arrays of an opened file, by name, each read on access."""
 
     def __init__(self, parquet: pq.ParquetFile) -> None:
         self.parquet, entries = parquet, _in_footer(parquet, ARRAYS)
@@ -100,7 +87,7 @@ class Arrays(Mapping[str, Array]):
         return array
 
     def place(self, name: str) -> int:
-        """Where an array begins: names of the same array have the same place."""
+        """Where an array begins; names of one array share it."""
         return int(self.places[name][2])
 
     def _piece(self, number: int) -> Array:

@@ -1,9 +1,7 @@
-"""The cache folder: compiled code, copies of datasets, Prefect's home, Dask's scratch space.
+"""The cache folder, which may be deleted at any time.
 
-All of its content can be deleted at any time. It is `$KOCO_CACHE` if set, else `koco-stream` in
-`$XDG_CACHE_HOME` or `~/.cache`; without a home folder that can be written to, it is in the
-temporary directory. `$KOCO_CACHE_BYTES` limits the copies of datasets (see
-`koco_stream.streams.shard_cache`).
+It is `$KOCO_CACHE`, or `koco-stream` in `$XDG_CACHE_HOME` or `~/.cache`, or else in the temporary
+directory.
 """
 
 import json
@@ -19,7 +17,7 @@ from koco_stream.io.files import content_hash, json_text, locked, write_text
 
 
 def cache_folder() -> Path:
-    """The path of the cache folder, which may not exist yet."""
+    """The cache folder, which may not exist yet."""
     if chosen := os.environ.get("KOCO_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
@@ -41,11 +39,9 @@ def cache_folder() -> Path:
 
 
 def private_folder(*names: str) -> Path:
-    """A folder below the cache folder, created with mode 0700, as are the folders above it.
+    """A folder below the cache folder, made with mode 0700.
 
-    Raises `WrongInput` if the cache folder cannot be made. Raises `PermissionError` if it, or one
-    between it and this folder, belongs to someone else or others may write to it: compiled code is
-    read from it and executed.
+    `PermissionError` says that others may write to it: compiled code is executed from it.
     """
     folder = cache_folder()
     try:
@@ -64,9 +60,9 @@ def private_folder(*names: str) -> Path:
 
 
 def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
-    """What `compute` gives, as decoded from JSON, kept by its `identity` in a cache folder.
+    """The result of `compute`, as decoded from JSON, cached by its `identity`.
 
-    Processes that need it at the same time wait for the first. What is not finite is None.
+    Processes that need it together wait for the first.
     """
     path = private_folder(folder) / f"{content_hash(identity)}.json"
     if not path.is_file():
@@ -77,7 +73,6 @@ def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> 
 
 
 def _make(folder: Path) -> None:
-    """Create a folder, and those above it, with mode 0700; existing ones stay as they are."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except FileNotFoundError:
@@ -86,7 +81,6 @@ def _make(folder: Path) -> None:
 
 
 def _check(folder: Path) -> None:
-    """Raise `PermissionError` if a folder is not this user's, or others may write to it."""
     state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & 0o022:
         raise PermissionError(

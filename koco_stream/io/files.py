@@ -18,12 +18,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[Path]:
-    """Context manager that gives a temporary path beside `path`.
-
-    On success the file is synced and renamed to `path`; on an exception it is removed.
-
-    Raises `OSError` with the path and the remedy if the disk is full.
-    """
+    """Give a temporary path, which is synced and renamed to `path` on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
@@ -43,9 +38,7 @@ def written_atomically(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, older_than: float) -> None:
-    """Remove old temporary files that killed processes left in `folder`; `older_than` in
-    seconds.
-    """
+    """Remove temporary files that are older than so many seconds."""
     for path in folder.glob(".*.tmp"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > older_than:
@@ -53,17 +46,16 @@ def remove_unfinished(folder: Path, older_than: float) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to the file `path` atomically."""
+    """Write a text file atomically."""
     with written_atomically(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def locked(path: Path, wait: bool = True) -> Iterator[None]:
-    """Context manager that holds the lock file `path`, created if missing.
+    """Hold the lock file `path`; the lock ends with its holder.
 
-    It waits for another holder, or raises `BlockingIOError` if `wait` is false. The lock is
-    released when its holder dies.
+    Without `wait`, a lock that is held raises `BlockingIOError`.
     """
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,9 +63,7 @@ def locked(path: Path, wait: bool = True) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Flush a file's content to disk, or a folder's entries, so that new file names survive a power
-    failure.
-    """
+    """Flush a file's content, or a folder's entries, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -82,15 +72,13 @@ def sync(path: Path) -> None:
 
 
 def json_text(value: Any, indent: int | None = None, sort_keys: bool = False) -> str:
-    """The JSON of a value. NaN and infinities, which JSON has not, become null, and what else it
-    has not, such as a time, its text.
-    """
+    """The JSON of a value, with texts for what JSON lacks, and null for NaN and infinities."""
     plain = finite(value)
     return json.dumps(plain, indent=indent, sort_keys=sort_keys, allow_nan=False, default=str)
 
 
 def finite(value: Any) -> Any:
-    """The value, also nested, with None instead of numbers that are not finite."""
+    """The value, with None for numbers that are not finite."""
     if isinstance(value, dict):
         return {name: finite(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -99,11 +87,7 @@ def finite(value: Any) -> Any:
 
 
 def canonical_json(value: Any, allow_nan: bool = False) -> str:
-    """JSON with sorted keys and without spaces, so that equal values give equal text.
-
-    NumPy's scalars are as Python's. Raises `ValueError` for NaN or infinity, unless
-    `allow_nan` is set: Python can read them.
-    """
+    """JSON with sorted keys and without spaces: equal values give equal text."""
     return json.dumps(
         value,
         sort_keys=True,
@@ -114,16 +98,16 @@ def canonical_json(value: Any, allow_nan: bool = False) -> str:
 
 
 def content_hash(value: Any) -> str:
-    """The first 32 hexadecimal digits of the SHA-256 of a value's canonical JSON."""
+    """32 hexadecimal digits of the SHA-256 of a value's canonical JSON."""
     return text_hash(canonical_json(value))
 
 
 def text_hash(text: str) -> str:
-    """The first 32 hexadecimal digits of the SHA-256 of a text."""
+    """32 hexadecimal digits of a text's SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal."""
+    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

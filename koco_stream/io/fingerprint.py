@@ -1,7 +1,6 @@
 """What a worker process reports before it gets work: versions, machine, disks, store access.
 
-All values are plain Python types. The module can be imported even if a package that workers need is
-missing, so that the missing package can be reported.
+It reports even if a package is missing.
 """
 
 import hashlib
@@ -24,12 +23,12 @@ PACKAGES = ("numpy", "numba", "llvmlite", "pyarrow", "scipy")
 
 
 class VersionMismatch(Exception):
-    """This process has other package versions than the sender of the work; results could differ."""
+    """The package versions differ from the sender's."""
 
 
 @cache
 def source_hash() -> str:
-    """A hash of all source files of `koco_stream` (64 hexadecimal digits)."""
+    """A hash of all source files of `koco_stream`."""
     digest = hashlib.sha256()
     for source in sorted(PACKAGE.rglob("*.py")):
         digest.update(
@@ -40,7 +39,7 @@ def source_hash() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """The versions, or why a package cannot be imported, that must be equal on all workers."""
+    """The versions that must be equal on all workers, or why an import fails."""
     found = {"python": ".".join(platform.python_version_tuple()[:2])}
     for name in PACKAGES:
         try:
@@ -55,7 +54,7 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(expected: dict[str, str]) -> None:
-    """Raise `VersionMismatch` if this process has other versions than `expected`."""
+    """Raise `VersionMismatch` unless this process has the versions `expected`."""
     differ = [
         f"{name} {have}, not {expected.get(name)}"
         for name, have in versions().items()
@@ -68,8 +67,7 @@ def check_versions(expected: dict[str, str]) -> None:
 def facts(store: str, token: str) -> dict[str, Any]:
     """Everything that the preflight check asks of a worker.
 
-    To find out whether both see the same store, the check writes `token` to a file in the store's
-    folder `question_folder(token)`. A worker that finds it writes an answer beside it.
+    It answers a `token` in the store, which shows that both see one store.
     """
     from koco_stream.io.paths import store_path
 
@@ -95,12 +93,12 @@ def facts(store: str, token: str) -> dict[str, Any]:
 
 
 def question_folder(token: str) -> str:
-    """The name of the store's folder in which the preflight check and workers exchange files."""
+    """The store's folder for the preflight check."""
     return f".preflight-{token}"
 
 
 def free_bytes(path: Path) -> int | None:
-    """The free bytes on the disk of `path`, which need not exist yet; None if unknown."""
+    """The free bytes on the disk of `path`, if known."""
     try:
         return shutil.disk_usage(
             next(there for there in (path, *path.parents) if there.exists())
@@ -111,7 +109,7 @@ def free_bytes(path: Path) -> int | None:
 
 @cache
 def processor() -> str:
-    """The model name of this machine's processor; its architecture where that is not known."""
+    """The processor's model, or its architecture."""
     with suppress(OSError):  # not Linux
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

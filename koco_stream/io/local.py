@@ -1,4 +1,4 @@
-"""A file or folder in a store, and how one on this machine is read and written."""
+"""Files and folders in a store: those on this machine."""
 
 import errno
 import shutil
@@ -21,11 +21,9 @@ T = TypeVar("T")
 class StorePath:
     """A file or folder in a store, which need not exist; this class reads and writes local ones.
 
-    `koco_stream.io.object_store.ObjectPath` replaces what an object store does differently. `str`
-    of a path is its `address` as a user writes it, and `store_path` parses it back. Files are
-    written atomically and replace existing ones. Folders exist as soon as they contain a file. A
-    missing file raises `FileNotFoundError`; other failures of the disk or object store raise an
-    `OSError`.
+    `ObjectPath` replaces what an object store does differently. `store_path` parses the `address`.
+    Files are written atomically and replace existing ones. Folders exist as soon as they contain a
+    file.
     """
 
     address: str
@@ -39,16 +37,16 @@ class StorePath:
 
     @property
     def path(self) -> Path:
-        """The path on this machine, if it is a local one."""
+        """The path on this machine."""
         return Path(self.address)
 
     @property
     def name(self) -> str:
-        """The last component of the path."""
+        """The last component."""
         return self.address.rpartition("/")[2]
 
     def is_file(self) -> bool:
-        """Whether this path is an existing file."""
+        """Whether the file exists."""
         try:
             return self.path.is_file()
         except OSError as error:
@@ -57,73 +55,64 @@ class StorePath:
             raise
 
     def names(self) -> list[str]:
-        """The names of the entries of this folder, sorted; empty if it does not exist.
-
-        Raises `NotADirectoryError` for a local file, and `StoreUnavailable` for a missing bucket.
-        """
+        """The sorted names of this folder's entries, if it exists."""
         try:
             return sorted(inside.name for inside in self.path.iterdir())
         except FileNotFoundError:
             return []
 
     def files(self, ending: str) -> list[Self]:
-        """The files directly in this folder whose names end with `ending`, sorted by name."""
+        """This folder's files whose names end with `ending`, sorted."""
         return [self / name for name in self.names() if name.endswith(ending)]
 
     def read_bytes(self) -> bytes:
-        """The file's content as bytes."""
+        """The file's bytes."""
         with self.local() as path:
             return path.read_bytes()
 
     def read_text(self) -> str:
-        """The file's content as UTF-8 text."""
+        """The file's text in UTF-8."""
         return self.read_bytes().decode("utf-8")
 
     def read_table(self) -> pa.Table:
-        """Read a Parquet file that is not one of `koco_stream.io.table_file`.
-
-        Raises `OSError` if a page checksum does not match.
-        """
+        """Read a Parquet file that is no table file, and verify its page checksums."""
         return self.reading(partial(pq.read_table, page_checksum_verification=True))
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
-        """What `read` gives of the opened file, all of it of one version."""
+        """The result of `read` on the opened file."""
         with pa.OSFile(self.address) as handle:
             return read(handle)
 
     def sizes(self) -> list[int]:
-        """Bytes of each file in this folder and in the folders below it, or of this file alone."""
+        """Bytes of each file below this folder, or of this file."""
         if self.path.is_file():
             return [self.path.stat().st_size]
         return [path.stat().st_size for path in sorted(self.path.rglob("*")) if path.is_file()]
 
     def sha256(self) -> str:
-        """The SHA-256 of the file's content, in hexadecimal."""
+        """The file's SHA-256 in hexadecimal."""
         with self.local() as path:
             return file_hash(path)
 
     def local(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a local path to read from, perhaps a temporary copy."""
+        """Give a local path, perhaps a temporary copy."""
         return nullcontext(self.path)
 
     def written(self) -> AbstractContextManager[Path]:
-        """Context manager that gives a temporary local path.
-
-        On success its content becomes this file; on an exception this file is unchanged.
-        """
+        """Give a temporary path, which becomes this file on success."""
         return written_atomically(self.path)
 
     def write_bytes(self, content: bytes) -> None:
-        """Write bytes to the file atomically."""
+        """Write bytes to the file."""
         with self.written() as temporary:
             temporary.write_bytes(content)
 
     def write_text(self, text: str) -> None:
-        """Write UTF-8 text to the file atomically."""
+        """Write text to the file in UTF-8."""
         self.write_bytes(text.encode("utf-8"))
 
     def put(self, path: Path) -> None:
-        """Copy the local file `path` to this path, atomically."""
+        """Copy a local file to this path."""
         with self.written() as temporary:
             shutil.copyfile(path, temporary)
 
@@ -132,17 +121,13 @@ class StorePath:
         self.path.unlink(missing_ok=True)
 
     def remove_tree(self) -> None:
-        """Remove the folder and its content if it exists.
-
-        Files are removed one by one, so a concurrent reader may still see some.
-        """
+        """Remove the folder if it exists."""
         if self.path.exists():
             shutil.rmtree(self.path)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that holds the lock file at this path, waiting for another holder.
+        """Hold the lock file at this path.
 
-        The lock is released when its holder dies. Object stores have no locks: there nothing is
-        held, and the work inside must be safe if several processes do it at once.
+        Object stores have no locks: what is done inside must be safe in several processes at once.
         """
         return locked(self.path)

@@ -1,15 +1,8 @@
 """Paths in an object store (S3, compatible servers, Google Cloud Storage), through pyarrow.
 
-Credentials and region are found as by the vendors' own tools: AWS_ACCESS_KEY_ID,
-AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_REGION and a machine's role for s3://,
-GOOGLE_APPLICATION_CREDENTIALS for gs://. AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL name a server
-other than Amazon's. pyarrow ignores these two when it is given options, so this module reads them.
-
-An object appears or is replaced atomically when its put, or the last call of its multipart upload,
-has ended, so no rename is needed. Listings show it from then on; S3, Google and the other current
-servers guarantee this. A read takes several requests (the size, then ranges), between which the
-object may be replaced. A result is therefore used only if the object is still the same one
-afterwards.
+pyarrow ignores AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL when it is given options, so this module
+reads them. An object is replaced atomically, so no rename is needed. A read takes several requests,
+so it counts only if the object is still the same afterwards.
 """
 
 import os
@@ -59,26 +52,23 @@ NO_ANSWER = ("NETWORK_CONNECTION", "CURL error", "UNAVAILABLE")
 
 @dataclass(frozen=True)
 class ObjectPath(StorePath):
-    """A file or folder in an object store, whose address is such as `s3://bucket/prefix`."""
+    """A file or folder in an object store, such as `s3://bucket/prefix`."""
 
     filesystem: pyarrow.fs.FileSystem = field(repr=False, compare=False)
     is_local: ClassVar[bool] = False
 
     @property
     def key(self) -> str:
-        """Bucket and key, as pyarrow's filesystems expect them."""
+        """Bucket and key, for pyarrow."""
         return self.address.partition("://")[2]
 
     def is_file(self) -> bool:
-        """Whether an object exists at this path."""
+        """Whether the object exists."""
         with self._explained_failures():
             return bool(self.filesystem.get_file_info(self.key).is_file)
 
     def names(self) -> list[str]:
-        """The names of the entries directly below this path, sorted.
-
-        Raises `StoreUnavailable` if the bucket does not exist.
-        """
+        """The sorted names of the entries below this path."""
         with self._explained_failures():
             try:
                 found = self.filesystem.get_file_info(pyarrow.fs.FileSelector(self.key))
@@ -87,7 +77,7 @@ class ObjectPath(StorePath):
         return sorted({info.base_name for info in found})
 
     def sizes(self) -> list[int]:
-        """Bytes of each object below this path, or of this object alone."""
+        """Bytes of each object below this path, or of this object."""
         with self._explained_failures():
             this = self.filesystem.get_file_info(self.key)
             below = pyarrow.fs.FileSelector(self.key, allow_not_found=True, recursive=True)
@@ -96,7 +86,7 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """Context manager that gives a temporary copy of the object in the cache folder."""
+        """Give a temporary copy."""
 
         def copy(handle: pa.NativeFile) -> None:
             with path.open("wb") as out:
@@ -108,21 +98,16 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def written(self) -> Iterator[Path]:
-        """Context manager that gives a temporary path in the cache folder.
-
-        On success its content is uploaded as this object.
-        """
+        """Give a temporary path, which is uploaded on success."""
         with _temporary(self.name) as path:
             yield path
             self.put(path)
 
     def put(self, path: Path) -> None:
-        """Upload the local file `path` as this object.
+        """Upload a local file, in a thread, which no exception interrupts.
 
-        pyarrow completes an object whenever its stream is closed or collected, even after an
-        exception, so an interrupted upload would leave a truncated object. The upload therefore
-        runs in a thread, which is not interrupted. pyarrow's `copy_files` is not used, because it
-        does not report that an object could not be completed.
+        pyarrow completes an object even after an exception, and its `copy_files` does not report
+        failures.
         """
         with self._explained_failures(), ThreadPoolExecutor(1) as thread:
             thread.submit(self._upload, path).result()
@@ -132,11 +117,7 @@ class ObjectPath(StorePath):
             shutil.copyfileobj(source, target, READ_BYTES)
 
     def remove(self) -> None:
-        """Remove the object if it exists.
-
-        pyarrow then creates an empty object for the folder, which listings by this class do not
-        show.
-        """
+        """Remove the object, if it exists; no listing here shows the one that pyarrow leaves."""
         with self._explained_failures(), suppress(FileNotFoundError):
             self.filesystem.delete_file(self.key)
 
@@ -146,11 +127,11 @@ class ObjectPath(StorePath):
             self.filesystem.delete_dir(self.key)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Context manager that does nothing, since object stores have no locks."""
+        """Hold nothing."""
         return nullcontext()
 
     def reading(self, read: Callable[[pa.NativeFile], T]) -> T:
-        """What `read` gives of the opened object; repeated if the object was replaced meanwhile."""
+        """The result of `read` on the opened object, repeated if that was replaced meanwhile."""
         for _ in range(READINGS):
             with self._explained_failures():
                 with self.filesystem.open_input_file(self.key) as handle:
@@ -173,11 +154,6 @@ class ObjectPath(StorePath):
 
     @contextmanager
     def _explained_failures(self) -> Iterator[None]:
-        """Context manager that turns failures of the object store into `StoreUnavailable`.
-
-        The message has the failure's meaning and the remedy. Local failures, such as a full disk,
-        are not changed.
-        """
         try:
             yield
         except OSError as error:
@@ -192,10 +168,7 @@ class ObjectPath(StorePath):
 
 
 def object_path(address: str) -> ObjectPath:
-    """The path at `s3://bucket/prefix` or `gs://bucket/prefix`.
-
-    Raises `WrongInput` for an address of another form.
-    """
+    """Parse `s3://bucket/prefix` or `gs://bucket/prefix`."""
     scheme, _, key = address.partition("://")
     names = key.rstrip("/").split("/")
     if "@" in names[0]:  # not repeated in the message: it may be a secret
@@ -219,10 +192,7 @@ def object_path(address: str) -> ObjectPath:
 
 
 def _s3(bucket: str) -> pyarrow.fs.FileSystem:
-    """pyarrow's S3 filesystem, with timeouts.
-
-    It is not cached: one that is still alive when the program ends may hang it.
-    """
+    """pyarrow's S3 filesystem, uncached: one alive at the program's end may hang it."""
     endpoint = _endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return pyarrow.fs.S3FileSystem(
@@ -237,7 +207,6 @@ def _s3(bucket: str) -> pyarrow.fs.FileSystem:
 
 @cache
 def _region(bucket: str) -> str:
-    """The AWS region of a bucket; requests to another region fail."""
     try:
         return str(pyarrow.fs.resolve_s3_region(bucket))
     except OSError as error:
@@ -249,7 +218,6 @@ def _endpoint() -> str | None:
 
 
 def _explained(scheme: str, said: str) -> str:
-    """The library's error text, translated into what the user can do."""
     if any(word in said for word in NO_BUCKET):
         return "there is no such bucket; create it, or choose another --store"
     if any(word in said for word in REFUSED):
@@ -267,6 +235,5 @@ def _explained(scheme: str, said: str) -> str:
 
 @contextmanager
 def _temporary(name: str) -> Iterator[Path]:
-    """Context manager that gives a path for a temporary file `name` in the cache folder."""
     with tempfile.TemporaryDirectory(dir=private_folder("transfers")) as folder:
         yield Path(folder) / name

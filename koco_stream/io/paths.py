@@ -1,8 +1,4 @@
-"""Paths in a store: a folder or file on this machine, or below a prefix of an object store.
-
-Everything in a store is accessed through these classes; paths that are always local (the cache
-folder, source files) are plain `Path` objects.
-"""
+"""Paths in a store: on this machine, or in an object store."""
 
 import re
 from pathlib import Path
@@ -16,12 +12,7 @@ AnyPath = str | Path | StorePath
 
 
 def store_path(where: AnyPath) -> StorePath:
-    """Parse a store's address: a folder, `s3://bucket/prefix` or `gs://bucket/prefix`.
-
-    The store is not contacted, except that Amazon may be asked for a bucket's region if the
-    environment does not set it. Raises `WrongInput` for any other kind of address, or one with more
-    than a bucket and a prefix.
-    """
+    """Parse a store's address: a folder, `s3://bucket/prefix` or `gs://bucket/prefix`."""
     if isinstance(where, StorePath):
         return where
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", where) if isinstance(where, str) else None

@@ -1,6 +1,4 @@
-"""The source of Python files that are not this package's: what belongs together, its hash, and how
-it is imported.
-"""
+"""A user's Python files: what belongs together, its hash, and its import."""
 
 import ast
 import importlib.util
@@ -15,11 +13,7 @@ from koco_stream.io.files import json_text, text_hash
 
 
 def source_files(path: Path) -> dict[str, str]:
-    """The text of a learner's file, and of what it imports beside it, by path in its folder.
-
-    Imports are found in the text, also in functions; what is not beside the file is an installed
-    package. Raises `WrongInput` if the file is missing or is not Python.
-    """
+    """The texts, by path, of a learner's file and of what it imports beside it."""
     files: dict[str, str] = {}
     waiting = [path.name]
     while waiting:
@@ -50,7 +44,6 @@ def source_files(path: Path) -> dict[str, str]:
 
 
 def _imports(tree: ast.AST, inside: Path) -> Iterator[str]:
-    """The modules that a file in the folder `inside` imports, as paths without `.py`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -73,10 +66,7 @@ def hash_of(files: dict[str, str]) -> str:
 
 
 def import_file(name: str, path: Path) -> ModuleType:
-    """Import a file, and what it imports beside it, as the module `name`.
-
-    Raises what the file raises.
-    """
+    """Import a file as the module `name`, and what it imports beside it."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,9 +1,8 @@
 """Table files: Parquet files with hashes of all their bytes, which are checked as they are read.
 
-Parquet's own checksums cover no footer and no page header, and a bit there can take rows away. So
-the SHA-256 of each block of the rows, and that of these hashes and the footer, stand between the
-rows and the footer, where no reader of Parquet looks. They come and go with their file, in one
-rename. A read checks the footer, and the blocks that it needs before they are parsed.
+Parquet's checksums cover no footer and no page header, where a bit can take rows away. So hashes of
+the rows' blocks, and one of these and the footer, stand before the footer, where no reader of
+Parquet looks.
 """
 
 import hashlib
@@ -46,10 +45,7 @@ PIECES = {"compression": "lz4", "use_dictionary": False, "write_statistics": Fal
 def write_tables(
     tables: Iterable[pa.Table], file: StorePath, texts: Mapping[bytes, str] | None = None
 ) -> None:
-    """Write tables with one schema to one file, atomically, with one table in memory at a time.
-
-    The footer also has the `texts`.
-    """
+    """Write tables with one schema to one file, atomically, with `texts` in its footer."""
     each = iter(tables)
     first = next(each)
     options = PIECES if pa.binary() in first.schema.types else COLUMNS
@@ -74,12 +70,12 @@ def _add_hashes(path: Path) -> None:
 
 
 def hash_of(content: bytes) -> bytes:
-    """The SHA-256 of some bytes."""
+    """A SHA-256."""
     return hashlib.sha256(content).digest()
 
 
 class Hashes:
-    """The hashes in an opened table file. Raises `Damaged` if that of the footer does not match."""
+    """The hashes in an opened table file, whose footer is checked."""
 
     def __init__(self, file: StorePath, handle: pa.NativeFile) -> None:
         self.file, self.handle, size = file, handle, handle.size()
@@ -93,7 +89,7 @@ class Hashes:
             raise Damaged(refusal(file, "the hash of its footer does not match"))
 
     def check(self, first: int, last: int) -> None:
-        """Check all blocks of the rows between two places. Raises `Damaged`."""
+        """Check the blocks of the rows between two places."""
         for start in range(first // BLOCK * BLOCK, min(last, self.end), BLOCK):
             at = HASH * (start // BLOCK)
             found = self.handle.read_at(min(BLOCK, self.end - start), start)
@@ -103,10 +99,7 @@ class Hashes:
 
 @contextmanager
 def named(file: StorePath) -> Iterator[None]:
-    """Context in which a table file is read and looked at.
-
-    Raises `WrongInput`, with the file and the remedy, whatever is raised of what it contains.
-    """
+    """Context in which errors in a table file become `WrongInput` with its name."""
     try:
         yield
     except (FileNotFoundError, StoreUnavailable, WrongInput, MemoryError):
@@ -118,12 +111,12 @@ def named(file: StorePath) -> Iterator[None]:
 
 
 def refusal(file: StorePath, why: str) -> str:
-    """The message that a table file is refused, with the remedy."""
+    """The message that refuses a table file."""
     return f"{file} cannot be read ({why}); {remedy_for(file)}"
 
 
 def remedy_for(file: StorePath) -> str:
-    """What to do about a table file that is refused."""
+    """What to do about a refused file."""
     *_, folder, name = str(file).split("/")
     if not name.endswith(".parquet"):
         return "let the learner learn again, or use another copy"
@@ -131,10 +124,7 @@ def remedy_for(file: StorePath) -> str:
 
 
 def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
-    """What `read` gives of a table file, by whose hashes it checks the rows that it reads.
-
-    Raises `WrongInput` if the file cannot be read or has another format.
-    """
+    """The result of `read` on a table file and its hashes."""
 
     def checked(handle: pa.NativeFile) -> T:
         if handle.size() <= BLOCK:  # an object is then fetched once
@@ -155,10 +145,7 @@ def opened(file: StorePath, read: Callable[[pq.ParquetFile, Hashes], T]) -> T:
 def read_table(
     file: StorePath, columns: Sequence[str] | None = None, run_ids: Iterable[str] | None = None
 ) -> pa.Table:
-    """Read a table file: these columns, by default all, and the rows of these runs, by default all.
-
-    Raises `WrongInput` if it cannot be read or lacks a column.
-    """
+    """Read these columns and these runs' rows, by default all."""
 
     def read(parquet: pq.ParquetFile, hashes: Hashes) -> pa.Table:
         there, known = parquet.schema_arrow, parquet.schema_arrow.names
@@ -186,7 +173,7 @@ def read_table(
 
 
 class Group(NamedTuple):
-    """A row group: its first and last run_id, where its bytes begin, and how many they are."""
+    """A row group: its first and last run_id, and where its bytes are."""
 
     first: str
     last: str
@@ -195,7 +182,7 @@ class Group(NamedTuple):
 
     @staticmethod
     def of(group: pq.RowGroupMetaData) -> "Group":
-        """The group that a table file's footer describes so."""
+        """The group that a footer describes."""
         columns = [group.column(k) for k in range(group.num_columns)]
         ends = columns[0].statistics
         start = min(one.dictionary_page_offset or one.data_page_offset for one in columns)
@@ -203,7 +190,7 @@ class Group(NamedTuple):
 
 
 def groups_of(file: StorePath) -> list[Group]:
-    """The row groups of a table file. Raises `WrongInput` if it cannot be read."""
+    """The row groups of a table file."""
 
     def read(parquet: pq.ParquetFile, _: Hashes) -> list[Group]:
         return [Group.of(parquet.metadata.row_group(k)) for k in range(parquet.num_row_groups)]
@@ -212,5 +199,5 @@ def groups_of(file: StorePath) -> list[Group]:
 
 
 def check(file: StorePath) -> None:
-    """Check all bytes of a table file. Raises `WrongInput` if it cannot be read."""
+    """Check all bytes of a table file."""
     opened(file, lambda _, hashes: hashes.check(0, hashes.end))

@@ -1,1 +1,1 @@
-"""Kernels, and the data structures to evaluate them on many points at once."""
+"""Kernels, and the data structures to evaluate them on many points."""

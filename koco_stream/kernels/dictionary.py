@@ -1,8 +1,6 @@
 """The points of a dictionary, stored so that kernel values with all of them vectorise.
 
-Memory is proportional to the number of points times the number of features in use, even if d is
-large. A feature of a row that no point has costs only one read. If there is no room for another
-point, the compiled code stops before the round, and `grown` doubles the arrays.
+Compiled code stops before a round that lacks room, and `grown` doubles the arrays.
 """
 
 from typing import NamedTuple
@@ -23,11 +21,10 @@ FIRST_ROOM = 3 * BLOCK
 class Points(NamedTuple):
     """The points of a dictionary, in panels of 16 points.
 
-    `n` () is the number of points and `used` () the number of lines in use, of which line 0 is all
-    zeros. `features` (panels, lines, 16): line l of panel p holds one feature of 16 points.
-    `line_of` (d,) int32 is the line of each feature, 0 if no point has it. `rows` are the points
-    as rows, with ‖x_p‖², of which `entries` () feature numbers are in use. `rounds` (room,) are the
-    rounds in which the points joined.
+    `n` () is the number of points. `features` (panels, lines, 16): a line holds one feature of 16
+    points; `used` () lines are in use, and line 0 is zeros. `line_of` (d,) int32 is each feature's
+    line, or 0. `rows` are the points as rows, with `entries` () feature numbers. `rounds` (room,)
+    are those in which they joined.
     """
 
     n: Array
@@ -60,19 +57,17 @@ def no_points(d: int, room: int = FIRST_ROOM) -> Points:
 
 
 def panels(room: int, lines: int) -> Array:
-    """A zero float64 table (room/16, lines, 16), aligned to the processor's cache lines."""
+    """A zero table (room/16, lines, 16), aligned to cache lines."""
     return aligned_zeros(room, lines).reshape(room // BLOCK, lines, BLOCK)
 
 
 def more_room(room: int) -> int:
-    """The next larger capacity: a little more than double, and an odd number of panels."""
+    """The next capacity: a little more than double, an odd number of panels."""
     return 2 * room + BLOCK
 
 
 def enlarged(table: Array, room: int, lines: int) -> Array:
-    """A panel table with this capacity for points and lines, padded with zeros; itself, if it has
-    it.
-    """
+    """A panel table padded to this capacity, or itself."""
     if table.shape[:2] == (room // BLOCK, lines):
         return table
     new = panels(room, lines)
@@ -81,7 +76,7 @@ def enlarged(table: Array, room: int, lines: int) -> Array:
 
 
 def lengthened(vectors: Array, room: int) -> Array:
-    """Vectors (..., room) with this capacity, padded with zeros; themselves, if they have it."""
+    """Vectors (..., room) padded to this capacity, or themselves."""
     if vectors.shape[-1] == room:
         return vectors
     new = np.zeros((*vectors.shape[:-1], room), vectors.dtype)
@@ -90,9 +85,7 @@ def lengthened(vectors: Array, room: int) -> Array:
 
 
 def grown(points: Points, s: int, more_points: bool = True) -> Points:
-    """The same points with room for s more features and, with `more_points`, for one more
-    point.
-    """
+    """The points with room for s more features and, with `more_points`, another point."""
     rows, room, lines = points.rows, points.rounds.size, points.features.shape[1]
     if more_points and points.n[()] == room:
         room = more_room(room)
@@ -113,9 +106,9 @@ def grown(points: Points, s: int, more_points: bool = True) -> Points:
 
 
 def without_gaps(points: Points, s: int) -> Points:
-    """The same points, whose rows follow each other, with room for a row of s non-zeros.
+    """The points with rows behind each other, and room for a row of s non-zeros.
 
-    The room never shrinks: a state that is saved has at least that of a new one.
+    The room never shrinks, so a saved state has at least a new one's.
     """
     rows, sizes = points.rows, points.rows.end - points.rows.begin
     places = [np.arange(*ends) for ends in zip(rows.begin, rows.end, strict=True)]
@@ -134,16 +127,13 @@ def without_gaps(points: Points, s: int) -> Points:
 
 @inlined
 def lacks_room(points: Points, s: int) -> bool:
-    """Whether there may be no room for one more point with s features."""
+    """Whether a point with s features may lack room."""
     return bool(points.n[()] == points.rounds.size or lacks_lines(points, s, s))
 
 
 @inlined
 def lacks_lines(points: Points, more: int, s: int) -> bool:
-    """Whether there may be too few for `more` lines, or no room to keep a row of s non-zeros.
-
-    There are enough lines if every feature has one.
-    """
+    """Whether `more` lines, or a row of s non-zeros, may lack room."""
     lines = points.features.shape[1]
     too_few = points.used[()] + more > lines and lines <= points.line_of.size
     return bool(too_few or points.entries[()] + s > points.rows.indices.size)
@@ -153,7 +143,7 @@ def lacks_lines(points: Points, more: int, s: int) -> bool:
 def kernel_row(
     kernel: Kernel, points: Points, idx: Array, val: Array, k: Array
 ) -> tuple[float, float]:
-    """Compute k[p] = k(x, x_p), (room,), for the row x = (idx, val). Returns k(x, x) and ‖x‖²."""
+    """k[p] ← k(x, x_p), (room,), for x = (idx, val); returns k(x, x) and ‖x‖²."""
     n = int(points.n[()])
     n2 = products(points.features, points.line_of, idx, val, n, k, 0)
     values_of(kernel, points.rows, idx, val, n2, 0, n, k)
@@ -164,10 +154,7 @@ def kernel_row(
 
 @inlined
 def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Append the row (idx, val) of round t, with square norm n2, as the next point.
-
-    There must be room.
-    """
+    """Append the row (idx, val) of round t, ‖x‖² = n2, as the next point."""
     p = int(points.n[()])
     for i in range(idx.size):
         line = points.line_of[idx[i]]
@@ -182,7 +169,7 @@ def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None
 
 @inlined
 def hold(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Keep the row (idx, val) of round t, with square norm n2, as that of point p."""
+    """Keep the row (idx, val) of round t, ‖x‖² = n2, as point p's."""
     rows = points.rows
     begin = rows.begin[p]
     if rows.end[p] - begin < idx.size:  # it does not fit where the row of this point was
@@ -196,7 +183,5 @@ def hold(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> N
 
 
 def points_floats(n: int, lines: int, d: int, s: float) -> int:
-    """The size of a dictionary of n points of s non-zeros, with this many features in use, in
-    8-byte numbers.
-    """
+    """The size of n points in 8-byte numbers."""
     return room_for(n) * (lines + 4) + int(3.0 * n * s) + d // 2 + 2

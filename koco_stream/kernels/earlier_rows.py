@@ -1,10 +1,7 @@
 """The history of a stream's rows, and the kernel values of up to sixteen new rows with all of them.
 
-Learners whose prediction needs k(x_s, x_t) for past rows s share this work: the kernel values
-depend only on the stream and the kernel, so a cohort computes them once. A tile (rows, 16) holds
-k(x_s, x_r) for all past rows s and the rows r of a block of at most sixteen; the block's own rows
-count as past rows too. Each value and each sum has a fixed order of its own, so computing rows side
-by side does not change any number.
+A cohort computes them once. A tile (rows, 16) holds k(x_s, x_r) for all past rows s and a block's
+rows r, which count as past too.
 """
 
 from typing import NamedTuple
@@ -22,10 +19,7 @@ CHUNK = 256  # past rows whose kernel values stay in the cache while all runs of
 
 
 class History(NamedTuple):
-    """The rows of a stream seen so far.
-
-    n: () rows. indptr (room + 1,), indices, values: the sparse rows.
-    """
+    """The rows so far as sparse rows: n (), indptr (room + 1,), indices, values."""
 
     n: Array
     indptr: Array
@@ -41,7 +35,7 @@ def no_rows() -> History:
 
 
 def with_room(history: History, rows: int, non_zeros: int) -> History:
-    """The same history with room for this many more rows and non-zeros; arrays at least double."""
+    """The history with room for more rows and non-zeros; arrays at least double."""
     n = int(history.n)
     held = int(history.indptr[n])
     room, entries = history.indptr.size - 1, history.indices.size
@@ -64,7 +58,7 @@ _free: list[Array] = []
 
 
 def block_of(rows: Rows) -> Points:
-    """An empty block with room for any sixteen consecutive rows of `rows`."""
+    """An empty block for any sixteen consecutive rows of `rows`."""
     first = np.arange(0, rows.n_rows, BLOCK)
     non_zeros = rows.indptr[np.minimum(first + BLOCK, rows.n_rows)] - rows.indptr[first]
     lines = 1 + min(rows.n_features, int(non_zeros.max(initial=0)))
@@ -80,20 +74,13 @@ def block_of(rows: Rows) -> Points:
 
 
 def give_back(block: Points) -> None:
-    """Return an empty block's feature table for reuse.
-
-    A table that is not returned, because of an error, is simply collected.
-    """
+    """Return an empty block's feature table for reuse."""
     _free.append(block.line_of)
 
 
 @jit
 def clear_block(block: Points) -> None:
-    """Empty a block.
-
-    Only the entries that its rows set are cleared, so the time is proportional to their non-zeros,
-    not to d.
-    """
+    """Empty a block, in time proportional to its non-zeros."""
     block.features[0, : block.used[()]] = 0.0
     for i in range(block.entries[()]):
         block.line_of[block.rows.indices[i]] = 0
@@ -104,10 +91,7 @@ def clear_block(block: Points) -> None:
 
 @inlined
 def load_block(block: Points, history: History, rows: Rows, begin: int, learning: bool) -> None:
-    """Load the rows from `begin` on into a block, instead of the rows that it holds.
-
-    When learning, append them to the history as well, in which there must be room.
-    """
+    """Load the rows from `begin` on into a block, and when learning into the history."""
     clear_block(block)
     for t in range(begin, min(begin + BLOCK, rows.indptr.size - 1)):
         idx, val = row(rows, t)
@@ -123,7 +107,7 @@ def load_block(block: Points, history: History, rows: Rows, begin: int, learning
 
 @inlined
 def remember(history: History, idx: Array, val: Array) -> None:
-    """Append the row (idx, val) to the history. There must be room."""
+    """Append the row (idx, val) to the history."""
     n = history.n[()]
     start = history.indptr[n]
     for i in range(idx.size):
@@ -150,30 +134,8 @@ def fill_tile(
     """Load a block's rows, compute their kernel values with the history, and the runs' sums over
     it.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    history : History
-        The past rows. When learning, those of the block are appended.
-    block : Points
-        The rows from `begin` on of `rows`, at most sixteen.
-    rows : Rows
-        The new rows.
-    begin : int
-        The first row of the block.
-    learning : bool
-        Whether the rows are learnt from.
-    first : int
-        The first past row that is needed.
-    tile : ndarray of shape (rows, 16)
-        Output: k(x_s, x_r) for past rows s ≥ `first` and rows r of the block.
-    own : ndarray of shape (16,)
-        Output: k(x_r, x_r).
-    coefficients : ndarray of shape (runs, room)
-        c_s of each run, for the rows before the block.
-    sums : ndarray of shape (runs, 2, 16)
-        Output: Σ_s c_s·k(x_s, x_r) for each run, over even s and over odd s, in order.
+    tile: k(x_s, x_r) for past rows s ≥ `first`. own (16,): k(x_r, x_r). sums (runs, 2, 16): Σ_s
+    c_s·k(x_s, x_r) of the coefficients c, over even and odd s before the block.
     """
     known = int(history.n[()])
     load_block(block, history, rows, begin, learning)

@@ -1,8 +1,7 @@
 """The kernels: gaussian exp(−‖x − x'‖²/(2·bandwidth²)), polynomial (xᵀx' + 1)^degree, linear xᵀx'.
 
-Values are computed from inner products and square norms, for many rows at once. Squared distances
-that are small beside the norms lose their digits so: they are summed over the features instead, so
-that a Gaussian kernel is right wherever the origin is.
+Values come from inner products and square norms. Where squared distances would lose their digits
+so, they are summed over the features.
 """
 
 import math
@@ -19,10 +18,7 @@ KERNELS = {"gaussian": GAUSSIAN, "polynomial": POLYNOMIAL, "linear": LINEAR}
 
 
 class Kernel(NamedTuple):
-    """A kernel for compiled code.
-
-    kind: its code. scale: 1/(2·bandwidth²) of a Gaussian kernel. degree: of a polynomial one.
-    """
+    """A kernel for compiled code: its code, 1/(2·bandwidth²), and its degree."""
 
     kind: int
     scale: float
@@ -30,18 +26,13 @@ class Kernel(NamedTuple):
 
 
 def gaussian_kernel(bandwidth: float) -> Kernel:
-    """The Gaussian kernel of this bandwidth.
-
-    If the bandwidth's square underflows, the kernel of rows that differ is 0.
-    """
+    """The Gaussian kernel; if bandwidth² underflows, that of rows that differ is 0."""
     square = 2.0 * bandwidth * bandwidth
     return Kernel(GAUSSIAN, 1.0 / square if square > 1e-300 else 1e300, 1)
 
 
 class Others(NamedTuple):
-    """The rows of one side of kernel values: row p has the feature numbers and values from
-    `begin[p]` to before `end[p]`, and the square norm `norms[p]`.
-    """
+    """The other rows: row p has entries `begin[p]` to before `end[p]`, and ‖x_p‖² in `norms`."""
 
     begin: Array
     end: Array
@@ -61,9 +52,7 @@ def values_of(
     n: int,
     out: Array,
 ) -> None:
-    """Replace the inner products out[p] = xᵀx_p by kernel values k(x, x_p) for first ≤ p < n, where
-    x = (idx, val) has the square norm n2. Those before `first` have any values after it.
-    """
+    """Replace out[p] = xᵀx_p by k(x, x_p) for first ≤ p < n; earlier entries become undefined."""
     if kernel.kind == GAUSSIAN:
         if gaussian(others.norms, n2, kernel.scale, n, out, 0):
             measure_close(kernel.scale, others, idx, val, first, n, out)
@@ -76,7 +65,7 @@ def values_of(
 def measure_close(
     scale: float, others: Others, idx: Array, val: Array, first: int, n: int, out: Array
 ) -> None:
-    """Compute the Gaussian kernel values that norms leave too few digits: they are NaN in `out`."""
+    """Compute by their distances the Gaussian kernel values that are NaN in `out`."""
     for p in range(first, n):
         if math.isnan(out[p]):
             own = slice(others.begin[p], others.end[p])
@@ -86,7 +75,7 @@ def measure_close(
 
 @jit
 def squared_distance(idx: Array, val: Array, others: Array, values: Array) -> float:
-    """‖x − z‖² of the rows x = (idx, val) and z = (others, values), in order of the features."""
+    """‖x − z‖² of x = (idx, val) and z = (others, values)."""
     total, k = 0.0, 0
     for i in range(idx.size):
         while k < others.size and others[k] < idx[i]:
@@ -104,7 +93,7 @@ def squared_distance(idx: Array, val: Array, others: Array, values: Array) -> fl
 
 @inlined
 def value_at_itself(kernel: Kernel, n2: float) -> float:
-    """k(x, x) for a row with square norm n2, by the same operations as `values_of`."""
+    """k(x, x) for ‖x‖² = n2, by the operations of `values_of`."""
     if kernel.kind == GAUSSIAN:
         return 1.0
     return n2 if kernel.kind == LINEAR else whole_power(n2 + 1.0, kernel.degree)
@@ -112,7 +101,7 @@ def value_at_itself(kernel: Kernel, n2: float) -> float:
 
 @inlined
 def whole_power(base: float, degree: int) -> float:
-    """base^degree for an integer degree ≥ 1, by repeated multiplication."""
+    """base^degree for an integer degree ≥ 1."""
     power = base
     for _ in range(degree - 1):
         power *= base

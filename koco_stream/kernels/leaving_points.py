@@ -1,8 +1,4 @@
-"""Points that can leave a dictionary, at a cost of the non-zeros that they hold.
-
-When the last point that has a feature leaves, the feature's line becomes free. A dictionary with a
-budget of points therefore needs lines only for what its points hold, however many features occur.
-"""
+"""Points that can leave a dictionary, at a cost of the non-zeros that they hold."""
 
 from typing import NamedTuple
 
@@ -15,11 +11,10 @@ from koco_stream.types import Array
 
 
 class Holdings(NamedTuple):
-    """What the lines hold. It is found from the points, so it is never saved.
+    """What the lines hold; it is found from the points, so it is never saved.
 
-    n (): the number of points of which it is known, −1 before it is found. points_of (lines,): how
-    many points have the feature of a line. free (lines,), n_free (): the lines below `used` that no
-    point has.
+    n (): the points of which it is known, or −1. points_of (lines,): how many points have a line's
+    feature. free (lines,), n_free (): lines without any.
     """
 
     n: Array
@@ -29,13 +24,13 @@ class Holdings(NamedTuple):
 
 
 def not_found() -> Holdings:
-    """Nothing is known of the points yet."""
+    """Unknown holdings."""
     none = np.zeros(0, np.int32)
     return Holdings(np.array(-1), none, none, np.array(0))
 
 
 def with_room(points: Points, held: Holdings, s: int) -> tuple[Points, Holdings]:
-    """The same points and what they hold, with room for a row of s non-zeros."""
+    """The points and what they hold, with room for a row of s non-zeros."""
     if held.n[()] != points.n[()]:
         held = found(points)
     if lacks(points, held, s):
@@ -47,7 +42,7 @@ def with_room(points: Points, held: Holdings, s: int) -> tuple[Points, Holdings]
 
 
 def found(points: Points) -> Holdings:
-    """What the lines hold, as the points say: at the start, and after a restart."""
+    """What the lines hold, by the points."""
     used = points.features[:, : int(points.used)]
     points_of = np.count_nonzero(used, axis=(0, 2)).astype(np.int32)
     free = np.flatnonzero(points_of[1:] == 0).astype(np.int32) + np.int32(1)
@@ -56,21 +51,19 @@ def found(points: Points) -> Holdings:
 
 @inlined
 def lacks(points: Points, held: Holdings, s: int) -> bool:
-    """Whether there may be too little room for s more features, of which some take lines that are
-    free.
-    """
+    """Whether s more features may lack room, some in free lines."""
     return lacks_lines(points, s - held.n_free[()], s)
 
 
 @inlined
 def must_be_found(points: Points, held: Holdings, s: int) -> bool:
-    """Whether what points hold is not known, or may lack room for a row of s non-zeros."""
+    """Whether the holdings are unknown, or may lack room for s non-zeros."""
     return bool(held.n[()] != points.n[()] or lacks(points, held, s))
 
 
 @inlined
 def join(points: Points, held: Holdings, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Make the row (idx, val) of round t, with square norm n2, point p. There must be room."""
+    """Make the row (idx, val) of round t, ‖x‖² = n2, point p."""
     for i in range(idx.size):
         j = idx[i]
         line = points.line_of[j]

@@ -1,8 +1,7 @@
 """The rows of a stream so far with their labels and their coordinates in the span of a dictionary.
 
-A point that joins the dictionary adds a coordinate to every past row. That takes the kernel value
-of the point with each of them, and their other coordinates: O(t(J + s)) for t rows of s non-zeros
-and J points. A round in which no point joins only appends its row. Every sum has one order.
+A point that joins adds a coordinate to every past row, in O(t(J + s)) for t rows of s non-zeros and
+J points.
 """
 
 from typing import NamedTuple
@@ -22,8 +21,8 @@ from koco_stream.types import Array
 class PastRows(NamedTuple):
     """The past rows of a stream.
 
-    history: the rows. norms, labels, z (room,): ‖x_s‖², y_s, and scratch for numbers of each row.
-    coordinates (room, room of points): φ̃_s. x (d,): scratch, all zeros but in `kernel_values`.
+    norms, labels (room,): ‖x_s‖², y_s. coordinates (room, room of points): φ̃_s. z (room,), x (d,):
+    scratch.
     """
 
     history: History
@@ -48,7 +47,7 @@ def no_past(d: int) -> PastRows:
 
 @inlined
 def lacks_past(past: PastRows, features: int) -> bool:
-    """Whether there is no room for one more row with `features` non-zeros."""
+    """Whether a row with `features` non-zeros lacks room."""
     n = int(past.history.n[()])
     return bool(
         n == past.norms.size or past.history.indptr[n] + features > past.history.indices.size
@@ -56,7 +55,7 @@ def lacks_past(past: PastRows, features: int) -> bool:
 
 
 def more_past(past: PastRows, features: int, points: int) -> PastRows:
-    """The same rows with room for one more with `features` non-zeros, and for `points` points."""
+    """The rows with room for another of `features` non-zeros, and for `points` points."""
     n, room = int(past.history.n), past.norms.size
     if n == room:
         room = more_room(room)
@@ -74,10 +73,7 @@ def more_past(past: PastRows, features: int, points: int) -> PastRows:
 
 @jit
 def kernel_values(past: PastRows, kernel: Kernel, idx: Array, val: Array, n2: float) -> None:
-    """Compute k(x, x_s) of the row x = (idx, val), whose square norm is n2, with each past row x_s.
-
-    They are left in z.
-    """
+    """z_s ← k(x, x_s) of x = (idx, val), ‖x‖² = n2, with each past row."""
     rows = past.history
     for i in range(idx.size):
         past.x[idx[i]] = val[i]
@@ -97,10 +93,10 @@ def kernel_values(past: PastRows, kernel: Kernel, idx: Array, val: Array, n2: fl
 
 @jit
 def new_coordinates(past: PastRows, phi: Array, n: int, pivot: float, sums: Array) -> None:
-    """The coordinate z_s of each past row that a new point adds, from the kernel values in z.
+    """The coordinate z_s that a new point adds to each past row, from the kernel values in z.
 
-    `phi` (n,) are the point's other coordinates, and `pivot` is that of its row of K. `sums`
-    (room,) becomes Σ_s z_s φ̃_s.
+    `phi` (n,) are the point's other coordinates and `pivot` its last; `sums` (room,) becomes Σ_s
+    z_s φ̃_s.
     """
     width = past.coordinates.shape[1]
     sums[:] = 0.0
@@ -112,7 +108,7 @@ def new_coordinates(past: PastRows, phi: Array, n: int, pivot: float, sums: Arra
 
 @jit
 def unexplained(past: PastRows, c: Array, n: int) -> tuple[float, float]:
-    """Σ_s r_s² and Σ_s y_s r_s of what cᵀφ̃_s leaves of the new coordinates: r_s = z_s − cᵀφ̃_s."""
+    """Σ_s r_s² and Σ_s y_s r_s for r_s = z_s − cᵀφ̃_s."""
     width = past.coordinates.shape[1]
     squares = products = 0.0
     for s in range(past.history.n[()]):
@@ -124,14 +120,14 @@ def unexplained(past: PastRows, c: Array, n: int) -> tuple[float, float]:
 
 @inlined
 def keep_new_coordinates(past: PastRows, n: int) -> None:
-    """Keep z as coordinate n of the past rows."""
+    """Keep z as coordinate n."""
     for s in range(past.history.n[()]):
         past.coordinates[s, n] = past.z[s]
 
 
 @inlined
 def append(past: PastRows, idx: Array, val: Array, n2: float, phi: Array, n: int, y: float) -> None:
-    """Append the row (idx, val) with its square norm, its n coordinates φ̃ and its label."""
+    """Append the row (idx, val) with its norm, its n coordinates φ̃ and its label."""
     t = past.history.n[()]
     past.norms[t] = n2
     past.labels[t] = y

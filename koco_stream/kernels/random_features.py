@@ -1,17 +1,12 @@
 """Random Fourier features of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
 
-They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht, 2007). With n
-frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n has the kernel as its mean.
+They are cos uᵀx and sin uᵀx with u ~ N(0, I/bandwidth²) (Rahimi and Recht, 2007), whose entries are
+levels of koco_stream.numerics.random. With n frequencies, Σ (cos uᵀx cos uᵀx' + sin uᵀx sin uᵀx')/n
+has the kernel as its mean, within m·2·10⁻⁵ for rows that differ in m features by at most 12
+bandwidths each.
 
-An entry of u is one of 65,536 equally likely levels of the normal distribution (see
-koco_stream.numerics.random). For rows that differ in one feature, by at most 12 bandwidths, the
-mean is within 2·10⁻⁵ of the kernel; in m features, within m times that.
-
-The entries of u_1, …, u_n that belong to a feature are drawn when the feature occurs, so time and
-memory do not depend on the number of features d. The first features that occur get a line of a
-table. The entries of the others are drawn again each time, which takes less than reading them from
-memory that the processor's caches do not hold. This changes no number, since they depend only on
-the seed.
+A feature's entries are drawn when it occurs, so nothing costs O(d). Only the first features are
+kept: drawing is faster than memory outside the caches.
 """
 
 from typing import Any, NamedTuple
@@ -34,12 +29,10 @@ HELD = 1 << 21  # the most numbers in the table, 4 MiB
 class Frequencies(NamedTuple):
     """The frequencies, as far as they have been drawn. They are never saved.
 
-    seed, scale (), pairs: entry j of u_i is `scale` times level i of those that `draw_levels` draws
-    for `seed` at position j, so it depends neither on d nor on n. line_of (d,): the line of each
-    feature, 0 if it has none. used (): lines in use. table (lines, room): the levels of a feature
-    in each line; the first GROUP lines are of features that have none. lines (GROUP,), sums (2,
-    room): the lines of some features of the current row, and sums over its even and odd positions.
-    words: scratch of `draw_levels`.
+    seed, scale (), pairs: entry j of u_i is `scale` times level i that `draw_levels` draws at
+    position j. line_of (d,): each feature's line, or 0. used (): lines in use. table (lines, room):
+    levels, after GROUP lines of features without one. lines (GROUP,), sums (2, room): of the
+    current row.
     """
 
     seed: Array
@@ -80,8 +73,9 @@ FARTHEST = 1e9  # bandwidths: beyond, cosines have fewer than seven digits
 
 @inlined
 def count_far(s: Any, n2: float, bandwidth: float) -> None:
-    """Count a round as doubtful if the row, of square norm n2, or one before it is so far away that
-    its cosines have lost their digits: their errors are those of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
+    """Count a round as doubtful if this row or an earlier one is too far away.
+
+    Cosines have the errors of uᵀx, about 10⁻¹⁶ ‖x‖/bandwidth.
     """
     far = not n2 <= FARTHEST * FARTHEST * bandwidth * bandwidth
     s.doubtful_rounds[()] += far or s.doubtful_rounds[()] > 0
@@ -89,11 +83,7 @@ def count_far(s: Any, n2: float, bandwidth: float) -> None:
 
 @inlined
 def fourier_row(u: Frequencies, idx: Array, val: Array, n: int, out: Array) -> None:
-    """Compute the projections uᵀx, their cosines and sines for the row x = (idx, val).
-
-    They are written to the lines PROJECTIONS, COSINES and SINES of `out` (lines, room), the latter
-    two with zeros beyond n.
-    """
+    """Write uᵀx, cos uᵀx and sin uᵀx for x = (idx, val) to lines of `out` (lines, room)."""
     room = out.shape[1]
     for p in range(room):
         u.sums[0, p] = u.sums[1, p] = 0.0
@@ -109,7 +99,7 @@ def fourier_row(u: Frequencies, idx: Array, val: Array, n: int, out: Array) -> N
 
 @jit
 def find_lines(u: Frequencies, idx: Array, begin: int, end: int, n: int) -> None:
-    """Fill `lines` for at most GROUP features of a row, drawing the entries that are not held."""
+    """Fill `lines` for at most GROUP features of a row, drawing what is not held."""
     # All are looked up before the first is drawn: drawing would wait for each one's memory.
     for i in range(begin, end):
         u.lines[i - begin] = u.line_of[idx[i]]
@@ -126,6 +116,6 @@ def find_lines(u: Frequencies, idx: Array, begin: int, end: int, n: int) -> None
 
 
 def fourier_floats(d: int, n: int) -> int:
-    """The memory of n frequencies for d features, and of three lines, in 8-byte numbers."""
+    """The memory of n frequencies and three lines, in 8-byte numbers."""
     table = (GROUP + most_lines(d, n)) * room_for(n) // 4
     return table + 6 * room_for(n) + d // 4 + 48

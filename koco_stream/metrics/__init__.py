@@ -1,4 +1,4 @@
-"""Metrics of a run's predictions: what there is, and how they are computed in one pass."""
+"""Metrics of a run's predictions, computed in one pass."""
 
 from koco_stream.metrics.declared import METRICS, WINDOWED, Metric, check_name, possible
 from koco_stream.metrics.measurement import SEGMENT, Measurement, Metered, measurement_bytes

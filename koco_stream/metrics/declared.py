@@ -1,4 +1,4 @@
-"""The metrics, each declared once: name, meaning, range, and which way is better."""
+"""The metrics, each declared once."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,9 @@ CLASSES, NUMBERS = "classification", "regression"  # tasks, as manifests name th
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: its values are from `low` to `high`, and `better` is "higher" or "lower".
+    """A metric from `low` to `high` for one `task`, "classification" or "regression".
 
-    It is defined for one `task`, "classification" or "regression"; with `of_two`, for two classes
-    only.
+    `better` is "higher" or "lower"; `of_two` means two classes only.
     """
 
     name: str
@@ -72,13 +71,13 @@ WINDOWED = (*ALWAYS, *METRICS)
 
 
 def check_name(name: str) -> None:
-    """Raise `WrongInput`, with the nearest name, if there is no such metric."""
+    """Raise `WrongInput` if there is no such metric."""
     if name not in METRICS:
         raise WrongInput(f"no metric is called {name!r}{nearest(name, list(METRICS))}")
 
 
 def possible(names: Sequence[str], task: str, n_classes: int) -> tuple[str, ...]:
-    """Those of the metrics that are defined for a task, and for so many classes if it has some."""
+    """The metrics that are defined for a task with so many classes."""
     return tuple(
         name
         for name in names

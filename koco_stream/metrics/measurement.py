@@ -1,4 +1,4 @@
-"""The metrics of one run, computed while it runs, with memory that is known before."""
+"""The metrics of one run, computed while it runs, in memory that is known before."""
 
 import math
 from typing import NamedTuple
@@ -14,23 +14,7 @@ SEGMENT = 2**20  # the most rounds whose scores are kept
 
 
 class Metered(NamedTuple):
-    """What is measured, and of what.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Metrics.
-    loss : int
-        The code of the run's loss.
-    task : str
-        "classification" or "regression".
-    n_rounds : int
-        The rounds of the stream.
-    window : int, optional
-        The rounds of a window.
-    classes : tuple of float
-        All classes, if each has a score; else empty.
-    """
+    """What is measured; `classes` are given if each has a score."""
 
     names: tuple[str, ...]
     loss: int
@@ -46,11 +30,11 @@ class Metered(NamedTuple):
 
     @property
     def n_windows(self) -> int:
-        """The number of windows in the stream."""
+        """The windows in the stream."""
         return -(-self.n_rounds // self.window) if self.window else 0
 
     def segment_rounds(self, segment: int = SEGMENT) -> int:
-        """The rounds of a segment, which is a whole number of windows; 0 without `auc`."""
+        """The rounds of a segment, in whole windows, for `auc`."""
         window = self.window or 1
         return max(segment // window, 1) * window if "auc" in self.names else 0
 
@@ -64,23 +48,17 @@ def measurement_bytes(metered: Metered) -> int:
 
 
 class Measurement:
-    """The metrics of one run: over all its rounds, and over consecutive windows.
+    """The metrics of one run over all its rounds, and over consecutive windows.
 
-    The numbers do not depend on the blocks in which the rounds come.
-
-    Parameters
-    ----------
-    metered : Metered
-        What is measured.
-    segment : int
-        The most rounds whose scores are kept.
+    They do not depend on the blocks in which rounds come. Scores of at most `segment` rounds are
+    kept.
     """
 
     def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
         self.metered = metered
         n_classes = max(len(metered.classes), 2)
         self._segment = metered.segment_rounds(segment)
-        self._arrays = {
+        self.arrays = {  # its whole state: filling these restores it
             "sums": np.zeros(SIZE),
             "confusion": np.zeros((n_classes, n_classes), np.int64),
             "total_sums": np.zeros(SIZE),
@@ -96,26 +74,16 @@ class Measurement:
     @property
     def rounds(self) -> int:
         """The rounds so far."""
-        return int(self._arrays["total_sums"][ROUNDS] + self._arrays["sums"][ROUNDS])
-
-    def arrays(self) -> dict[str, Array]:
-        """Its whole state, as arrays by name. It goes on from what they are filled with."""
-        return self._arrays
+        return int(self.arrays["total_sums"][ROUNDS] + self.arrays["sums"][ROUNDS])
 
     def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
         """Measure the first `done` rounds of a block.
 
-        Parameters
-        ----------
-        predictions, learnt : ndarray of shape (1, n) or (K, n)
-            The predictions and the labels that were learnt; (K, n) if each class has a score.
-        numbers : ndarray of shape (n,)
-            The rows' classes, counted from 0, if each class has a score; else empty.
-        done : int
-            How many rounds count.
+        `predictions` and `learnt` are (1, n), or (K, n) if each class has a score, with the classes
+        `numbers` (n,).
         """
         metered = self.metered
-        a = self._arrays
+        a = self.arrays
         first = 0
         while first < done:
             rounds = self.rounds
@@ -142,30 +110,28 @@ class Measurement:
             first = last
 
     def _left(self, rounds: int) -> int:
-        """The rounds until a window or a segment ends."""
         lengths = [n for n in (self.metered.window, self._segment) if n]
         return min(n - rounds % n for n in lengths)
 
     def _end(self, rounds: int, is_last: bool = False) -> None:
-        """End the window and the segment that end after so many rounds; at last both end."""
         window = self.metered.window
         segment = self._segment
         if segment and window and (rounds % window == 0) != is_last:
-            row = self._arrays["windows"][(rounds - 1) // window]
+            row = self.arrays["windows"][(rounds - 1) // window]
             row[WINDOWED.index("auc")] = auc_of_window(*self._ranked)
         if segment and (rounds % segment == 0) != is_last:
             n = (rounds - 1) % segment + 1
             found = auc_of_segment(*self._ranked)
             if not math.isnan(found):
-                self._arrays["mean"] += (n * found, n)
+                self.arrays["mean"] += (n * found, n)
 
     @property
     def _ranked(self) -> tuple[Array, Array]:
-        return self._arrays["ranked"], self._arrays["counts"]
+        return self.arrays["ranked"], self.arrays["counts"]
 
     def finish(self) -> None:
-        """End the last window and segment. No more rounds can be added."""
-        a = self._arrays
+        """End the last window and segment."""
+        a = self.arrays
         rounds = self.rounds
         window = self.metered.window
         sums = a["sums"], a["confusion"], a["total_sums"], a["total_confusion"]
@@ -176,8 +142,8 @@ class Measurement:
             self._end(rounds, is_last=True)
 
     def values(self) -> dict[str, float | None]:
-        """The metrics over all rounds of a finished run, by name; None where one is not defined."""
-        a = self._arrays
+        """A finished run's metrics by name, if they are defined."""
+        a = self.arrays
         row = np.empty(len(WINDOWED))
         metrics_into(self.metered.kind, a["total_sums"], a["total_confusion"], row)
         found = dict(zip(WINDOWED, row.tolist(), strict=True))
@@ -188,15 +154,12 @@ class Measurement:
         }
 
     def windows(self) -> dict[str, Array]:
-        """The windows of a finished run: `first` and `last` round (from 1), and each metric (w,).
-
-        Loss and error are always among them, and what was not asked for or is not defined is NaN.
-        """
+        """A finished run's windows: `first` and `last` round (from 1), and each metric (w,)."""
         window = self.metered.window or 1
         rounds = self.rounds
         n = -(-rounds // window) if self.metered.window else 0
         first = np.arange(n) * window + 1
-        table = self._arrays["windows"][:n]
+        table = self.arrays["windows"][:n]
         wanted = {"mean_loss", "error_rate", *self.metered.names}
         columns = {
             name: table[:, k] if name in wanted else np.full(n, math.nan)

@@ -1,4 +1,4 @@
-"""The area under the ROC curve of scores that are kept while a run goes on, exact."""
+"""The exact area under the ROC curve of kept scores."""
 
 import math
 
@@ -15,9 +15,7 @@ POSITIVE, NEGATIVE, POSITIVE_BEFORE, NEGATIVE_BEFORE, COUNTS = range(5)
 def keep_scores(
     scores: Array, labels: Array, first: int, last: int, kept: Array, counts: Array
 ) -> None:
-    """Keep the scores of rounds `first` to `last`: positive ones from the beginning of `kept` on,
-    negative ones from its end back.
-    """
+    """Keep scores, positive ones from the front of `kept`, others from its end."""
     positive = counts[POSITIVE]
     negative = counts[NEGATIVE]
     for t in range(first, last):
@@ -31,24 +29,20 @@ def keep_scores(
 
 
 def auc(positive: Array, negative: Array) -> float:
-    """The area under the ROC curve of the scores of positive and of negative rows.
-
-    It is the share of pairs in which the positive row has the larger score; equal scores count
-    half. NaN if there is one class only.
-    """
+    """The share of pairs in which the positive row has the larger score; ties count half."""
     pairs = positive.size * negative.size
     return float(wins(np.sort(positive), np.sort(negative))) / pairs if pairs else math.nan
 
 
 def auc_of_window(kept: Array, counts: Array) -> float:
-    """The AUC of the scores that were kept since the last window ended; the next one begins."""
+    """The AUC of the scores since the last window."""
     p, n, p_before, n_before = counts.tolist()
     counts[POSITIVE_BEFORE], counts[NEGATIVE_BEFORE] = p, n
     return auc(kept[p_before:p], kept[kept.size - n : kept.size - n_before])
 
 
 def auc_of_segment(kept: Array, counts: Array) -> float:
-    """The AUC of all kept scores; none is kept after it."""
+    """The AUC of all kept scores, which are dropped."""
     p = counts[POSITIVE]
     n = counts[NEGATIVE]
     counts[:] = 0
@@ -57,10 +51,7 @@ def auc_of_segment(kept: Array, counts: Array) -> float:
 
 @jit
 def wins(positive: Array, negative: Array) -> float:
-    """In how many pairs the positive score is larger, ties half; both vectors increase.
-
-    The count is exact up to 2^52.
-    """
+    """In how many pairs of increasing vectors the positive score is larger."""
     total = 0.0
     below = 0
     until = 0

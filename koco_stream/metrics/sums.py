@@ -1,7 +1,6 @@
 """What metrics are made of, summed round by round: confusion matrices, errors, log loss.
 
-The sums of a window end with the window, and are then added to those of the run. So they depend on
-the rounds and on the window's length, and not on the blocks in which rounds come.
+A window's sums are added to the run's when it ends, so they do not depend on blocks.
 """
 
 import math
@@ -36,9 +35,8 @@ def add_rounds(
 ) -> None:
     """Add rounds `first` to `last` of a block to `sums` (SIZE,) and `confusion` (K, K).
 
-    `predictions` and `learnt` are (1, n), or (K, n) for `MANY`; then `numbers` (n,) are the rows'
-    classes, counted from 0. Losses are added `with_loss` and `with_log_loss`. Row i of `confusion`
-    counts the rows of class i by their predicted class.
+    `predictions` and `learnt` are (1, n), or (K, n) for `MANY`. Row i of `confusion` counts class
+    i's rows by predicted class.
     """
     for t in range(first, last):
         sums[ROUNDS] += 1.0
@@ -111,10 +109,7 @@ def add_block(
     confusion_into: Array,
     windows: Array,
 ) -> None:
-    """Add the rounds of a block that begins after `rounds` rounds, in all its windows.
-
-    `windows` (w, …) is filled with the metrics of those that end. Without windows, `window` is 0.
-    """
+    """Add a block that begins after `rounds` rounds; `windows` (w, …) are filled as they end."""
     first = 0
     done = predictions.shape[1]
     while first < done:
@@ -140,7 +135,7 @@ def add_block(
 
 @jit
 def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> None:
-    """Add the sums of a window to those of the run, and begin the next window."""
+    """Add a window's sums to the run's, and begin the next window."""
     rounds = into[ROUNDS]
     more = sums[ROUNDS]
     if more == 0.0:
@@ -162,11 +157,7 @@ def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> 
 
 @jit
 def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
-    """Fill `out` with the metrics that follow from sums (SIZE,) and a confusion matrix (K, K).
-
-    They are in the order of `declared.WINDOWED`. One that is not defined is NaN; so is the AUC,
-    which sums do not have.
-    """
+    """Fill `out`, in the order of `WINDOWED`, from sums and confusion, or with NaN."""
     rounds = sums[ROUNDS]
     multiply_out(sums)
     for i in range(out.size):

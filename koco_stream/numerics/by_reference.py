@@ -1,11 +1,7 @@
-"""Tuples that compiled functions are given by reference.
+"""Tuples that compiled functions are given by reference: one address, of which `s.w` reads a field.
 
-A compiled function that is called with a named tuple gets six or more numbers for each array in it,
-and copies them all again for each call that it makes: a learner's state has about a hundred. That
-took up to half the time of a round. A tuple given by reference is one address, and its fields are
-read where they are used: `s.w` is written as before.
-
-Fields are read by name: such a tuple has no numbered entries, and cannot be taken apart.
+By value numba passes six or more numbers for each array, in each call, which took up to half the
+time of a round. Such a tuple has no numbered entries and cannot be unpacked.
 """
 
 from typing import Any

@@ -1,13 +1,7 @@
-"""The interface to the compiler numba, used by all compiled functions.
+"""The interface to the compiler numba: every compiled function of the project goes through `jit`.
 
-Every compiled function of the project goes through `jit`, without fastmath and parallel loops, so
-that sums have a fixed order and results are reproducible. Compiled code is cached in the cache
-folder (see `koco_stream.io.cache`), in a subfolder named by a hash of the function's file, of all
-that it imports, and of the versions of numba and Python. Outdated code is therefore never reused
-after a change to a helper function, which numba's own cache would not detect, and no other change
-compiles anything anew.
-
-numba is imported when something is compiled: it takes half a second, which a refused command saves.
+There is no fastmath and no parallel loop, so every sum has a fixed order. The cache's key covers a
+function's file, all that it imports, and the versions of numba and Python.
 """
 
 import hashlib
@@ -32,29 +26,26 @@ IMPORT = re.compile(r"^ *from (koco_stream(?!\.io\b)[\w.]*) import (\([^)]*\)|.*
 
 
 def versioned(text: str) -> str:
-    """A hash (16 hexadecimal digits) of a text and of the compiler's versions."""
+    """A hash (16 hexadecimal digits) of a text and the compiler's versions."""
     text = f"{sys.version}|{version('numba')}|{version('llvmlite')}|{text}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
 def code_hash() -> str:
-    """A hash (16 hexadecimal digits) of `koco_stream`'s source and of the compiler's versions."""
+    """A hash of `koco_stream`'s source and the compiler's versions."""
     return versioned(source_hash())
 
 
 def file_of(module: str) -> Path | None:
-    """The file of a module of ours, a package's `__init__.py`; None if there is none."""
+    """The file of a module of ours."""
     path = PACKAGE.parent.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return file if file.is_file() else None
 
 
 def imports_of(text: str) -> frozenset[str]:
-    """Which modules of ours this source imports itself.
-
-    A package is one of them only if a name is imported from its own file.
-    """
+    """The modules of ours that a source imports; a package only for a name of its own file."""
     imports = set[str]()
     for base, names in IMPORT.findall(text):
         for name in (words.split()[0] for words in names.strip("()").split(",") if words.strip()):
@@ -64,7 +55,7 @@ def imports_of(text: str) -> frozenset[str]:
 
 @cache
 def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
-    """The text of a module of ours, and which modules of ours it imports itself."""
+    """A module's text and its imports of ours."""
     file = file_of(module)
     text = file.read_text(encoding="utf-8") if file else ""
     return text, imports_of(text)
@@ -72,7 +63,7 @@ def text_and_imports(module: str) -> tuple[str, frozenset[str]]:
 
 @cache
 def closure_hash(modules: frozenset[str]) -> str:
-    """A hash of the text of these modules of ours, of all that they import, and of the versions."""
+    """A hash of these modules, all of ours that they import, and the versions."""
     texts, waiting = dict[str, str](), set(modules)
     while waiting:
         module = waiting.pop()
@@ -82,7 +73,7 @@ def closure_hash(modules: frozenset[str]) -> str:
 
 
 class Later:
-    """A module that is imported when something of it is first used."""
+    """A module that is imported at its first use: numba takes half a second."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -92,10 +83,7 @@ class Later:
 
 
 class Compiled:
-    """A function of numba's, made by `make` when it, or a compiled caller of it, is called.
-
-    `py_func` is the Python function, and `targetoptions` what numba reads before it compiles.
-    """
+    """A numba function that `make` creates when it or a compiled caller is first called."""
 
     def __init__(
         self, function: Callable[..., Any], make: Callable[[], Any], **options: Any
@@ -107,7 +95,7 @@ class Compiled:
 
     @property
     def made(self) -> Any:
-        """numba's function. It is made under numba's lock, which a thread that compiles holds."""
+        """The compiled function."""
         if self._made is None:
             from numba.core.compiler_lock import global_compiler_lock
 
@@ -117,7 +105,6 @@ class Compiled:
 
     @property
     def _numba_type_(self) -> Any:
-        """The function's type: numba asks for it where compiled code names it."""
         from numba.core.registry import cpu_target
 
         made = self.made
@@ -125,7 +112,7 @@ class Compiled:
         return cpu_target.typing_context.resolve_value_type(made)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call numba's function."""
+        """Call the compiled function."""
         return self.made(*arguments)
 
     def __getattr__(self, name: str) -> Any:
@@ -135,10 +122,7 @@ class Compiled:
 
 
 def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
-    """A function whose instructions `typed` gives, as numba's `intrinsic` has it.
-
-    `literal` is called in its place without the compiler.
-    """
+    """A function whose instructions `typed` emits, or `literal` without the compiler."""
 
     def make() -> Any:
         from numba.extending import intrinsic
@@ -151,8 +135,7 @@ def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline `function` into its compiled callers, before their types are inferred.
 
-    For short functions with many array arguments, which a call would copy. It is not compiled by
-    itself, which saves most of the time that a learner takes to compile.
+    A call would copy its array arguments, and inlining saves most of a learner's compile time.
     """
     return jit(function, inline="always")
 
@@ -160,18 +143,13 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def jit(
     function: Callable[..., Any], inline: str = "never", bound: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
-    """Compile `function` with the project's flags.
-
-    It is cached by its source and by that of the functions that are `bound` to its names. With
-    `NUMBA_DISABLE_JIT=1` it stays a Python function.
-    """
+    """Compile `function`; the cache's key also covers what is `bound` to its names."""
     if UNCOMPILED:
         return function
     return Compiled(function, lambda: _dispatcher(function, inline, bound), inline=inline)
 
 
 def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...]) -> Any:
-    """numba's function that `jit` gives."""
     import numba
     from numba.core import config
 
@@ -200,7 +178,7 @@ def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...
 
 
 def is_ours(function: Callable[..., Any]) -> bool:
-    """Whether a function is of this package, and not of a user's file."""
+    """Whether a function is of this package."""
     return function.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
@@ -209,9 +187,8 @@ def jit_with(
 ) -> Callable[..., Any]:
     """Compile a copy of `function` with some of its global names bound to other functions.
 
-    One generic loop thus serves every learner. numba treats a global as a constant, so the
-    learner's step is compiled into the loop, and it caches the result under `name`, which it does
-    not do for closures. `inline` is that of `jit`.
+    To numba a global is a constant, so one generic loop serves every learner, and `name` lets numba
+    cache it, unlike a closure.
     """
     assert isinstance(function, FunctionType)
     copy = FunctionType(

@@ -1,9 +1,4 @@
-"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations.
-
-The method is Householder's tridiagonal form, then implicit QL steps (Golub and Van Loan, Matrix
-Computations, sections 8.3.1 and 8.3.3). For matrices whose size is not a compile-time constant it
-is Jacobi rotations. The matrices are lines of `a`, as in koco_stream.numerics.llvm.feature_lines.
-"""
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations."""
 
 import math
 from typing import Any
@@ -21,9 +16,7 @@ LARGEST_POWER = 1000  # so that its reciprocal is a number, too
 
 @jit
 def unit_scale(largest: float) -> float:
-    """The power of two by which numbers up to `largest` are at most 1: it changes no digit, and
-    squares of what matters neither under- nor overflow.
-    """
+    """The power of two that scales numbers up to `largest` to at most 1, without rounding."""
     power = -math.frexp(largest)[1] if math.isfinite(largest) else 0
     return math.ldexp(1.0, min(max(power, -LARGEST_POWER), LARGEST_POWER))
 
@@ -32,11 +25,10 @@ def unit_scale(largest: float) -> float:
 def symmetric_eigen(
     a: Array, shape: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
 ) -> None:
-    """Compute the eigenvalues and eigenvectors of the (n, n) matrix at a[matrix:], unsorted.
+    """Compute eigenvalues, to a[values:], and eigenvectors, as lines at a[vectors:], unsorted.
 
-    They go to a[values:] and, one a line, to a[vectors:]. The matrix is overwritten; a[scratch:]
-    must have room for four lines. If an entry is not finite, or the steps do not converge, some
-    eigenvalue is NaN.
+    Householder's tridiagonal form and implicit QL steps (Golub and Van Loan, 8.3) overwrite the
+    matrix. Without convergence some eigenvalue is NaN.
     """
     W = len(shape)
     largest = 0.0
@@ -65,10 +57,6 @@ def symmetric_eigen(
 def _reflect(
     a: Array, shape: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
 ) -> None:
-    """Apply a reflection I − βvvᵀ that makes column k zero below its subdiagonal.
-
-    It is applied from both sides of the matrix and to the vectors.
-    """
     W = len(shape)
     size = 0.0
     for i in range(W):
@@ -105,7 +93,6 @@ def _reflect(
 
 @jit
 def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
-    """QL steps with Wilkinson's shift until the tridiagonal matrix (d, e) decouples at `first`."""
     W = len(shape)
     for _ in range(60):
         last = first
@@ -150,10 +137,8 @@ def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, fir
 def eigen_rows(matrix: Array, n: int) -> None:
     """Replace line i of a positive semidefinite (n, n) matrix by λ_i v_iᵀ, unsorted.
 
-    `matrix` is (room, room), room a multiple of 16. If an entry is not finite, some line is NaN.
-
-    The method is one-sided Jacobi rotations of lines until all are orthogonal (Golub and Van Loan,
-    section 8.6.3), for a matrix of any size.
+    The method is one-sided Jacobi rotations (Golub and Van Loan, 8.6.3). `matrix` is (room, room),
+    room a multiple of 16.
     """
     room, largest = matrix.shape[1], 0.0
     for i in range(n):

@@ -1,19 +1,10 @@
 """Linear maps that are applied to a column only when it is next used.
 
-At the end of epoch e every column x of a table (n_in numbers) is to become M_e x (n_out numbers;
-the others become zero). Doing this for all columns at once would cost O(d). Instead each column
-stores the epoch in which it was last updated. It is brought up to date by M_e and a product of the
-first n_out columns Q of all later maps. No matrix is inverted. Products are computed on demand,
-shared by all columns of the same age, and extended as epochs pass: within a block of 16 epochs from
-each epoch to the block's end, and from each block over later blocks. A column therefore needs at
-most four products of a small matrix and a vector, whatever its age. After a period of epochs, all
-columns that were used are updated and the count restarts (docs/errata.md, S13).
-
-A column is a line of the table. The last number of its line is 0 if the column was never used, and
-otherwise 1 plus the epoch in which it was last updated: a round reads the line anyway. A column
-that was never used is zero, and so are its images: it is up to date.
-
-Maps are stored transposed, by lines: line k is what input k adds to the outputs.
+At the end of epoch e every column x (n_in numbers) of a table becomes M_e x (n_out numbers, then
+zeros). That would cost O(d), so a column, a line of the table, ends with 1 plus the epoch of its
+last update, or 0 if it is unused. It is updated by M_e and a product of Q, the first n_out columns
+of each later map. Columns share these products within and across blocks of 16 epochs
+(docs/errata.md, S13). Line k of a stored map is for input k.
 """
 
 from typing import Any, NamedTuple
@@ -31,11 +22,10 @@ EPOCH, USED, PERIOD, FIRST = range(4)
 
 
 class Maps(NamedTuple):
-    """The maps of past epochs, their products, and which columns were used: three arrays, since
-    compiled functions are given each as several numbers.
+    """The maps of past epochs, their products, and which columns were used.
 
-    counts: int64, see above. used: (d,) int32, the columns in the order of their first use. lines:
-    the parts of `Layout`, each of lines of `width` numbers.
+    counts: int64, see above. used: (d,) int32, the columns by first use. lines: the parts of
+    `Layout`.
     """
 
     counts: Array
@@ -46,10 +36,9 @@ class Maps(NamedTuple):
 class Layout(NamedTuple):
     """Where the parts of a `Maps` begin.
 
-    In `lines`: `later`, Q_e, the first n_out lines of M_e; `maps`, M_e times the later maps of its
-    block; `within`, products from a block's start; `across`, products from a block's end over whole
-    later blocks; `scratch`, three lines; `end`. In `counts`: up to which epoch (exclusive) `maps`
-    and `within` are computed, up to which block `across`.
+    In `lines`: `later`, Q_e; `maps`, M_e times the later maps of its block; `within`, products from
+    a block's start; `across`, products over the whole blocks after it. In `counts`: up to which
+    epoch or block they are computed.
     """
 
     later: int
@@ -65,7 +54,7 @@ class Layout(NamedTuple):
 
 @inlined
 def layout(period: int, n_in: int, n_out: int, width: int) -> Layout:
-    """The layout of a `Maps` for columns of n_in numbers, of which maps make n_out."""
+    """The layout for columns of n_in numbers, which maps turn into n_out."""
     blocks = period // BLOCK
     maps = period * n_out * width
     within = maps + period * n_in * width
@@ -80,9 +69,7 @@ def layout(period: int, n_in: int, n_out: int, width: int) -> Layout:
 def empty_maps(
     n_columns: int, n_in: int, n_out: int, out_shape: tuple[int, ...], period: int
 ) -> Maps:
-    """The initial `Maps`: no epoch has ended and no column was used. `period`, in epochs, is a
-    multiple of `BLOCK`.
-    """
+    """The initial `Maps`; `period` is a multiple of `BLOCK` epochs."""
     counts = np.zeros(FIRST + period + 2 * (period // BLOCK), np.int64)
     counts[PERIOD] = period
     size = layout(period, n_in, n_out, len(out_shape)).end
@@ -90,20 +77,20 @@ def empty_maps(
 
 
 def maps_floats(n_columns: int, n_in: int, n_out: int, width: int, period: int) -> int:
-    """The size of a `Maps` in 8-byte numbers."""
+    """The size in 8-byte numbers."""
     return n_columns // 2 + 2 * period + layout(period, n_in, n_out, width).end
 
 
 @inlined
 def map_at(M: Maps, n_in: int, n_out: int, width: int) -> int:
-    """Where in `lines` the caller writes the map of this epoch before it ends."""
+    """Where the caller writes this epoch's map in `lines`."""
     at = layout(M.counts[PERIOD], n_in, n_out, width)
     return int(at.maps + M.counts[EPOCH] * n_in * width)
 
 
 @inlined
 def current_epoch(M: Maps) -> int:
-    """The last number of the lines that are up to date."""
+    """The last number of lines that are up to date."""
     return int(M.counts[EPOCH] + 1)
 
 
@@ -111,9 +98,7 @@ def current_epoch(M: Maps) -> int:
 def scatter_lines(
     M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int, new: Any
 ) -> None:
-    """As `scatter`, to columns that are up to date. If `new` is not 0, columns may be among them
-    that were never used: these are noted.
-    """
+    """`scatter` to columns that are up to date, or may be unused if `new` is not 0."""
     if new == 0:
         scatter(table, shape, idx, val, a, coefficient)
     else:
@@ -124,7 +109,7 @@ def scatter_lines(
 def scatter_first_time(
     M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """As `scatter_lines`, where columns may be used for the first time."""
+    """`scatter` to columns that may be unused."""
     now, used = current_epoch(M), M.counts[USED]
     if used + idx.size < M.used.size:
         M.counts[USED] = scatter_first(
@@ -140,13 +125,13 @@ def scatter_first_time(
 
 @inlined
 def is_current(M: Maps, table: Array, j: int) -> bool:
-    """Whether column j was used and is up to date."""
+    """Whether column j is used and up to date."""
     return bool(table[j, table.shape[1] - 1] == current_epoch(M))
 
 
 @jit
 def first_use(M: Maps, table: Array, j: int) -> None:
-    """Note that column j, which is as it is to be at the start of the period, is in use."""
+    """Note that column j is in use from the period's start."""
     table[j, table.shape[1] - 1] = 1.0
     M.used[M.counts[USED]] = j
     M.counts[USED] += 1
@@ -154,7 +139,7 @@ def first_use(M: Maps, table: Array, j: int) -> None:
 
 @jit
 def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any) -> None:
-    """Bring column j, which is line j of `table` and is zero if it was never used, up to date."""
+    """Bring column j up to date."""
     now, width, age = M.counts[EPOCH], len(out_shape), table.shape[1] - 1
     if table[j, age] == 0.0:
         first_use(M, table, j)
@@ -192,17 +177,16 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any
 
 @jit
 def refresh_used(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> None:
-    """Bring every column that was used up to date."""
+    """Bring every used column up to date."""
     for i in range(M.counts[USED]):
         refresh(M, table, int(M.used[i]), n_in, n_out, out_shape)
 
 
 @jit
 def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> bool:
-    """Begin the next epoch, after the caller has written this epoch's map at `map_at`.
+    """Begin the next epoch, after the caller has written this one's map.
 
-    At the end of a period every column that was used is brought up to date and all maps are
-    discarded. Returns whether that was done.
+    Returns whether a period ended, with all used columns up to date.
     """
     epoch, width = M.counts[EPOCH], len(out_shape)
     at = layout(M.counts[PERIOD], n_in, n_out, width)
@@ -225,7 +209,6 @@ def end_epoch(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> b
 
 @jit
 def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_shape: Any) -> None:
-    """Extend within[block] to Q_{end−1} ⋯ Q_start, where `start` is the block's first epoch."""
     lines = n_out * len(out_shape)
     start, own, to = block * BLOCK, at.within + block * lines, at.within_to + block
     if M.counts[to] == start:
@@ -241,7 +224,6 @@ def _prolong_within(M: Maps, block: int, end: int, at: Layout, n_out: int, out_s
 def _prolong_across(
     M: Maps, block: int, current: int, at: Layout, n_out: int, out_shape: Any
 ) -> None:
-    """Extend across[block] to the product of the whole blocks block + 1 to current − 1."""
     lines = n_out * len(out_shape)
     own, to = at.across + block * lines, at.across_to + block
     for b in range(M.counts[to], current):
@@ -258,7 +240,6 @@ def _prolong_across(
 def _multiply(
     M: Maps, product: int, lines: int, later: int, n_out: int, scratch: int, out_shape: Any
 ) -> None:
-    """Extend the product at `product`, of so many lines, by the map at `later`, line by line."""
     width = len(out_shape)
     for k in range(lines):
         line, out = product + k * width, scratch + 2 * width

@@ -1,10 +1,7 @@
 """Small linear algebra in a fixed order of operations, for the compiled learners.
 
-Every sum has one order on every machine, so a run's results do not depend on the machine. Speed
-comes from computing several outputs side by side (SIMD), never from splitting a sum.
-
-A sparse row is `idx` (s,) int32, its feature numbers in increasing order, and `val` (s,), its
-values. A `table` (d, width) has all numbers of one feature in one line of memory.
+A sparse row is `idx` (s,) int32, increasing feature numbers, and `val` (s,), their values. A
+`table` (d, width) has a line for each feature.
 """
 
 import math
@@ -17,7 +14,7 @@ from koco_stream.types import Array
 
 @jit
 def square_norm(val: Array) -> float:
-    """The square norm ‖x‖² of a row's values, summed in order."""
+    """‖x‖² of a row's values."""
     n2 = 0.0
     for i in range(val.size):
         n2 += np.float64(val[i]) * np.float64(val[i])
@@ -26,7 +23,7 @@ def square_norm(val: Array) -> float:
 
 @jit
 def row_dot(w: Array, idx: Array, val: Array) -> float:
-    """The product wᵀx of a vector (d,) and the row x = (idx, val), summed in order."""
+    """wᵀx of w (d,) and the row x = (idx, val)."""
     total = 0.0
     for i in range(idx.size):
         total += w[idx[i]] * np.float64(val[i])
@@ -35,9 +32,7 @@ def row_dot(w: Array, idx: Array, val: Array) -> float:
 
 @jit
 def dot_and_norm(w: Array, idx: Array, val: Array) -> tuple[float, float]:
-    """wᵀx and ‖x‖² of the row x = (idx, val), as `row_dot` and `square_norm` add them: in one loop,
-    in which neither waits for the other's additions.
-    """
+    """`row_dot` and `square_norm` in one loop."""
     total = n2 = 0.0
     for i in range(idx.size):
         v = np.float64(val[i])
@@ -48,10 +43,7 @@ def dot_and_norm(w: Array, idx: Array, val: Array) -> tuple[float, float]:
 
 @jit
 def gram_schmidt(table: Array, m: int, dots: Array) -> None:
-    """Orthonormalise the first m columns of `table` (d, width) in place by Gram–Schmidt, in order.
-
-    A column that vanishes becomes zero. `dots` (m,) is scratch.
-    """
+    """Orthonormalise the first m columns of `table` in place; one that vanishes becomes zero."""
     d = table.shape[0]
     for i in range(m):
         for k in range(i + 1):
@@ -75,7 +67,7 @@ def gram_schmidt(table: Array, m: int, dots: Array) -> None:
 
 @jit
 def product(left: Array, right: Array, out: Array) -> None:
-    """The matrix product out ← left·right for (n, k) and (k, m), each entry summed in order."""
+    """out ← left·right, (n, k) times (k, m)."""
     for i in range(left.shape[0]):
         out[i, :] = 0.0
         for k in range(left.shape[1]):
@@ -85,10 +77,9 @@ def product(left: Array, right: Array, out: Array) -> None:
 
 @jit
 def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
-    """Cholesky factor L with LLᵀ = shift·I + M for a positive semidefinite (m, m) matrix M.
+    """Cholesky factor L with LLᵀ = shift·I + M of a positive semidefinite (m, m) matrix M.
 
-    `matrix` and `factor` are their offsets in `a`, whose lines have width W. Pivots are at least
-    `shift`, as they would be in exact arithmetic.
+    `matrix` and `factor` are offsets in `a`, in lines of W. Pivots are at least `shift`.
     """
     for i in range(m):
         for j in range(i + 1):
@@ -103,10 +94,7 @@ def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: 
 
 @jit
 def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
-    """Solve out ← (LLᵀ)⁻¹·right for vectors (m,) at the given offsets of `a`.
-
-    `right` is zero before `first`; `out` is computed only from there on.
-    """
+    """out ← (LLᵀ)⁻¹·right for offsets of `a`; `right` is zero before `first`."""
     for i in range(first, m):
         total = a[right + i]
         for k in range(first, i):
@@ -123,7 +111,7 @@ def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int
 def inverse_of_shifted(
     a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int
 ) -> None:
-    """The (m, m) inverse of shift·I + M by Cholesky; offsets are as for `factor_shifted`."""
+    """The inverse of shift·I + M, with the offsets of `factor_shifted`."""
     factor_shifted(a, W, m, matrix, shift, factor)
     for column in range(m):
         for i in range(column, m):

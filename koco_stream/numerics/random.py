@@ -1,16 +1,9 @@
 """Counter-based random numbers: each is a function of a seed and a position.
 
-The random numbers of any round can be recomputed independently of earlier ones. SplitMix64 (Steele,
-Lea, Flood, 2014) of a counter gives 64 bits; normally distributed numbers come from them by the
-ziggurat method of Marsaglia and Tsang (2000) with 256 layers.
-
-Where thousands are needed in each round, sixteen bits choose a pair of levels instead, of 65,536
-equally likely pairs (`level_pairs`), which takes a quarter of the time or less. Each number of a
-pair is one of 65,536 quantiles of the normal distribution. Its mean is 0 and its variance 1, and
-for |t| ≤ 12 its characteristic function is within 2·10⁻⁵ of exp(−t²/2). The pairs are the points of
-a lattice: for |s|, |t| ≤ 6 their joint characteristic function is within 2·10⁻⁴ of that of
-independent numbers. Further out the errors grow, to half a percent; since levels are whole numbers,
-the characteristic function has the period 25,736.
+SplitMix64 (Steele, Lea, Flood, 2014) gives 64 bits, and the ziggurat of Marsaglia and Tsang (2000)
+normal numbers. Where a round needs thousands, sixteen bits choose one of 65,536 pairs of levels, in
+a quarter of the time. For |t| ≤ 12 a level's characteristic function is within 2·10⁻⁵ of
+exp(−t²/2). That of a pair is within 2·10⁻⁴ for |s|, |t| ≤ 6, and within half a percent beyond.
 """
 
 import math
@@ -38,7 +31,6 @@ AT_ONCE = 16  # `words` is a multiple of so many, which are computed side by sid
 
 
 def _layers() -> tuple[Array, Array]:
-    """The ziggurat's layers: their right edges x (257,), widest first, and exp(−x²/2) there."""
     x = np.empty(LAYERS + 1)
     x[0] = AREA / math.exp(-TAIL * TAIL / 2)
     x[1] = TAIL
@@ -53,7 +45,7 @@ X, DENSITY = _layers()
 
 @jit
 def bits(seed: Any, position: Any) -> Any:
-    """64 random bits for a position in the sequence of a seed."""
+    """64 random bits."""
     z = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -62,19 +54,19 @@ def bits(seed: Any, position: Any) -> Any:
 
 @jit
 def unit(word: Any) -> float:
-    """The top 53 bits of a 64-bit word as a number in [0, 1)."""
+    """The top 53 bits of a word as a number in [0, 1)."""
     return np.float64(np.int64(word >> np.uint64(11))) * (1.0 / 9007199254740992.0)
 
 
 @jit
 def uniform(seed: Any, position: Any) -> float:
-    """A uniform random number in [0, 1) for a position in the sequence of a seed."""
+    """A uniform random number in [0, 1)."""
     return unit(bits(seed, position))
 
 
 @jit
 def _rarely(word: Any) -> float:
-    """The slow path of `normal`, taken in one draw of seventy: the layers' edges and the tail."""
+    """The slow path of `normal`, in one draw of seventy."""
     while True:
         layer = np.int64(word & np.uint64(255))
         sign = 1.0 - 2.0 * np.float64(np.int64((word >> np.uint64(8)) & np.uint64(1)))
@@ -99,10 +91,7 @@ def _rarely(word: Any) -> float:
 
 @jit
 def normal(seed: Any, position: Any) -> float:
-    """A standard normal random number for a position in the sequence of a seed.
-
-    After a rejection it uses further bits of the same position, so positions are independent.
-    """
+    """A standard normal random number."""
     word = bits(seed, position)
     layer = np.int64(word & np.uint64(255))
     # The sign is computed without a branch, which the processor could not predict.
@@ -113,12 +102,10 @@ def normal(seed: Any, position: Any) -> float:
 
 @cache
 def level_pairs() -> tuple[Array, float]:
-    """The pairs of levels (65536,), and the levels' root mean square.
+    """The pairs of levels (65536,) uint32, and the levels' root mean square.
 
-    Level k is 4096 times the quantile (k + 1/2)/65536 of the standard normal distribution, rounded
-    to a whole number of sixteen bits; divided by the root mean square, 4095.957, levels have
-    variance 1. Pair k is (level k, level 53445·k modulo 65536); its first number is in the lower
-    half of the 32 bits.
+    Level k is 4096 times the normal quantile (k + 1/2)/65536, rounded. Pair k is (level k, level
+    53445·k mod 65536), the first in its lower half.
     """
     quantile = NormalDist().inv_cdf
     below = [round(UNIT * quantile((k + 0.5) / PAIRS)) for k in range(PAIRS // 2)]
@@ -130,10 +117,9 @@ def level_pairs() -> tuple[Array, float]:
 
 @inlined
 def draw_levels(seed: Any, position: int, pairs: Array, words: Array, out: Array) -> None:
-    """Draw levels into out (n,), where n is even: those of pair i are chosen by part i mod 4, the
-    lowest first, of the word of a seed at position + 2³²·⌊i/4⌋.
+    """Draw levels into out (n,), n even; `words` is scratch for at least n/8 words.
 
-    words: scratch for n/8 words or more, all of which are computed.
+    Part i mod 4, the lowest first, of the word at position + 2³²·⌊i/4⌋ chooses pair i.
     """
     first = np.uint64(seed) * STREAM + (np.uint64(position) + np.uint64(1)) * GOLDEN
     for i in range(words.size):

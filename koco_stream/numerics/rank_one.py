@@ -1,14 +1,9 @@
-"""The eigenvalues and eigenvectors of a symmetric matrix after a rank-one change, from those
-before: Qᵀ diag(d) Q + ggᵀ, with z = Qg, has the eigenvalues of diag(d) + zzᵀ, whose eigenvectors
-turn the lines of Q.
+"""The eigenpairs of a symmetric matrix after a rank-one change, from those before.
 
-Golub's secular equation gives the eigenvalues in O(n²), Gu and Eisenstat's formula orthogonal
-eigenvectors. What z barely touches, and one of two eigenvalues that are equal to rounding, is left
-out of the equation ("deflation"): it stays as it is. All eigenvalues are correct relative to
-themselves, not only to the largest.
-
-All lies in one flat array `a`, in lines of W numbers, a multiple of AT_ONCE; lines, vectors and
-matrices are given by their offsets, above 0. Numbers behind the n-th of a vector are 0.
+With z = Qg, Qᵀ diag(d) Q + ggᵀ has the eigenvalues of diag(d) + zzᵀ, whose eigenvectors turn the
+lines of Q. They come in O(n²) from Golub's secular equation, each correct relative to itself, and
+Gu and Eisenstat's formula. Deflation leaves out what z barely touches, and one of two equal
+eigenvalues. Arguments are offsets, above 0, in a flat array `a`, in lines of W numbers.
 """
 
 import math
@@ -37,16 +32,16 @@ ROOTS, LENGTHS, VECTORS = 1, 1 + ROOT_LINES, 2 + ROOT_LINES
 
 
 def rank_one_lines(most: int) -> int:
-    """The scratch lines that `add_outer_product` needs for matrices of `most` lines."""
+    """The scratch lines for matrices of `most` lines."""
     return VECTORS + 2 * (most + LINES_AT_ONCE - 1)
 
 
 @jit
 def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) -> int:
-    """d, lines and z for Qᵀ diag(d) Q + ggᵀ, where z = Qg, and the n lines of Q, in any basis, are
-    at `lines`: the new eigenvalues, decreasing as the old ones are, the new eigenvectors, and g in
-    their basis. Returns how many roots the secular equation had. If digits are lost, because
-    numbers are not finite or too unlike, eigenvalues are NaN.
+    """Replace d, z and the n lines of Q by those of Qᵀ diag(d) Q + ggᵀ, where z = Qg.
+
+    Returns the number of roots of the secular equation. Eigenvalues are NaN if numbers are too
+    unlike.
     """
     unit = _rescale(a, n, d, z)
     active = _deflate(a, W, n, d, z, lines)
@@ -63,10 +58,6 @@ def add_outer_product(a: Array, W: int, n: int, d: int, z: int, lines: int, scra
 
 @jit
 def _rescale(a: Array, n: int, d: int, z: int) -> float:
-    """Multiply z by a power of two, and d by its square, so that the largest of them is about
-    2^`LARGEST`: this changes no digit, and products of what matters neither under- nor overflow.
-    Returns the power.
-    """
     size = math.sqrt(a[d])
     for i in range(n):
         size = max(size, abs(a[z + i]))
@@ -81,7 +72,6 @@ def _rescale(a: Array, n: int, d: int, z: int) -> float:
 
 @jit
 def _exchange(a: Array, W: int, d: int, z: int, lines: int, i: int, k: int) -> None:
-    """Exchange the eigenpairs i and k."""
     for vector in (d, z):
         a[vector + i], a[vector + k] = a[vector + k], a[vector + i]
     for j in range(W):
@@ -91,9 +81,7 @@ def _exchange(a: Array, W: int, d: int, z: int, lines: int, i: int, k: int) -> N
 
 @jit
 def _deflate(a: Array, W: int, n: int, d: int, z: int, lines: int) -> int:
-    """Put the eigenpairs that the change leaves as they are, to rounding, after the others, and
-    return the number of the others, which stay decreasing.
-    """
+    """Put the eigenpairs that hardly change last; return the others' number."""
     active = 0
     for i in range(n):
         # Leaving z_i out changes entries of the matrix by less than ε√(d_i d_j).
@@ -118,7 +106,6 @@ def _deflate(a: Array, W: int, n: int, d: int, z: int, lines: int) -> int:
 
 @jit
 def _solve(a: Array, W: int, n: int, d: int, z: int, scratch: int) -> None:
-    """The roots of the secular equation."""
     squares, roots = scratch, scratch + ROOTS * W
     total = squared(a, W, z, squares)
     for first in range(0, n, AT_ONCE):
@@ -132,7 +119,6 @@ def _solve(a: Array, W: int, n: int, d: int, z: int, scratch: int) -> None:
 
 @jit
 def _turn(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) -> None:
-    """d, z and lines ← the roots, and z and the lines in the basis of their eigenvectors."""
     roots, lengths = scratch + ROOTS * W, scratch + LENGTHS * W
     vectors = scratch + VECTORS * W
     new = vectors + (n + LINES_AT_ONCE - 1) * W
@@ -150,7 +136,6 @@ def _turn(a: Array, W: int, n: int, d: int, z: int, lines: int, scratch: int) ->
 
 @jit
 def _sort(a: Array, W: int, n: int, d: int, z: int, lines: int) -> None:
-    """Put the eigenpairs in decreasing order."""
     for i in range(1, n):
         k = i
         while k > 0 and a[d + k - 1] < a[d + k]:

@@ -1,4 +1,4 @@
-"""The compiler's type of tuples given by reference; see `koco_stream.numerics.by_reference`."""
+"""The compiler's type of `by_reference`'s tuples."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ INT32 = ir.IntType(32)
 
 
 class Reference(types.Type):
-    """The type of a reference to a named tuple of the type `kind`."""
+    """A reference to a named tuple of the type `kind`."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -22,11 +22,11 @@ class Reference(types.Type):
 
     @property
     def key(self) -> Any:
-        """What distinguishes references: learners' states can have the same name and arrays."""
+        """The tuple's type: two may share name and arrays."""
         return self.kind
 
     def field(self, number: int) -> Any:
-        """The type of what is read from a field: of a tuple in the tuple, a reference."""
+        """The type of a field's value; a tuple's is a reference."""
         kind = self.kind.types[number]
         return Reference(kind) if isinstance(kind, BaseNamedTuple) else kind
 
@@ -47,14 +47,13 @@ class Fields(AttributeTemplate):
     key = Reference
 
     def generic_resolve(self, reference: Reference, name: str) -> Any:
-        """The type of the field, None if there is none of this name."""
+        """The type of the field."""
         fields = reference.kind.fields
         return reference.field(fields.index(name)) if name in fields else None
 
 
 @lower_getattr_generic(Reference)
 def _read(context: Any, builder: Any, reference: Reference, pointer: Any, name: str) -> Any:
-    """The instructions of `reference.name`."""
     number = reference.kind.fields.index(name)
     kind = reference.field(number)
     address = builder.gep(pointer, [INT32(0), INT32(number)], inbounds=True)
@@ -65,10 +64,9 @@ def _read(context: Any, builder: Any, reference: Reference, pointer: Any, name: 
 
 
 def _loaded(builder: Any, pointer: Any, kind: Any, *path: int) -> Any:
-    """The value at `pointer`, put together from its numbers, of which unused ones are not read.
+    """The value at `pointer`, from its numbers.
 
-    The compiler is told that they do not change, so that it reads them once, and not again after
-    each change of an array, which could be anywhere in memory.
+    They are declared unchanging, or each change of an array would reload them.
     """
     if isinstance(kind, ir.LiteralStructType | ir.ArrayType):
         value = ir.Constant(kind, ir.Undefined)
@@ -84,7 +82,7 @@ def _loaded(builder: Any, pointer: Any, kind: Any, *path: int) -> Any:
 
 
 def given(typing_context: Any, value: Any) -> Any:
-    """The type of `by_reference(value)`, and the emitter of its instructions."""
+    """The type of `by_reference(value)`, and its instructions."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = cgutils.alloca_once_value(builder, args[0])

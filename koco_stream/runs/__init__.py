@@ -1,1 +1,1 @@
-"""Runs and cohorts: their identity, their result schema, their cost, and the plan of a sweep."""
+"""Runs and cohorts: identity, result schema, cost, and the plan of a sweep."""

@@ -1,8 +1,6 @@
 """The planner's cost model: the time and memory that runs take.
 
-Each learner declares the approximate time of a round on a typical machine. Actual times differ by
-machine and data, so each learner's stated time is multiplied by a correction factor, measured on
-a few rows just before the sweep or on earlier runs.
+What a learner states is multiplied by a factor measured before the sweep or on earlier runs.
 """
 
 import math
@@ -44,11 +42,9 @@ TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measureme
 
 @dataclass(frozen=True)
 class DataSize:
-    """A dataset's rows, features, stored values, bytes of the largest shard's copy, and classes.
+    """A dataset's counts, and the bytes of its largest shard's copy (0 if unknown).
 
-    The last two are 0 if they are not known. `growths` are the expected growths of dictionaries, by
-    what decides about them and the rounds of the stream, and `median_distance` is that of two rows;
-    `dictionary_sample.with_growths` estimates both.
+    `dictionary_sample.with_growths` estimates `growths` and the rows' `median_distance`.
     """
 
     n_rows: int
@@ -67,11 +63,11 @@ class DataSize:
         return DataSize(*counts, shard_bytes, len(manifest.classes))
 
     def rounds(self, stream: Stream) -> int:
-        """The number of rounds in a stream of this dataset."""
+        """The rounds in a stream of this dataset."""
         return min(self.n_rows, stream.max_rows or self.n_rows)
 
     def measured_bytes(self, run: Run, rounds: int) -> int:
-        """The bytes that a run takes for its metrics, and for predictions that are kept."""
+        """The bytes for a run's metrics and predictions."""
         measured = run.measured
         classes = tuple(map(float, range(self.n_classes)))
         seen = Seen(self.n_features, rounds, task="classification", classes=classes)
@@ -80,7 +76,7 @@ class DataSize:
         return kept + (measurement_bytes(run.metered(seen)) if asked else 0)
 
     def seen_by(self, run: Run) -> StreamSize:
-        """The size of a run's stream as its learner sees it, with the intercept feature counted."""
+        """The size of a run's stream, with its intercept."""
         d = self.n_features + run.adds_intercept
         rounds = self.rounds(run.stream)
         sampling = run.learner_class.sampling(run.params)
@@ -89,11 +85,7 @@ class DataSize:
 
 
 class RunCost(NamedTuple):
-    """The cost of a run in seconds and bytes.
-
-    The work in `shared_seconds` and `shared_bytes` is done only once for all runs of a cohort with
-    the same `key`.
-    """
+    """A run's cost; a cohort pays the shared part once for each `key`."""
 
     seconds: float
     bytes: int
@@ -104,19 +96,10 @@ class RunCost(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """Estimates the costs of runs.
+    """Estimates the costs of runs on datasets of these sizes, by dataset hash.
 
-    Parameters
-    ----------
-    sizes : dict of str to DataSize
-        The datasets' sizes, by dataset hash.
-    factors : dict of str to float
-        The ratio of measured to stated seconds, by learner; 1 for a learner that is missing.
-    worker_bytes : int
-        The memory of a worker. A dictionary that is expected to need more is planned with all of
-        it: the run is warned of, and fails if its dictionary does outgrow that.
-    rungs : Rungs
-        Which runs go on from shorter ones, and which may go on for more rounds.
+    `factors` are ratios of measured to stated seconds, by learner. A dictionary that may need more
+    than `worker_bytes` is planned with all of it.
     """
 
     sizes: dict[str, DataSize]
@@ -125,7 +108,7 @@ class Costs:
     rungs: Rungs = NO_RUNGS
 
     def of(self, run: Run) -> RunCost:
-        """The estimated cost of a run on one core, from where it begins."""
+        """A run's cost on one core, from where it begins."""
         whole = self._from_the_first_row(run)
         begun = self.rungs.pause(run).rounds
         if not begun:
@@ -161,10 +144,7 @@ class Costs:
         )
 
     def work_done(self, run: Run, share: float) -> float:
-        """The share of a run's work that is done after a share of its rounds.
-
-        It differs from the share of the rounds where a round takes longer as a dictionary grows.
-        """
+        """The share of a run's work that is done after a share of its rounds."""
         stream = self.sizes[run.stream.dataset_hash].seen_by(run)
         some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
         done = cost_of(run.learner_class, run.params, some).seconds(some.rounds)
@@ -172,10 +152,7 @@ class Costs:
         return done / total if total else share
 
     def reading(self, stream: Stream, begun: int = 0) -> float:
-        """The estimated seconds of a pass over a stream without learning, and of a result file.
-
-        The pass begins after the first `begun` rows.
-        """
+        """The seconds to read a stream after `begun` rows, and to write a result file."""
         size = self.sizes[stream.dataset_hash]
         rounds = size.rounds(stream) - begun
         reading = READ_NS * 1e-9 * size.n_values * rounds / max(size.n_rows, 1)
@@ -183,7 +160,7 @@ class Costs:
 
 
 def cost_of(learner: AnyLearner, params: Public, stream: StreamSize) -> Cost:
-    """What a learner says that a run costs; `UNKNOWN`, with a warning, if that fails."""
+    """The cost that a learner states, or `UNKNOWN` with a warning."""
     try:
         cost = learner.cost(params, stream)
         if math.isfinite(cost.floats + cost.nanoseconds):
@@ -200,7 +177,7 @@ def cost_of(learner: AnyLearner, params: Public, stream: StreamSize) -> Cost:
 
 
 class Timing(NamedTuple):
-    """A measured scan of one run: the learner, its stream's size, and the seconds."""
+    """A measured scan of one run."""
 
     learner: str
     params: Public
@@ -209,7 +186,7 @@ class Timing(NamedTuple):
 
 
 def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
-    """The correction factor of each learner: the median ratio of measured to stated seconds."""
+    """Each learner's median of measured to stated seconds."""
     ratios: dict[str, list[float]] = {}
     for timing in timings:
         cost = cost_of(learner_named(timing.learner), timing.params, timing.stream)
@@ -225,13 +202,7 @@ def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
 
 
 def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:
-    """A worker's memory for a pass over a stream besides the states of its runs, in bytes by term.
-
-    The terms are the worker process, the copy of a shard while it is made, a block of rows (copied
-    if there is an intercept, gathered first if the order is shuffled), the row numbers of the
-    order, and the regret's comparator (six vectors, and gathered rows if it reads only some of
-    them). Memory-mapped shard copies are not counted, since all workers share them.
-    """
+    """A worker's memory besides its runs' states and memory-mapped copies, in bytes by term."""
     block = 4096 * (16 + math.ceil(12 * size.n_values / max(size.n_rows, 1)))
     gathered = stream.order != AS_STORED
     numbers = {

@@ -1,15 +1,10 @@
 """The expected growth of dictionaries, estimated from a few hundred of a dataset's rows.
 
-A row that comes after t others joins with a probability that depends on q_t, what those t rows do
-not explain of it. The estimate of q_t is the smaller of two values, each of which uses fewer rows
-and so is rather too large:
+A row that comes after t others joins with a probability that depends on what they do not explain of
+it. Of two estimates, both rather too large, the smaller counts:
 
-- With m < t of the rows and the ridge γm/t. It is exact if the rows lie in few directions.
-- With the row's nearest neighbours among the t rows. It is exact if a row's kernel values with all
-  but its neighbours are 0, as those of a Gaussian kernel with a small bandwidth are.
-
-The number of points is the sum of the probabilities over the rounds. Since the rows are sampled
-from the whole dataset, the estimate is that of a shuffled stream.
+- m < t of the rows with the ridge γm/t, exact if the rows lie in few directions;
+- the nearest neighbours, exact if other kernel values are 0.
 """
 
 import math
@@ -47,15 +42,7 @@ LARGE_POINTS = 400
 
 
 class DictionarySample:
-    """Rows sampled from a dataset, to estimate how dictionaries grow on it.
-
-    Parameters
-    ----------
-    X : ndarray or scipy.sparse.csr_array of shape (n, d)
-        The sampled rows in random order.
-    rounds : int
-        The number of rounds of the stream.
-    """
+    """Sampled rows X (n, d), in random order, to estimate how dictionaries grow."""
 
     def __init__(self, X: Any, rounds: int) -> None:
         if X.shape[0] < 2:
@@ -70,19 +57,19 @@ class DictionarySample:
 
     @property
     def distances(self) -> Array:
-        """The squared distances (queries, n) between the queries and the earlier rows."""
+        """Squared distances (queries, n) of queries and earlier rows."""
         squared = self.query_norms[:, None] + self.norms[None, :] - 2.0 * self.products
         return np.maximum(squared, 0.0)
 
     @property
     def median_distance(self) -> float:
-        """The median distance between two rows."""
+        """The median distance of two rows."""
         return float(np.sqrt(np.median(self.distances)))
 
     @cached_property
     def neighbours(self) -> dict[int, tuple[Array, Array]]:
-        """By number of earlier rows: squared distances of the queries to their neighbours among
-        them (queries, k), and between these (queries, k, k).
+        """Squared distances (queries, k) to neighbours, and between these, by number of earlier
+        rows.
         """
         found = {}
         for t in {min(int(t), self.norms.size) for t in self.at}:
@@ -97,7 +84,7 @@ class DictionarySample:
         return found
 
     def growth(self, sampling: Sampling) -> Growth:
-        """The expected growth of a dictionary that is sampled so."""
+        """The expected growth of a dictionary."""
         if sampling.floor >= 1.0:
             return all_join(self.rounds)
         own = kernel_values(sampling, self.query_norms, self.query_norms, self.query_norms)
@@ -141,12 +128,12 @@ class DictionarySample:
 
 
 def all_join(rounds: int) -> Growth:
-    """The growth of a dictionary that all rows join."""
+    """A dictionary that all rows join."""
     return Growth((0.0, float(rounds)), (0.0, float(rounds)))
 
 
 def kernel_values(sampling: Sampling, products: Array, left: Array, right: Array) -> Array:
-    """Kernel values from inner products, and the square norms of both rows."""
+    """Kernel values from inner products and square norms."""
     if sampling.kernel == "gaussian":
         scale = -0.5 / max(sampling.bandwidth**2, 1e-300)
         return np.exp(scale * np.maximum(left + right - 2.0 * products, 0.0))
@@ -155,11 +142,7 @@ def kernel_values(sampling: Sampling, products: Array, left: Array, right: Array
 
 
 def unexplained(among: Array, values: Array, own: Array, ridge: float) -> Array:
-    """k(x, x) − kᵀ(K + ridge·I)⁻¹k of rows x, of shape (b, n).
-
-    K (b, k, k) are the kernel values among the earlier rows, `values` (b, n, k) those with the rows
-    x, and `own` (b, n) those of x with themselves.
-    """
+    """k(x, x) − kᵀ(K + ridge·I)⁻¹k of rows x, (b, n), for K (b, k, k) and k (b, n, k)."""
     k = among.shape[-1]
     diagonal = np.diagonal(among, axis1=1, axis2=2).max()
     shifted = among + (ridge + JITTER * k * diagonal) * np.eye(k)
@@ -168,7 +151,7 @@ def unexplained(among: Array, values: Array, own: Array, ridge: float) -> Array:
 
 
 def squares(X: Any) -> Array:
-    """The square norms (n,) of the rows of X (n, d)."""
+    """The square norms (n,) of rows (n, d)."""
     return np.asarray((X * X).sum(axis=1)).reshape(-1)
 
 
@@ -178,7 +161,7 @@ def dense(products: Any) -> Array:
 
 
 def sampled_rows(store: AnyPath, stream: Stream) -> Any:
-    """Rows (n, d) of a stream's dataset, sampled from at most three shards, in random order."""
+    """Rows (n, d) of at most three shards, in random order."""
     stored = replace(Stream(stream.dataset, stream.dataset_hash), positive_class=None)
     reader = StreamReader(store, stored)
     draw = np.random.default_rng(0)
@@ -198,11 +181,7 @@ def sampled_rows(store: AnyPath, stream: Stream) -> Any:
 def with_growths(
     store: AnyPath, sizes: dict[str, DataSize], runs: Iterable[Run]
 ) -> dict[str, DataSize]:
-    """The datasets' sizes with the expected growth of each dictionary of the runs on them.
-
-    A dataset that is not prepared yet stays as it is. If an estimate fails, a warning says so, and
-    all rows are planned to join.
-    """
+    """The sizes with the expected growth of the runs' dictionaries; a failed estimate warns."""
     asked: dict[str, dict[tuple[Sampling, int], Stream]] = {}
     for run in runs:
         sampling = run.learner_class.sampling(run.params)
@@ -234,9 +213,7 @@ def with_growths(
 
 
 def large_dictionaries(runs: Iterable[Run], sizes: dict[str, DataSize]) -> list[str]:
-    """Warnings of dictionaries that will have a large share of the rows: one for each learner and
-    dataset, with the largest share.
-    """
+    """Warnings of dictionaries with a large share of the rows, by learner and dataset."""
     largest: dict[tuple[str, str], tuple[float, Run, float]] = {}
     for run in runs:
         seen = sizes[run.stream.dataset_hash].seen_by(run)

@@ -1,19 +1,14 @@
 """The sweep planner, which groups runs into cohorts.
 
-It does arithmetic only, no I/O, and the same input always gives the same plan.
+Few passes share reading and kernel values; many cohorts keep all workers busy until the end:
 
-It balances two aims. Few passes over the data, because the runs of a cohort share what a pass reads
-and its kernel values. And all workers busy until the end, which needs many cohorts, started longest
-first. With `total` the seconds of all runs, the rule is:
-
-- A cohort lasts min(`cohort_seconds`, max(served, `total` / (12 · workers))), where served is
-  max(0.25 s, 0.006 s · workers).
-- It lasts at least 10 readings of its stream.
-- It lasts at least 8 times the work that its runs share, unless a worker would then have none.
-- A worker's last cohorts are a half and two quarters of that, since the estimates are not exact.
-- A worker's memory and `cohort_runs` are hard limits.
+- A cohort lasts min(`cohort_seconds`, max(served, total / (12 · workers))) of all runs' seconds,
+  where served is max(0.25 s, 0.006 s · workers).
+- It lasts at least 10 readings of its stream, and 8 times its runs' shared work, unless a worker
+  would then have none.
+- A worker's last cohorts are a half and two quarters of that.
 - A short cohort of each learner starts first, then the longest; those of a learner that takes more
-  time than all others together come last.
+  time than all others come last.
 """
 
 import math
@@ -45,25 +40,10 @@ LONG = 10.0  # seconds of a learner's runs that are worth a word, and an order o
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a plan.
+    """The limits of a plan; None stands for no limit.
 
-    Parameters
-    ----------
-    workers : int
-        Number of worker processes.
-    worker_bytes : int
-        Memory of each worker, in bytes.
-    cohort_seconds : float
-        The preferred maximum duration of a cohort.
-    checkpoint_seconds : float
-        The most work, in seconds, that an interrupted cohort may lose.
-    cohort_runs : int
-        The maximum number of runs in a cohort.
-    paused_bytes : int or None
-        The room on disk for the checkpoints of cohorts that pause: as long as there is room, they
-        do. None if it is not limited.
-    time_limit : float or None
-        The most seconds of a run; None if the sweep has no such limit.
+    An interrupted cohort loses at most `checkpoint_seconds` of work. `paused_bytes` is the room on
+    disk for cohorts that pause.
     """
 
     workers: int
@@ -77,9 +57,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep's cohorts in the order in which they start, the peak memory of a worker in bytes, by
-    named term, the costs that were planned with, and the expected seconds of each learner's runs,
-    as if there were no time limit.
+    """A sweep's cohorts in the order of their start, and what was planned with.
+
+    `memory` is a worker's peak in bytes, by term. `taken` are each learner's seconds without time
+    limit.
     """
 
     cohorts: tuple[Cohort, ...]
@@ -94,16 +75,13 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """The expected computing time of all cohorts in total, on one core, within time limits."""
+        """All cohorts' seconds on one core, within time limits."""
         return sum(min(cohort.seconds, cohort.seconds_allowed) for cohort in self.cohorts)
 
 
 @dataclass
 class UnfinishedCohort:
-    """A cohort under construction, with its expected time and memory.
-
-    Its runs go on from `pause`.
-    """
+    """A cohort under construction."""
 
     stream: Stream
     costs: Costs
@@ -115,24 +93,21 @@ class UnfinishedCohort:
 
     @cached_property
     def pass_memory(self) -> dict[str, int]:
-        """A worker's memory for the pass without the runs' states, in bytes by named term."""
+        """A worker's memory without the states, in bytes by term."""
         return pass_bytes(self.stream, self.costs.sizes[self.stream.dataset_hash])
 
     @property
     def memory(self) -> dict[str, int]:
-        """The memory that a worker needs for the cohort, in bytes by named term."""
+        """A worker's memory for the cohort, in bytes by term."""
         return {**self.pass_memory, "states of a cohort": self.bytes}
 
     def bytes_with(self, cost: RunCost) -> int:
-        """The memory that a worker would need for the cohort and one more run of this cost."""
+        """A worker's memory for the cohort and one more run."""
         shared = max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
         return sum(self.memory.values()) + cost.bytes + shared
 
     def add(self, run: Run, cost: RunCost) -> None:
-        """Add a run to the cohort.
-
-        For work that runs share, the largest requirement among them counts once.
-        """
+        """Add a run; of work that runs share, the largest requirement counts."""
         seconds, held = self.shared.get(cost.key, (0.0, 0))
         self.runs.append(run)
         self.bytes += cost.bytes + max(cost.shared_bytes - held, 0)
@@ -140,10 +115,8 @@ class UnfinishedCohort:
         self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
 
     def finished(self, limits: Limits, pauses: bool) -> Cohort:
-        """The finished cohort; `pauses` says whether longer runs may go on from its checkpoint.
-
-        It gets checkpoints if it runs longer than the limit on lost work, spaced so that saving
-        takes a small share of its time.
+        """The cohort, with checkpoints if it takes long; if it `pauses`, longer runs may go on from
+        it.
         """
         seconds = self.seconds + self.costs.reading(self.stream, self.pause.rounds)
         between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
@@ -174,32 +147,8 @@ def plan(
 ) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        The runs, each identity once.
-    sizes : dict of str to DataSize
-        The datasets' sizes, by dataset hash.
-    limits : Limits
-        Workers, memory and durations.
-    begun : sequence of sequence of str
-        The run_ids of each cohort that has a checkpoint. Such a cohort is kept as it is if all of
-        its runs are in `runs` and it fits the memory, the largest first.
-    factors : dict of str to float, optional
-        Corrections of the stated costs, by learner; see `cost_model.factors_of`.
-    rungs : Rungs, optional
-        Which runs go on from shorter ones.
-
-    Returns
-    -------
-    Plan
-        The cohorts: a short one of each learner, and then the longest first. The learner that takes
-        more time than all others together has cohorts of its own, which come last.
-
-    Raises
-    ------
-    MemoryError
-        A single run does not fit a worker; the message has the number of bytes.
+    `begun` has the run_ids of each cohort with a checkpoint, which is kept if it still fits.
+    `MemoryError` says that a single run does not fit a worker.
     """
     costs = Costs(sizes, factors or {}, limits.worker_bytes, rungs)
     left = {run.run_id: (run, costs.of(run)) for run in runs}
@@ -252,7 +201,7 @@ def plan(
 
 
 def longest_of(taken: dict[str, float]) -> str | None:
-    """The learner that takes more time than all others together, if that is long."""
+    """The learner that takes more time than all others, if that is long."""
     longest = max(taken, key=taken.__getitem__, default="")
     return (
         longest if len(taken) > 1 and taken[longest] > max(LONG, sum(taken.values()) / 2) else None
@@ -260,11 +209,7 @@ def longest_of(taken: dict[str, float]) -> str | None:
 
 
 def early_results(cohorts: list[Cohort], longest: str | None) -> list[Cohort]:
-    """The cohorts in this order, but before them a short one of each learner, except the `longest`.
-
-    So there are results of all learners early. The longest ones come soon enough for all workers to
-    be busy to the end.
-    """
+    """The cohorts after a short one of each learner, except the `longest`."""
     shortest = {
         run.learner: cohort
         for cohort in cohorts
@@ -279,10 +224,7 @@ def early_results(cohorts: list[Cohort], longest: str | None) -> list[Cohort]:
 def cohorts_of(
     empty: UnfinishedCohort, costed: list[tuple[Run, RunCost]], limits: Limits, total: float
 ) -> list[UnfinishedCohort]:
-    """Split the runs of one stream into cohorts, the first of which is `empty`.
-
-    `total` is the duration of all runs of the plan in seconds.
-    """
+    """Split one stream's runs into cohorts, the first of which is `empty`."""
     workers = max(limits.workers, 1)
     served = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
     least = max(served, PASSES * empty.costs.reading(empty.stream, empty.pause.rounds))
@@ -328,13 +270,7 @@ def cohorts_of(
 def cohort_lengths(
     alike: list[tuple[Run, RunCost]], workers: int, least: float, target: float
 ) -> Iterator[float]:
-    """The durations, in seconds, of successive cohorts of runs that share work.
-
-    The cohorts are of equal length, enough of them to keep all workers busy. Each worker's last one
-    is cut into smaller pieces, since the estimates are not exact. Runs that share much work share
-    a cohort until their own work clearly exceeds it, provided every worker still has something to
-    do.
-    """
+    """The seconds of successive cohorts of runs that share work; the last ones are shorter."""
     own = sum(cost.seconds for _, cost in alike)
     shared = alike[0][1].shared_seconds
     cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))

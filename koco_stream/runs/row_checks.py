@@ -1,4 +1,4 @@
-"""What every row of the table `runs` has, whoever wrote it: its readers count on it."""
+"""What readers expect of every row of the table `runs`, whoever wrote it."""
 
 import json
 from datetime import datetime, timedelta
@@ -26,11 +26,7 @@ PLAIN_OBJECT = rf"\A\{{(?:{_TEXT}: ?{_VALUE}(?:, ?{_TEXT}: ?{_VALUE})*)?\}}\z"
 
 
 def check_rows(table: pa.Table) -> None:
-    """Raise `pa.ArrowInvalid` with the column if the rows of a table lack something.
-
-    Those of `NEEDED` that are columns are there in each row; `params` are an object in JSON;
-    `status` is one of `STATUSES`; texts are UTF-8; times are in the calendar.
-    """
+    """Raise `pa.ArrowInvalid` with the column if a value is missing or wrong."""
     names = table.column_names
     for name in NEEDED:
         if name in names and table.column(name).null_count:
@@ -52,7 +48,6 @@ def check_rows(table: pa.Table) -> None:
 
 
 def _texts(table: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column as texts. Raises `pa.ArrowInvalid` if it has another type."""
     column = table.column(name)
     if column.type not in (pa.string(), pa.large_string(), pa.string_view()):
         if not pa.types.is_dictionary(column.type):
@@ -61,7 +56,6 @@ def _texts(table: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _check_times(column: pa.ChunkedArray, name: str) -> None:
-    """Raise `pa.ArrowInvalid` for a time that Python's calendar does not have."""
     times = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     ends = pc.min_max(times).as_py()
     if ends["min"] is not None and not FIRST_TIME <= ends["min"] <= ends["max"] <= LAST_TIME:
@@ -69,7 +63,6 @@ def _check_times(column: pa.ChunkedArray, name: str) -> None:
 
 
 def _check_objects(params: pa.ChunkedArray) -> None:
-    """Raise `pa.ArrowInvalid` for a text that is not an object in JSON."""
     plain = pc.match_substring_regex(params, PLAIN_OBJECT)
     if pc.all(plain).as_py() is not False:
         return  # filters would import pandas, which takes a third of a second

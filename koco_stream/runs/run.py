@@ -1,4 +1,4 @@
-"""Runs, cohorts and runs in progress. The identity of a run or cohort is a hash of its content."""
+"""Runs, cohorts and runs in progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,17 +18,7 @@ from koco_stream.types import Array
 
 @dataclass(frozen=True)
 class Measured:
-    """What a sweep asks for of its runs' predictions, beside loss and error.
-
-    Parameters
-    ----------
-    metrics : tuple of str
-        Names of `koco_stream.metrics.METRICS`, sorted.
-    window : int, optional
-        The rounds of a window over which all of them are measured too.
-    keep_predictions : bool
-        Whether the prediction of every round is kept.
-    """
+    """What a sweep measures beside loss and error; `window` is a number of rounds."""
 
     metrics: tuple[str, ...] = ()
     window: int | None = None
@@ -36,9 +26,7 @@ class Measured:
 
     @cached_property
     def identity_text(self) -> str:
-        """What of this is in a run's identity, as canonical JSON: a run that was not measured so is
-        run again.
-        """
+        """This as canonical JSON, for a run's identity."""
         return canonical_json(asdict(self))
 
 
@@ -49,8 +37,7 @@ NOTHING_MORE = Measured()
 class Run:
     """One configuration (a learner, its parameters and its seed) on one stream.
 
-    `params` holds all parameters except those that cannot change the result. Neither these nor the
-    seed of a deterministic learner, which is None, enter the run's identity.
+    Parameters that cannot change the result are left out, and such a seed is None.
     """
 
     stream: Stream
@@ -67,21 +54,12 @@ class Run:
         learner_seed: int,
         measured: Measured = NOTHING_MORE,
     ) -> "Run":
-        """Make a run from user-given parameters: checked, completed, reduced to those with an
-        effect.
-
-        Raises `WrongInput` as `Spec.complete` does.
-        """
+        """Make a run from a user's parameters."""
         return Run(stream, *configuration_of(learner, given, learner_seed), measured)
 
     @cached_property
     def run_id(self) -> str:
-        """A hash (32 hexadecimal digits) of everything that can change the run's numbers.
-
-        That is the stream's identity, the learner, its numbers_version, its parameters, its seed,
-        and what is measured beside loss and error. The canonical JSON is assembled here, since many
-        runs have the same stream.
-        """
+        """A hash (32 hexadecimal digits) of everything that can change the numbers."""
         seed = "null" if self.learner_seed is None else self.learner_seed
         version = self.learner_class.numbers_version
         measured = self.measured.identity_text
@@ -92,22 +70,22 @@ class Run:
 
     @property
     def learner_class(self) -> AnyLearner:
-        """The class of the learner."""
+        """The learner's class."""
         return learner_named(self.learner)
 
     @property
     def loss(self) -> str:
-        """The loss that is measured, a name of `LOSSES`."""
+        """The name of the measured loss."""
         return self.learner_class.measured_loss(self.params)
 
     @property
     def adds_intercept(self) -> bool:
-        """Whether a feature that is always 1 is added to the rows."""
+        """Whether the rows get a feature that is always 1."""
         return self.learner_class.adds_intercept(self.params)
 
     @property
     def file(self) -> Reference | None:
-        """The reference of its learner, if that is a file of a user."""
+        """Its learner's reference, if that is a user's file."""
         reference = Reference.of(self.learner)
         return reference if reference.of_file else None
 
@@ -116,17 +94,14 @@ class Run:
         return replace(self, stream=replace(self.stream, max_rows=rounds))
 
     def metered(self, seen: "Seen") -> Metered:
-        """What a measurement of the run is to compute."""
+        """What the run's measurement computes."""
         names = self.measured.metrics
         window = self.measured.window
         classes = seen.classes if self.stream.multiclass is not None else ()
         return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
 
     def check_labels(self, classes: Sequence[float], task: str, names: Sequence[str] = ()) -> None:
-        """Raise `WrongInput`, with the remedy, if the loss does not support a dataset's labels.
-
-        The classes may have `names`.
-        """
+        """Raise `WrongInput` if the loss does not suit a dataset's classes, shown by `names`."""
         name = repr(self.stream.dataset)
         positive = self.stream.positive_class
         words = list(map(json_text, names)) or [f"{c:.15g}" for c in classes]
@@ -156,7 +131,6 @@ class Run:
             )
 
     def _check_multiclass(self, classes: Sequence[float], task: str) -> None:
-        """Raise `WrongInput` if not all classes of a dataset can be learnt."""
         name = repr(self.stream.dataset)
         if self.stream.positive_class is not None:
             raise WrongInput(f"{name} has both; leave out positive_class, or leave out multiclass")
@@ -176,29 +150,14 @@ class Run:
 def configuration_of(
     learner: str, given: dict[str, Any], learner_seed: int
 ) -> tuple[str, dict[str, Any], int | None]:
-    """A learner's name, its parameters and its seed, reduced to what can affect the result.
-
-    Raises `WrongInput` as `Spec.complete` does.
-    """
+    """A learner's name, parameters and seed, reduced to what has an effect."""
     chosen = learner_named(learner)
     public = chosen.complete(given)
     return learner, chosen.identifying(public), learner_seed if chosen.stochastic(public) else None
 
 
 class Seen(NamedTuple):
-    """What a run sees of its stream.
-
-    Parameters
-    ----------
-    n_features, n_rounds : int
-        Its features, without the intercept, and its rounds.
-    dense : bool
-        Whether the dataset's rows have all their features.
-    task : str
-        "regression" or "classification".
-    classes : tuple of float
-        The dataset's labels, sorted; empty for regression.
-    """
+    """What a run sees of its stream: its size without intercept, and its classes."""
 
     n_features: int
     n_rounds: int = 0
@@ -209,13 +168,11 @@ class Seen(NamedTuple):
 
 @dataclass
 class RunState:
-    """A run in progress: the states of its learner, totals, loss curve, metrics and predictions.
+    """A run in progress.
 
-    `states` has one state, or one of each class if the stream is read one-vs-rest; it is empty if
-    the learner could not start. `totals` are rounds, cumulative loss and mistakes. `curve` (k, 3)
-    has the totals at given rounds, with `at` of its lines filled so far. `seconds` is the time
-    spent in its scan, of which it may take `time_limit`. `measurement` is None if only loss and
-    error are measured. `predictions` (n_rounds,) are those that are kept, or it is empty.
+    `states` has one state, or one of each class, or none if the learner could not start. `totals`
+    are rounds, cumulative loss and mistakes, as in `curve` (k, 3), of which `at` lines are filled.
+    `seconds` is the time in its scan. `predictions` (n_rounds,) may be empty.
     """
 
     run: Run
@@ -233,10 +190,7 @@ class RunState:
 
     @staticmethod
     def start(run: Run, seen: Seen, points: Array, time_limit: float | None = None) -> "RunState":
-        """A run before its first round, with a curve at the rounds `points`.
-
-        If the learner cannot start, the run has the status "failed".
-        """
+        """A run before its first round, or failed if its learner cannot start."""
         learner = run.learner_class
         params = learner.to_params(learner.refilled(run.params))
         started = RunState(
@@ -265,20 +219,17 @@ class RunState:
 
     @property
     def is_late(self) -> bool:
-        """Whether it has reached its time limit, and is not stopped yet."""
+        """Whether it has reached its time limit and is not stopped yet."""
         return self.status == "ok" and self.seconds >= self.time_limit
 
     def fail(self, error: Exception) -> None:
-        """Set the run's status to "failed", or to "stopped" by its limit, with the error's text."""
+        """End the run as "failed", or "stopped" by its limit."""
         self.status = "stopped" if isinstance(error, TimeLimit) else "failed"
         self.error = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class Pause(NamedTuple):
-    """Where runs go on: after the rounds `rounds`, from the checkpoint of the cohort `cohort_id`.
-
-    Without either, they begin at the first round.
-    """
+    """Where runs go on: after so many rounds, in a cohort's checkpoint."""
 
     rounds: int = 0
     cohort_id: str = ""
@@ -288,25 +239,20 @@ NO_PAUSE = Pause()
 
 
 class Rungs(NamedTuple):
-    """What a plan knows of the rungs of successive halving.
+    """The rungs of successive halving that a plan knows.
 
-    Parameters
-    ----------
-    later : mapping of Stream to tuple of int
-        The rounds of the later rungs of each stream that is cut at a rung, increasing.
-    paused : mapping of str to Pause
-        By run_id, where runs go on that have paused.
+    `later` are a stream's later rungs in rounds, increasing; `paused` is by run_id.
     """
 
     later: Mapping[Stream, tuple[int, ...]]
     paused: Mapping[str, Pause]
 
     def pause(self, run: Run) -> Pause:
-        """Where a run goes on, or begins."""
+        """Where a run begins."""
         return self.paused.get(run.run_id, NO_PAUSE)
 
     def last(self, stream: Stream, rounds: int) -> int:
-        """The rounds of the last rung of a stream that has so many rounds itself."""
+        """The last rung, in rounds, of a stream of so many rounds."""
         return self.later.get(stream, (rounds,))[-1]
 
 
@@ -317,11 +263,9 @@ NO_RUNGS = Rungs({}, {})
 class Cohort:
     """A group of runs that share one pass over a stream.
 
-    `seconds` is the planner's estimate of its duration. The states of its runs are saved every
-    `checkpoint_rounds` rounds (0: never), and a worker has `states_bytes` of memory for them (0: it
-    is not known). The end of its stream is a pause, if its runs may go on for more rounds, which
-    are `later`: the last checkpoint is not removed. They go on in cohorts of fewer runs, which have
-    this `pause`. `time_limit` are the most seconds of a run, None if the sweep has no such limit.
+    States are saved every `checkpoint_rounds` rounds (0: never), and have `states_bytes` of memory
+    (0: unknown). Runs that may go on for `later` rounds leave their last checkpoint, from which
+    smaller cohorts go on, with this `pause`.
     """
 
     stream: Stream
@@ -340,21 +284,21 @@ class Cohort:
 
     @property
     def singles(self) -> "list[Cohort]":
-        """Each of its runs as a cohort."""
+        """Each run as a cohort."""
         seconds = self.seconds / len(self.runs)
         return [replace(self, runs=(run,), seconds=seconds) for run in self.runs]
 
     @property
     def resumable(self) -> bool:
-        """Whether its states can be saved: those of foreign learners cannot."""
+        """Whether its states can be saved, unlike foreign learners'."""
         return all(run.learner_class.numbers == "own" for run in self.runs)
 
     @cached_property
     def cohort_id(self) -> str:
-        """A hash of the run_ids of the cohort's runs."""
+        """A hash of its run_ids."""
         return content_hash([run.run_id for run in self.runs])
 
 
 def without_repeats(runs: Sequence[Run]) -> list[Run]:
-    """The runs in their given order, duplicates (equal run_id) removed."""
+    """The runs in order, each run_id once."""
     return list({run.run_id: run for run in reversed(runs)}.values())[::-1]

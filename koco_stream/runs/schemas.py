@@ -1,7 +1,4 @@
-"""The columns of the result tables: name, type, unit and meaning.
-
-The Arrow schemas, the checks and the documentation are generated from them.
-"""
+"""The columns of the result tables, from which schemas and documentation are made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,11 +23,7 @@ ARROW_TYPES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a result table.
-
-    `measured` marks values that may differ between executions of the same run: times, hosts,
-    cohorts.
-    """
+    """A column of a result table; executions may differ if it is `measured`."""
 
     name: str
     kind: type
@@ -40,7 +33,7 @@ class Column:
 
     @property
     def type(self) -> pa.DataType:
-        """The Arrow type."""
+        """Its Arrow type."""
         return ARROW_TYPES[self.kind]
 
 
@@ -208,7 +201,7 @@ CURVES: Columns = (
 
 
 def schema(columns: Columns) -> pa.Schema:
-    """The Arrow schema of a table, with the columns' meanings and units as metadata."""
+    """A table's Arrow schema, with meanings and units as metadata."""
     return pa.schema(
         [
             pa.field(
@@ -230,17 +223,16 @@ def typed(**columns: type) -> pa.Schema:
 
 @cache
 def result_schema() -> pa.Schema:
-    """The Arrow schema of a result file: one row per run, with the run's curve nested in it."""
+    """The schema of a result file: `runs` with nested curves."""
     curve = pa.list_(pa.struct([(c.name, c.type) for c in CURVES if c.name != "run_id"]))
     return schema(RUNS).append(pa.field("curve", curve))
 
 
 @cache
 def curve_points(n_rounds: int) -> Array:
-    """The rounds at which loss curves have points, (k,) float64, increasing.
+    """The rounds (k,) at which loss curves have points, increasing, as float64.
 
-    There are eight per decade, evenly spaced in log t from 1 to `n_rounds` inclusive, and one at
-    half of them: a run's second half is what comes after it.
+    They are eight per decade, evenly spaced in log t, and one at half of `n_rounds`.
     """
     if n_rounds < 1:
         return np.zeros(0)
@@ -251,8 +243,5 @@ def curve_points(n_rounds: int) -> Array:
 
 
 def points_until(n_rounds: int, later: Sequence[int]) -> Array:
-    """The points of the curves of a run of `n_rounds` rounds and of those that go on from it.
-
-    `later` are the rounds at which these end. (k,) float64, increasing.
-    """
+    """The points of the curves of a run and of those that go on to `later`."""
     return np.unique(np.concatenate([curve_points(n) for n in (n_rounds, *later)]))

@@ -1,1 +1,1 @@
-"""Streams: prepared datasets, and reading their rows in a given order."""
+"""Streams: prepared datasets, read in a given order."""

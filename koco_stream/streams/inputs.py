@@ -1,6 +1,4 @@
-"""What users give: matrices, tables and labels of many kinds, turned into rows in canonical form
-(koco_stream.streams.rows), or refused with what is wrong and where.
-"""
+"""Users' matrices, tables and labels of many kinds, turned into canonical rows, or refused."""
 
 import re
 from typing import Any
@@ -17,24 +15,11 @@ TEXTS = "turn texts into numbers first, for example by pandas.get_dummies(X), or
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
-    """Convert any supported input to canonical rows.
+    """Convert any supported input (n, d) to canonical rows; what is sparse stays so.
 
-    Parameters
-    ----------
-    X : array-like, (n, d)
-        A NumPy array, any SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table with a
-        column for each feature or of prepared rows, a data frame, or `Rows`. What is sparse stays
-        so, and a data frame whose columns all are.
-    n_features : int, optional
-        The number of features that X must have.
-    model : str
-        What has learnt from that number of features, for the message.
-
-    Raises
-    ------
-    WrongInput
-        X is not two-dimensional or not numeric, holds NaN or infinity (the row is named), or has
-        another number of features.
+    X is a NumPy array, a SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table, a data
+    frame, or `Rows`. `WrongInput` names the row, and calls `model` what has learnt from
+    `n_features` features.
     """
     if isinstance(X, Rows):
         rows, finite = X, True
@@ -62,10 +47,7 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
 
 
 def label_vector(y: Any) -> Array:
-    """Labels as a one-dimensional array (n,), their type unchanged.
-
-    Raises `WrongInput` if `y` is None or has more dimensions.
-    """
+    """Labels as a vector (n,), their type unchanged."""
     if y is None:
         raise WrongInput("requires y to be passed, but the target y is None")
     labels = _plain(y, "y")
@@ -78,7 +60,7 @@ def label_vector(y: Any) -> Array:
 
 
 def as_labels(y: Any, n_rows: int) -> Array:
-    """Labels (n,) as read-only float64. Raises `WrongInput` for another length, NaN or infinity."""
+    """Finite labels (n,) as read-only float64."""
     labels = _numeric(
         label_vector(y), "y", "for classes, wrap the learner: koco_stream.Classifier(learner)"
     )
@@ -91,9 +73,6 @@ def as_labels(y: Any, n_rows: int) -> Array:
 
 
 def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
-    """Canonical rows of a data frame of sparse columns, and whether the values are known to be
-    finite.
-    """
     others = {kind.fill_value for kind in frame.dtypes} - {0}
     if others:
         raise WrongInput(
@@ -103,11 +82,6 @@ def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
 
 
 def _from_table(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table with a column of numbers for each feature, or with the
-    columns `indices` and `values` of prepared rows, or `values` only.
-
-    Also whether the values are known to be finite.
-    """
     from scipy.sparse import csr_matrix
 
     if not hasattr(table, "column_names"):
@@ -144,10 +118,6 @@ def _from_table(table: Any) -> tuple[Rows, bool]:
 
 
 def _from_columns(table: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an Arrow table with a column of numbers for each feature.
-
-    Raises `WrongInput` for nulls, other types, and the index of a data frame, which is no feature.
-    """
     stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -167,7 +137,6 @@ def _from_columns(table: Any) -> tuple[Rows, bool]:
 
 
 def _decoded(column: Any) -> Any:
-    """An Arrow array with the values of a dictionary, and decimal fractions as float64."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -179,10 +148,6 @@ def _decoded(column: Any) -> Any:
 
 
 def _lists(table: Any, name: str) -> tuple[Array, Array]:
-    """Lengths (n,) and items of a list column of an Arrow table.
-
-    Raises `WrongInput` for a column that is missing, not of lists of numbers, or has nulls.
-    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -220,7 +185,6 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
 
 
 def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
-    """Feature numbers of a table as int64, and the largest; raises `WrongInput` for others."""
     if numbers.size and numbers.dtype.kind not in "iu":
         raise WrongType(
             f"column 'indices' holds {numbers.dtype}; feature numbers are integers: cast them to"
@@ -238,7 +202,6 @@ def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
 
 
 def _numeric(array: Array, name: str, remedy: str = TEXTS) -> Array:
-    """The array as float32 if it is float32, else as float64."""
     if array.dtype == np.float32:
         return array
     if array.dtype.kind in "mM":
@@ -261,7 +224,6 @@ def _numeric(array: Array, name: str, remedy: str = TEXTS) -> Array:
 
 
 def _plain(given: Any, name: str) -> Array:
-    """NumPy array of an array-like; masked values and rows of unequal lengths are refused."""
     if np.ma.isMaskedArray(given) and np.ma.is_masked(given):
         where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(given))[0])
         raise WrongInput(
@@ -275,7 +237,6 @@ def _plain(given: Any, name: str) -> Array:
 
 
 def _from_array(X: Any) -> tuple[Rows, bool]:
-    """Canonical rows of an array-like (n, d), and whether the values are known to be finite."""
     array = _plain(X, "X")
     for name in getattr(X, "columns", ()):  # so that it is named; Polars makes numbers of times
         _numeric(_plain(X[name], "X"), f"column {name!r} of X")
@@ -292,7 +253,6 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
 
 
 def _from_sparse(X: Any) -> tuple[Rows, bool]:
-    """Canonical rows of a sparse matrix (n, d), and whether the values are known to be finite."""
     from scipy.sparse import csr_array
 
     if X.ndim != 2:

@@ -1,4 +1,4 @@
-"""The manifest of a prepared dataset: shards in order, identity, and source transformations."""
+"""The manifest of a prepared dataset: shards in order, identity, and transformations."""
 
 import hashlib
 import json
@@ -23,10 +23,7 @@ BORROWED = "koco-datasets.txt"
 
 @dataclass(frozen=True)
 class Shard:
-    """One Parquet file of a dataset, holding a contiguous range of its rows.
-
-    `path` is relative to the dataset's folder.
-    """
+    """A Parquet file with consecutive rows of a dataset."""
 
     path: str
     n_rows: int
@@ -38,13 +35,10 @@ class Shard:
 class Manifest:
     """The description of a prepared dataset.
 
-    `dataset_hash` identifies its rows in canonical form and its schema, independently of the
-    sharding. `layout` is "sparse" or "dense", `task` is "classification" or "regression"; `classes`
-    are the distinct labels of a classification dataset, and `class_names` their names, if they were
-    texts, in the same order. `statistics` summarises labels and rows;
-    `transformations` lists in order what was done to the source's values. `changes` are the rounds
-    of a generated stream after which another concept labels the rows, if they are read as stored;
-    it is empty for other datasets.
+    `dataset_hash` identifies its canonical rows and schema, whatever the sharding. `layout` is
+    "sparse" or "dense", `task` is "classification" or "regression". `class_names` are given for
+    `classes` that were texts. `transformations` were done to the source's values, in order. After
+    each of the rounds `changes`, another concept labels a generated stream.
     """
 
     name: str
@@ -66,15 +60,12 @@ class Manifest:
 
     @property
     def names_of_classes(self) -> dict[float, str]:
-        """The names of the classes, which are their numbers if they have no others."""
+        """The classes' names, or their numbers as texts."""
         names = self.class_names or [f"{label:.15g}" for label in self.classes]
         return dict(zip(self.classes, names, strict=False))
 
     def class_of(self, given: float | str) -> float:
-        """The number of a class that is given by its name or its number.
-
-        Raises `WrongInput` if there is none, with those that there are.
-        """
+        """The number of a class, by name or number."""
         names = self.names_of_classes
         found = [label for label, name in names.items() if given in (label, name)]
         if found:
@@ -85,10 +76,7 @@ class Manifest:
         raise WrongInput(f"dataset {self.name!r} has no label {given!r}{hint}; it has {known}")
 
     def to_json(self) -> str:
-        """The text of the manifest file.
-
-        Its last entry is a hash of the rest, by which a reader detects changes.
-        """
+        """The manifest file, which ends with a hash of the rest."""
         content = {**asdict(self), "format": FORMAT}
         return json_text({**content, SEAL: seal_of(content)}, indent=1, sort_keys=True) + "\n"
 
@@ -99,11 +87,7 @@ def seal_of(content: dict[str, Any]) -> str:
 
 
 def datasets_path(store: AnyPath) -> StorePath:
-    """The folder of a store's datasets: its own, or that of the enclosing store.
-
-    A file in the store says so and names the enclosing store. Raises `WrongInput` if it names any
-    other store.
-    """
+    """The folder of a store's datasets, or of the enclosing store's if a file says so."""
     own = store_path(store)
     try:
         lender = (own / BORROWED).read_text().strip()
@@ -118,22 +102,18 @@ def datasets_path(store: AnyPath) -> StorePath:
 
 
 def dataset_path(store: AnyPath, name: str) -> StorePath:
-    """The folder of dataset `name` in a store, which holds its manifest and shards."""
+    """The folder of a dataset's manifest and shards."""
     return datasets_path(store) / name
 
 
 def prepared_names(store: AnyPath) -> list[str]:
-    """The names of all prepared datasets in a store, sorted."""
+    """The names of a store's prepared datasets, sorted."""
     folder = datasets_path(store)
     return [name for name in folder.names() if (folder / name / "manifest.json").is_file()]
 
 
 def load_manifest(store: AnyPath, name: str) -> Manifest:
-    """Read the manifest of dataset `name`.
-
-    Raises `WrongInput` if the dataset is not prepared, or the manifest is of another format,
-    damaged or altered, or refers to files outside the dataset.
-    """
+    """Read and check the manifest of dataset `name`."""
     path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
         there = prepared_names(store)
@@ -193,7 +173,6 @@ def _is_number(value: object) -> bool:
 def _all(
     kind: type[list[Any]] | type[tuple[Any, ...]], of: Callable[[Any], bool]
 ) -> Callable[[Any], bool]:
-    """Whether a value is a list or tuple of such values."""
     return lambda value: isinstance(value, kind) and all(of(one) for one in value)
 
 

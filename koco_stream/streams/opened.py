@@ -17,8 +17,8 @@ ORDERS = (AS_STORED, SHUFFLED, IN_WINDOWS)
 class OpenedStream:
     """The rows of a stream, as `koco_stream.stream` gives them.
 
-    Iterating gives pairs (X, y) of consecutive rows: X is (n, d), a NumPy array of a dense dataset
-    and a SciPy CSR array of a sparse one, and y is (n,). Each iteration starts from the first row.
+    Each iteration gives pairs (X, y) from the first row on: X (n, d) is a NumPy array if the
+    dataset is dense and a SciPy CSR array if it is sparse, and y is (n,).
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class OpenedStream:
         return (_as_given(block) for block in self._reader.blocks(block_rows, zeros=True))
 
     def whole(self) -> tuple[Any, Array]:
-        """All rows (n, d) and labels (n,), for a stream that fits into memory."""
+        """All rows (n, d) and labels (n,), if they fit into memory."""
         return _as_given(self._reader.whole(zeros=True))
 
 
@@ -61,13 +61,13 @@ def stream(
 ) -> OpenedStream:
     """Open a stream of a prepared dataset: the rows that runs of a sweep see, in their order.
 
-    With the columns of a run in the table `runs`, you can repeat the run by hand or with another
+    With the columns of a run in the table `runs`, you can repeat it by hand or with another
     library.
 
     Parameters
     ----------
     store : str or Path
-        The store: a folder, or an `s3://` or `gs://` address.
+        A folder, or an `s3://` or `gs://` address.
     dataset : str
         The dataset's name in the store (`koco list datasets`).
     order : {"as-stored", "shuffled", "shuffled-in-windows"}
@@ -75,9 +75,9 @@ def stream(
     order_seed : int, optional
         The seed of a shuffled order, by default 0.
     positive_class : float or str, optional
-        If given, this class, by its number or name, is read as +1 and all others as −1.
+        The class, by number or name, that is read as +1, and all others as −1.
     max_rows : int, optional
-        If given, the stream ends after this many rows.
+        The rows after which the stream ends.
     window_rows : int, optional
         Rows of a window of "shuffled-in-windows", by default 65,536.
 
@@ -122,7 +122,6 @@ def stream(
 
 
 def _as_given(block: Block) -> tuple[Any, Array]:
-    """The rows (n, d) and labels (n,) of a block, as other libraries take them."""
     rows = block.rows
     if rows.index_stride == 0:
         return rows.values.reshape(rows.n_rows, rows.n_features), block.labels

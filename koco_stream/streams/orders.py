@@ -1,4 +1,4 @@
-"""The orders of a stream: a shuffled one gives the dataset row of each round."""
+"""The orders of a stream: a dataset row for each round."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,15 @@ WINDOW_ROWS = 65536
 
 
 def shuffled(n_rows: int, seed: int) -> Array:
-    """The row numbers (n,) of a full random permutation, whatever the sharding."""
+    """A random permutation (n,) of the rows, whatever the sharding."""
     return np.random.default_rng([seed, 0x0D]).permutation(n_rows)
 
 
 class ShuffledInWindows:
     """A permutation of a dataset's rows that needs few shards at a time.
 
-    The shards are put in random order, and each window of `window_rows` rows of the resulting
-    sequence is shuffled. The result is determined by `seed` and the sharding. Only one window's row
-    numbers are kept in memory. A slice of it has the row numbers of these rounds, counted from 0.
+    The shards are put in random order, and each window of `window_rows` rows is shuffled. A slice
+    has these rounds' row numbers.
     """
 
     def __init__(self, shard_rows: Sequence[int], seed: int, window_rows: int) -> None:
@@ -41,7 +40,6 @@ class ShuffledInWindows:
         return positions + self.moved[np.searchsorted(self.ends, positions, side="right")]
 
     def _window(self, k: int) -> Array:
-        """The positions, in the sequence of shards, of the rows of window k in shuffled order."""
         if self.last[0] != k:
             first = k * self.window_rows
             size = min(self.window_rows, self.n_rows - first)

@@ -1,8 +1,6 @@
 """Reading a dataset as a stream of row blocks, from copies that a machine's workers share.
 
-Copies of shards are memory-mapped and opened when their rows are reached. In stored order and in
-windows, only the shards in use are open, so a dataset may be larger than the cache and than memory.
-A full shuffle keeps all shards open.
+Copies of shards are memory-mapped, and only a full shuffle keeps all of them open.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,17 +23,17 @@ LABEL_ROWS = 65536  # labels alone take little memory
 
 
 class Block(NamedTuple):
-    """Consecutive rounds of a stream: their rows and labels (n,)."""
+    """Consecutive rounds of a stream."""
 
     rows: Rows
     labels: Array
 
 
 class BlockLabels(NamedTuple):
-    """The labels of a block of rows as the states of a run learn them.
+    """A block's labels as a run's states learn them.
 
-    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt; then `numbers` (n,)
-    counts from 0 which of `classes` a row has.
+    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt, which `numbers` (n,)
+    count from 0.
     """
 
     learnt: Array
@@ -44,22 +42,7 @@ class BlockLabels(NamedTuple):
 
 
 class StreamReader:
-    """Reads one stream of a prepared dataset in blocks of rows.
-
-    Parameters
-    ----------
-    store : str, Path or StorePath
-        The store that has the dataset.
-    stream : Stream
-        The dataset, order and labels to read.
-
-    Raises
-    ------
-    WrongInput
-        The dataset is not prepared, has changed since the sweep was planned, or is to be fully
-        shuffled and exceeds the cache limit. Reading a shard raises what `shard_cache.open_copy`
-        does.
-    """
+    """Reads one stream of a prepared dataset in blocks of rows."""
 
     def __init__(self, store: AnyPath, stream: Stream) -> None:
         self.store, self.stream = store, stream
@@ -84,7 +67,7 @@ class StreamReader:
 
     @property
     def n_rows(self) -> int:
-        """The number of rounds in the stream."""
+        """The rounds of the stream."""
         return min(self.manifest.n_rows, self.stream.max_rows or self.manifest.n_rows)
 
     def blocks(
@@ -94,19 +77,10 @@ class StreamReader:
         start: int = 0,
         stop: int | None = None,
     ) -> Iterator[Block]:
-        """Yield rounds `start` to `stop` of the stream in blocks of at most `block_rows` rows.
+        """Yield rounds `start` (from 0) to `stop` in blocks of at most `block_rows` rows.
 
-        Results do not depend on the block size.
-
-        Parameters
-        ----------
-        block_rows : int
-            The most rows in a block. In stored order a block also ends with its shard, and is a
-            view of the shard's memory.
-        zeros : bool
-            Whether dense rows keep their zeros. Sums do not need them dropped, which saves time.
-        start, stop : int
-            The first round (from 0) and the end; by default the whole stream.
+        In stored order a block also ends with its shard and is a view of its memory. With `zeros`,
+        dense rows keep theirs.
         """
         last = self.n_rows if stop is None else stop
         while start < last:
@@ -120,13 +94,13 @@ class StreamReader:
             start = end
 
     def labels(self) -> Iterator[BlockLabels]:
-        """Yield the labels of all rounds of the stream in blocks, without reading values."""
+        """Yield the labels of all rounds, without reading values."""
         for start in range(0, self.n_rows, LABEL_ROWS):
             numbers = self._numbers(start, min(start + LABEL_ROWS, self.n_rows))
             yield self.to_learn(self._labels_of(self._parts(numbers), numbers.size))
 
     def to_learn(self, labels: Array) -> BlockLabels:
-        """The labels (n,) of a block as the states of a run learn them."""
+        """The labels (n,) as a run's states learn them."""
         if self.stream.multiclass is None:
             return BlockLabels(labels.reshape(1, -1))
         classes = np.array(self.manifest.classes)
@@ -135,22 +109,20 @@ class StreamReader:
         return BlockLabels(frozen(learnt, np.float64), numbers, self.manifest.classes)
 
     def whole(self, zeros: bool = False) -> Block:
-        """The entire stream as one block, for datasets that fit in memory."""
+        """The stream as one block, if it fits into memory."""
         return self.rows_at(self._numbers(0, self.n_rows), zeros)
 
     def _numbers(self, start: int, end: int) -> Array:
-        """The dataset's row of each of these rounds."""
         return np.arange(start, end) if self.order is None else self.order[start:end]
 
     def _open(self, numbers: list[int]) -> None:
-        """Keep exactly these shards open, since mapped memory counts as this process's."""
+        """Keep exactly these shards open: mapped memory counts as the process's."""
         self.opened = {
             number: self.opened.get(number) or shard_arrays(self.store, self.manifest, number)
             for number in numbers
         }
 
     def _viewed(self, number: int, lo: int, hi: int, zeros: bool) -> Block:
-        """Rows `lo` to `hi` of one shard as a view."""
         self._open([number])
         shard = self.opened[number]
         labels = self._as_read(shard.labels[lo:hi])
@@ -162,7 +134,7 @@ class StreamReader:
         return Block(sparse_rows(indptr, indices, values, self.manifest.n_features), labels)
 
     def rows_at(self, numbers: Array, zeros: bool = False) -> Block:
-        """The stored rows with these numbers (n,), in the given order, copied from their shards."""
+        """The stored rows with these numbers (n,), copied."""
         parts = self._parts(numbers)
         labels = self._labels_of(parts, numbers.size)
         value_type, d = parts[0][0].values.dtype, self.manifest.n_features
@@ -183,7 +155,6 @@ class StreamReader:
         return Block(sparse_rows(indptr, indices, values, d), labels)
 
     def _parts(self, numbers: Array) -> "list[Part]":
-        """Where the rows with these numbers are: for each shard that has some of them."""
         shard_numbers = np.searchsorted(self.firsts, numbers, side="right") - 1
         self._open(np.unique(shard_numbers).tolist())
         found = []
@@ -193,24 +164,21 @@ class StreamReader:
         return found
 
     def _labels_of(self, parts: "list[Part]", n_rows: int) -> Array:
-        """The labels (n,) of rows in several shards."""
         labels = np.empty(n_rows)
         for shard, rows, targets in parts:
             labels[targets] = shard.labels[rows]
         return self._as_read(labels)
 
     def _as_read(self, labels: Array) -> Array:
-        """Stored labels (n,) as the stream has them, read-only."""
         if self.stream.positive_class is not None:
             labels = np.where(labels == self.stream.positive_class, 1.0, -1.0)
         return frozen(labels, np.float64)
 
 
 class ShardArrays(NamedTuple):
-    """Views of a shard's memory-mapped copy: labels (n,) and values.
+    """Views of a shard's memory-mapped copy.
 
-    In a sparse shard, row t has the entries offsets[t] to offsets[t + 1] (int32) of `indices` and
-    `values`. In a dense shard `values` is (n, d), and `offsets` and `indices` are empty.
+    Sparse row t has entries offsets[t] to offsets[t + 1]; dense `values` are (n, d).
     """
 
     labels: Array
@@ -224,7 +192,7 @@ Part = tuple[ShardArrays, Array, Array]
 
 
 def shard_arrays(store: AnyPath, manifest: Manifest, number: int) -> ShardArrays:
-    """Open shard `number` of a dataset as arrays. Raises as `shard_cache.open_copy` does."""
+    """Open a shard of a dataset as arrays."""
     # `to_numpy` would import pandas if it is installed, which costs each worker a third of a
     # second and 30 MB.
     view = np.from_dlpack
@@ -247,7 +215,7 @@ def copy_rows(
     indices_out: Array,
     values_out: Array,
 ) -> None:
-    """Copy the given rows of a sparse shard to the positions `to` (one per row) of the outputs."""
+    """Copy rows of a sparse shard to the positions `to` of the outputs."""
     for k in range(rows.size):
         lo, hi = offsets[rows[k]], offsets[rows[k] + 1]
         for i in range(hi - lo):

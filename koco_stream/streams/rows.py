@@ -1,8 +1,7 @@
 """Rows in canonical form, into which every input is converted before a learner sees it.
 
-A canonical row is its non-zero values, sorted by feature, with duplicates summed. Zeros are dropped
-from dense input too; a matrix without zeros is used as it is, with one common list of feature
-numbers. All representations of one matrix therefore give bit-identical results.
+A canonical row is its non-zero values, sorted by feature, with duplicates summed, so all forms of a
+matrix give bit-identical results.
 """
 
 import math
@@ -17,11 +16,10 @@ ROWS_AT_ONCE = 64  # whose feature numbers fit into the processor's nearest cach
 
 
 class Rows(NamedTuple):
-    """A block of n rows in canonical sparse form, or dense without zeros. All arrays are read-only.
+    """A block of n canonical rows; all arrays are read-only.
 
-    Row t has the values `values[indptr[t]:indptr[t+1]]` (float32 or float64). Its feature numbers
-    are `indices[indptr[t]:indptr[t+1]]` (int32) if `index_stride` is 1, and all of `indices` if it
-    is 0 (dense rows).
+    Row t has `values[indptr[t]:indptr[t+1]]` at that part of `indices` (int32) if `index_stride` is
+    1, or at all of `indices` if it is 0 (dense rows).
     """
 
     indptr: Array
@@ -45,16 +43,14 @@ class Rows(NamedTuple):
 
 @inlined
 def row(rows: Rows, t: int) -> tuple[Array, Array]:
-    """The feature numbers and values of row t. All dense rows share the same feature numbers."""
+    """The feature numbers and values of row t."""
     lo, hi = rows.indptr[t], rows.indptr[t + 1]
     first = lo * rows.index_stride
     return rows.indices[first : first + hi - lo], rows.values[lo:hi]
 
 
 def canonical(rows: Rows) -> bool:
-    """Whether all values are finite and none is 0, and the feature numbers of each row exist and
-    increase.
-    """
+    """Whether all values are finite and not 0, and each row's feature numbers increase."""
     bits = rows.values.view(f"u{rows.values.itemsize}")
     infinity = np.array(math.inf, rows.values.dtype).view(bits.dtype)
     without_sign = np.uint64(2 ** (8 * bits.itemsize - 1) - 1)
@@ -64,10 +60,7 @@ def canonical(rows: Rows) -> bool:
 
 @jit
 def extremes(bits: Array, mask: Any) -> tuple[Any, Any]:
-    """The least and the largest of the integers, of which `mask` is kept.
-
-    The compiler may compare several at once, as it may not with real numbers.
-    """
+    """The least and the largest of the masked integers."""
     least, largest = mask, mask - mask
     for i in range(bits.size):
         size = bits[i] & mask
@@ -77,7 +70,7 @@ def extremes(bits: Array, mask: Any) -> tuple[Any, Any]:
 
 @jit
 def increasing(rows: Rows) -> bool:
-    """Whether the feature numbers of each sparse row exist and increase."""
+    """Whether each row's feature numbers exist and increase."""
     n, wrong = rows.indptr.size - 1, np.int64(0)
     for first in range(0, n, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, n)
@@ -94,17 +87,14 @@ def increasing(rows: Rows) -> bool:
 
 
 def frozen(array: Any, dtype: Any) -> Array:
-    """A read-only, contiguous view of `array`; compiled functions then see a single array type."""
+    """A read-only, contiguous view, for compiled functions to see one array type."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view
 
 
 def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
-    """Canonical rows of a C-ordered float32 or float64 matrix (n, d).
-
-    Zeros are dropped, unless `keep_zeros` is set.
-    """
+    """Rows of a C-ordered matrix (n, d), canonical unless `keep_zeros` is set."""
     n, d = matrix.shape
     if not keep_zeros and not matrix.all():
         kept = matrix != 0
@@ -120,7 +110,7 @@ def dense_rows(matrix: Array, keep_zeros: bool = False) -> Rows:
 
 
 def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Rows:
-    """Rows from CSR arrays that are canonical already: sorted, without duplicates and zeros."""
+    """Rows of canonical CSR arrays."""
     return Rows(
         frozen(indptr, np.int64),
         frozen(indices, np.int32),
@@ -131,7 +121,7 @@ def sparse_rows(indptr: Any, indices: Any, values: Array, n_features: int) -> Ro
 
 
 def with_intercept(rows: Rows) -> Rows:
-    """The rows with an additional feature, numbered d, whose value is 1 in every row."""
+    """The rows with another feature, d, that is always 1."""
     n, d = rows.n_rows, rows.n_features
     if rows.index_stride == 0:
         ones = np.ones((n, 1), rows.values.dtype)

@@ -1,19 +1,9 @@
 """Cached copies of dataset shards: uncompressed Arrow files, memory-mapped by all processes.
 
-The first process that needs a copy makes it while holding the shard's lock; others wait. The copy
-is written to a temporary file and renamed, so that a process that is killed leaves no partial copy.
-Its temporary file is removed by the next process that makes this copy or needs room.
-
-`KOCO_CACHE_BYTES` limits the total size of the copies. The default is half of what the disk would
-have free without them, so the limit does not change as the cache fills. Room is made by removing
-copies, least recently used first, but never one that is being made. Copies from the future, which
-were used while the clock was ahead, come before all others. A removed copy stays readable
-where it is mapped: POSIX systems keep its bytes until the last map is gone. A copy larger than the
-limit is still made, after all others are removed.
-
-A copy is accepted if it ends as an Arrow file does, which a truncated file does not, and has its
-shard's number of rows. Copies are not hashed when opened; the shard is hashed when its copy is
-made.
+The first process that needs a copy makes it under the shard's lock, and hashes the shard; a copy is
+only checked for its end and its number of rows. `KOCO_CACHE_BYTES` limits all copies, by default to
+half of what the disk would have free without them. The least recently used ones make room, and stay
+readable where they are mapped.
 """
 
 import errno
@@ -40,10 +30,7 @@ FRAME_BYTES = 1 << 13  # an upper bound on an Arrow file's size besides its colu
 
 
 def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
-    """Read a shard from the store and verify its hash; each column is one contiguous array.
-
-    Raises `WrongInput` if the shard is missing or has changed since it was prepared.
-    """
+    """Read a shard and verify its hash; each column is one contiguous array."""
     source = dataset_path(store, manifest.name) / shard.path
     try:
         with source.local() as file:  # downloads once from an object store
@@ -61,10 +48,7 @@ def read_shard(store: AnyPath, manifest: Manifest, shard: Shard) -> pa.Table:
 
 
 def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None:
-    """What a shard has that differs from the manifest, or None.
-
-    Compiled code counts on the manifest: it does not check the number of a feature.
-    """
+    """What a shard has unlike the manifest, which compiled code trusts."""
     value = pa.float32() if manifest.value_type == "float32" else pa.float64()
     kinds = {"label": pa.float64(), "values": pa.list_(value, manifest.n_features)}
     if manifest.layout == "sparse":
@@ -85,10 +69,7 @@ def _difference(table: pa.Table, manifest: Manifest, shard: Shard) -> str | None
 
 
 def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch:
-    """Shard `number` as a view of its memory-mapped copy, which is made if it does not exist.
-
-    Raises `WrongInput` as `read_shard` does, and `OSError` if the copy cannot be written.
-    """
+    """A shard as a view of its copy, which is made if needed."""
     shard = manifest.shards[number]
     path = (
         private_folder(FOLDER, manifest.dataset_hash[:32])
@@ -106,7 +87,7 @@ def open_copy(store: AnyPath, manifest: Manifest, number: int) -> pa.RecordBatch
 
 
 def check_room(manifest: Manifest) -> None:
-    """Raise `WrongInput`, with the remedy, if the copies of all shards exceed the cache limit."""
+    """Raise `WrongInput` if the copies of all shards exceed the cache limit."""
     needed, limit = sum(copy_bytes(manifest, shard) for shard in manifest.shards), cache_limit()
     if needed > limit:
         raise WrongInput(
@@ -118,10 +99,7 @@ def check_room(manifest: Manifest) -> None:
 
 
 def cache_limit() -> int:
-    """The maximum total size of all shard copies, in bytes.
-
-    Raises `WrongInput` if `KOCO_CACHE_BYTES` is not a positive whole number.
-    """
+    """The most bytes of all shard copies."""
     given = os.environ.get(LIMIT)
     if given is not None:
         if not given.isascii() or not given.isdigit() or int(given) == 0:
@@ -135,26 +113,26 @@ def cache_limit() -> int:
 
 
 def copy_bytes(manifest: Manifest, shard: Shard) -> int:
-    """An upper bound on the size of a shard's copy, in bytes."""
+    """An upper bound on a copy's bytes."""
     value = 4 if manifest.value_type == "float32" else 8
     a_row, a_value = (8, value) if manifest.layout == "dense" else (16, 4 + value)
     return a_row * shard.n_rows + a_value * shard.n_values + FRAME_BYTES
 
 
 def copies_of(manifest: Manifest) -> list[Path]:
-    """The copies of a dataset's shards in the cache folder, finished or not."""
+    """The copies of a dataset's shards, finished or not."""
     folder = cache_folder() / FOLDER
     return [file for _, file, _ in _files(folder) if file.parent.name == manifest.dataset_hash[:32]]
 
 
 def remove_copies(manifest: Manifest) -> None:
-    """Remove the copies of a dataset's shards, but for those that another process is making."""
+    """Remove a dataset's copies that no process is making."""
     for path in copies_of(manifest):
         _removed(path)
 
 
 def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
-    """Open a copy and mark it as used; None if it is missing, truncated, or of other rows."""
+    """Open a copy, if it is whole, and mark it as used."""
     try:
         # The views keep the memory map alive; closing the source releases the file handle.
         with pa.memory_map(str(path)) as source:
@@ -167,7 +145,6 @@ def _mapped(path: Path, shard: Shard) -> pa.RecordBatch | None:
 
 
 def _make(path: Path, table: pa.Table) -> None:
-    """Write a shard's copy. The caller holds the shard's lock."""
     unfinished = path.with_suffix(".part")
     needed = table.nbytes + FRAME_BYTES
     try:
@@ -193,7 +170,7 @@ def _make(path: Path, table: pa.Table) -> None:
 
 
 def _reserve(handle: int, needed: int, path: Path) -> None:
-    """Make room for a new copy and extend the open file to its size, so that others count it."""
+    """Make room for a copy and extend its file, so that others count it."""
     root = private_folder(FOLDER)
     with locked(root / "room.lock"):
         others = [
@@ -210,7 +187,6 @@ def _reserve(handle: int, needed: int, path: Path) -> None:
 
 
 def _removed(path: Path) -> bool:
-    """Remove a copy unless another process holds its lock; returns whether it was removed."""
     with suppress(BlockingIOError), locked(path.with_suffix(".lock"), wait=False):
         path.unlink(missing_ok=True)
         return True
@@ -218,10 +194,7 @@ def _removed(path: Path) -> bool:
 
 
 def _files(root: Path) -> Iterator[tuple[int, Path, int]]:
-    """Yield each copy, finished or not: the time of its last use, its path, and its bytes.
-
-    The time is 0 if it is in the future, because the clock was ahead then.
-    """
+    """Each copy's last use (0 if the clock was ahead), path and bytes."""
     now = time.time_ns()
     for path in root.glob("*/*"):
         if path.suffix in (".arrow", ".part"):

@@ -6,6 +6,5 @@ Online Learning by Sketching" (NIPS 2016, "SON").
 
 Notation: T rounds, K (n, n) the kernel matrix of the rows in order, α a ridge, η_t the coefficient
 of g_t g_tᵀ in A_t, σ the losses' curvature (`koco_stream.losses`), L a bound on the slopes, C the
-clip. The bound of the ICML paper assumes a kernel with k(x, x) ≤ 1. All bounds are for a w with
-|f_w(x_t)| ≤ C on all rows. Matrices are stored densely, for n of a few thousand.
+clip. The ICML paper assumes k(x, x) ≤ 1. All bounds are for a w with |f_w(x_t)| ≤ C on all rows.
 """

@@ -1,16 +1,8 @@
-"""What a run's result is held against, found once for a stream: the best linear predictor in
-hindsight, which is the comparator of the regret, and the trivial learner `Constant`.
+"""What a run's result is held against: the best linear predictor in hindsight, and `Constant`.
 
-The comparator is that of least squares. min_w Σ (wᵀx_t − y_t)² over a whole stream is solved by
-conjugate gradients on the normal equations, scaled by the features' norms. They use the rows only
-through Xᵀ(Xp): each step is one pass over the memory-mapped rows, summed row by row, and only
-vectors of d numbers are stored. The gradient Xᵀ(y − Xw) that the steps update accumulates rounding
-errors, so it is recomputed from the rows at the end, and the steps restart where it is not small
-enough. The solution ignores the clip. Its largest prediction is therefore returned with the loss,
-to judge a regret by.
-
-What `Constant` comes to is computed by its own scan, of the labels and rows without features, and
-counted as a run's losses and mistakes are. So it equals a run of `Constant` to the bit.
+min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, each step one pass
+over the rows. They restart where rounding has spoiled the gradient. The solution ignores the clip,
+so its largest prediction comes with the loss.
 """
 
 import math
@@ -42,24 +34,21 @@ TOLERANCE = 1e-9  # of the scaled gradient's norm, relative to its start
 
 
 class Comparator(NamedTuple):
-    """The least-squares solution's loss Σ (wᵀx_t − y_t)² and its largest |wᵀx_t|."""
+    """The least-squares loss Σ (wᵀx_t − y_t)² and the largest |wᵀx_t|."""
 
     loss: float
     largest: float
 
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """The least-squares comparator of a stream, cached in the cache folder.
-
-    None if it takes too many steps to find. It does not depend on the order of the rows.
-    """
+    """A stream's cached comparator; None if it takes too many steps."""
     identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 4}
     found = computed_once("comparators", identity, partial(least_squares, reader, fit_intercept))
     return found and Comparator(*found)
 
 
 def as_summed(stream: Stream) -> Stream:
-    """The stream that is summed: in stored order, unless it has only some of the rows."""
+    """The stream in stored order, unless it has only some of the rows."""
     whole = replace(stream, order=AS_STORED, order_seed=None, window_rows=None, sharding=None)
     return whole if stream.max_rows is None else stream
 
@@ -67,10 +56,8 @@ def as_summed(stream: Stream) -> Stream:
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """Solve the least-squares problem over a stream by conjugate gradients.
 
-    It stops when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7
-    of the loss of predicting 0. The result does not depend on blocks and shards. None if that takes
-    too many steps, as with about as many features as rows, where a predictor without
-    loss is approached slowly, and if its loss is not finite.
+    They stop when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7 of the
+    loss of predicting 0. None after too many steps.
     """
     manifest = reader.manifest
     reader = StreamReader(reader.store, as_summed(reader.stream))
@@ -114,11 +101,7 @@ Blocks = Callable[[], Iterable[Block]]
 
 
 def blocks_of(reader: StreamReader) -> Blocks:
-    """What gives the blocks of a stream, as often as it is called.
-
-    The first rows of a shuffled stream are copied from all over the dataset. As each step reads
-    them, they are kept if they are few.
-    """
+    """A function that gives a stream's blocks, kept if they are few and in another order."""
     read = partial(reader.blocks, zeros=True)
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     few = reader.order is not None and reader.n_rows * row <= HELD_BYTES
@@ -130,8 +113,7 @@ def normal_sums(
 ) -> tuple[Array, float, float]:
     """One pass over the rows: Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|.
 
-    r is y − Xw if `against_labels`, else Xw. With an intercept, rows have an additional last
-    feature that is 1, which d includes.
+    r is y − Xw if `against_labels`, else Xw; d includes an intercept.
     """
     out = np.zeros(w.size)
     totals = np.zeros(2)
@@ -162,10 +144,7 @@ def square_columns(blocks: Blocks, n_features: int, fit_intercept: bool) -> Arra
 
 @jit
 def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
-    """xᵀw of a row, in four independent sums, each in order.
-
-    `first` is −1 for a dense row, which has all features in order.
-    """
+    """xᵀw of a row, in four sums; `first` is −1 for a dense row."""
     a = b = c = d = 0.0
     whole = size - size % 4
     for i in range(0, whole, 4):
@@ -191,10 +170,7 @@ def normal_rows(
     out: Array,
     totals: Array,
 ) -> None:
-    """Add Xᵀr to `out`, row by row, with r = y − Xw if `against_labels`, else r = Xw.
-
-    Adds ‖r‖² to totals[0] and updates totals[1], the largest |Xw|.
-    """
+    """Add Xᵀr to `out` and ‖r‖² to totals[0]; totals[1] becomes the largest |Xw|."""
     for t in range(labels.size):
         lo = indptr[t]
         size = indptr[t + 1] - indptr[t]
@@ -221,30 +197,26 @@ def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: 
 
 
 def scaled_norm2(gradient: Array, scale: Array) -> float:
-    """Σ_j g_j²/s_j for a gradient g and scales s, summed in order."""
+    """Σ_j g_j²/s_j, summed in order."""
     return float(np.cumsum(gradient * gradient / scale)[-1:].sum())
 
 
 class TrivialResult(NamedTuple):
-    """The mean loss of `Constant` over a stream, and mistakes over rounds."""
+    """`Constant`'s mean loss and mistakes over rounds."""
 
     mean_loss: float
     error_rate: float
 
 
 def trivial_result(reader: StreamReader, loss: str) -> TrivialResult | None:
-    """What `Constant` comes to on a stream with a loss, cached in the cache folder.
-
-    None if it diverges there, or if the stream is empty. The error rate has no meaning for real
-    labels.
-    """
+    """A stream's cached result of `Constant`; None if it diverges."""
     identity = {"of": reader.stream.identity(), "loss": loss, "version": Constant.numbers_version}
     found = computed_once("trivial", identity, lambda: result_on(reader.labels(), loss))
     return found and TrivialResult(*found)
 
 
 def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
-    """What `Constant` comes to on blocks of labels; None as `trivial_result` is."""
+    """The result of `Constant` on blocks of labels."""
     params = Constant.to_params(Constant.complete({"loss": loss}))
     states: list[Any] = []  # one for each class that is learnt
     totals = np.zeros(3)

@@ -1,9 +1,7 @@
-"""The theorems that bound the regret of KONS, ONS and FD-SON, what stands in them, and the best
-function in hindsight, by kernel ridge regression.
+"""Theorems that bound the regret of KONS, ONS and FD-SON, and kernel ridge regression in hindsight.
 
-A_t of SON is αI + Σ (σ_s + η_s) g_s g_sᵀ, so the learners' parameter `curvature` is σ + η. A sketch
-is updated with the rows ĝ_t = √(σ_t + η_t)·g_t, which form G_T. The paper has no theorem on Oja's
-sketch (docs/errata.md, S18).
+A_t of SON is αI + Σ (σ_s + η_s) g_s g_sᵀ, so a learner's `curvature` is σ + η. A sketch is of G_T,
+with rows √(σ_t + η_t)·g_t.
 """
 
 import math
@@ -22,8 +20,8 @@ def theorem_1_curved(
 ) -> float:
     """The bound on the regret of KONS for η_t = σ > 0 (ICML, Theorem 1, second form).
 
-    α‖w‖² + d_eff (1 + log(1 + σL²T/α))/σ, which Lemma 3 gives. The print has 2 log(2σL²T), which
-    needs an α that is not tiny: α ≥ e/(3σL²T) is enough where σL²T ≥ 2 (docs/errata.md, K10).
+    α‖w‖² + d_eff (1 + log(1 + σL²T/α))/σ, which Lemma 3 gives; the print differs (docs/errata.md,
+    K10).
 
     Parameters
     ----------
@@ -37,7 +35,7 @@ def theorem_1_curved(
     Returns
     -------
     float
-        The bound on the regret against w.
+        The bound.
     """
     logarithm = 1.0 + math.log1p(curvature * lipschitz**2 * rounds / alpha)
     return alpha * w_norm2 + d_eff * logarithm / curvature
@@ -70,21 +68,16 @@ def son_theorem_2(*, n_features: int, gradient_norms2: float, **given: Any) -> f
     Parameters
     ----------
     n_features : int
-        d. Any number from the rank of the gradients on may stand for it.
+        d, or any number from the rank of the gradients on.
     gradient_norms2 : float
         Σ‖g_t‖².
     **given
-        Those of `son_regret` but the last.
+        The arguments of `son_regret` but `learnt`.
 
     Returns
     -------
     float
-        The bound on the regret against w.
-
-    Raises
-    ------
-    WrongInput
-        As `son_regret` does.
+        The bound.
     """
     least = given["curvature"] + float(given["step_sizes"][-1])
     logarithm = math.log1p(least * gradient_norms2 / (n_features * given["alpha"]))
@@ -92,13 +85,11 @@ def son_theorem_2(*, n_features: int, gradient_norms2: float, **given: Any) -> f
 
 
 def son_theorem_3(*, sketch_size: int, spectrum: Array, **given: Any) -> float:
-    """The bound on the regret of `FDSON` (SON, Theorem 3), for its best k.
+    """The bound on the regret of `FDSON` (SON, Theorem 3), for its best k from 0 to m.
 
-    ½α‖w‖² + 2(CL)² Σ η_t + 2m/(2(σ + η_T)) ln(1 + tr(GᵀG)/(2mα))
-    + (m + 1)Ω_k/(2(m + 1 − k)(σ + η_T)α), where Ω_k = Σ_{i>k} λ_i(GᵀG) is what no k directions
-    hold, with k from 0 to m. The print has m for both m + 1 and 2m, for its Algorithm 2 keeps m − 1
-    rows, and `FDSON` m and a buffer of m more (docs/errata.md, S17). It also has the trace of the
-    sketch, which is below that of what is sketched.
+    ½α‖w‖² + 2(CL)² Σ η_t + 2m/(2(σ + η_T)) ln(1 + tr(GᵀG)/(2mα)) + (m + 1)Ω_k/(2(m + 1 − k)(σ +
+    η_T)α), where Ω_k = Σ_{i>k} λ_i(GᵀG). `FDSON` keeps more rows than the print's Algorithm 2, and
+    the trace is that of what is sketched (docs/errata.md, S17).
 
     Parameters
     ----------
@@ -107,17 +98,12 @@ def son_theorem_3(*, sketch_size: int, spectrum: Array, **given: Any) -> float:
     spectrum : ndarray
         The eigenvalues λ of G_TᵀG_T, the largest first.
     **given
-        Those of `son_regret` but the last.
+        The arguments of `son_regret` but `learnt`.
 
     Returns
     -------
     float
-        The bound on the regret against w.
-
-    Raises
-    ------
-    WrongInput
-        As `son_regret` does.
+        The bound.
     """
     rows = sketch_size + 1
     rank = 2 * sketch_size
@@ -144,7 +130,7 @@ def son_regret(
     alpha, w_norm2, clip, lipschitz : float
         α, ‖w‖², C and L.
     step_sizes : ndarray of shape (T,)
-        η_t, which must not increase. Equation 3 is this for η = 0.
+        η_t, which must not increase.
     curvature : float
         σ ≤ σ_t.
     learnt : float
@@ -153,12 +139,12 @@ def son_regret(
     Returns
     -------
     float
-        The bound on the regret against w.
+        The bound.
 
     Raises
     ------
     WrongInput
-        For σ + η_T = 0, or steps that increase.
+        σ + η_T is 0, or η_t increases.
     """
     least = curvature + float(step_sizes[-1])
     if not least > 0.0 or (np.diff(step_sizes) > 0.0).any():
@@ -168,7 +154,7 @@ def son_regret(
 
 
 def spectrum_of(gradients_to_sketch: csr_array) -> Array:
-    """The eigenvalues of G_TᵀG_T.
+    """The eigenvalues of G_TᵀG_T that may differ from 0.
 
     Parameters
     ----------
@@ -178,7 +164,7 @@ def spectrum_of(gradients_to_sketch: csr_array) -> Array:
     Returns
     -------
     ndarray of shape (min(T, d),)
-        The largest first. The others of d are 0.
+        The largest first.
     """
     G = gradients_to_sketch
     gram = G.T @ G if G.shape[1] <= G.shape[0] else G @ G.T
@@ -188,10 +174,10 @@ def spectrum_of(gradients_to_sketch: csr_array) -> Array:
 def best_in_hindsight(
     K: Array, y: Array, alpha: float, clip: float = math.inf
 ) -> tuple[Array, float]:
-    """Kernel ridge regression: f = Σ a_i k(x_i, ·) with a = (K + αI)⁻¹y, which is argmin_f
-    Σ (f(x_t) − y_t)² + α‖f‖², times a factor such that |f(x_t)| ≤ `clip` on all rows.
+    """Kernel ridge regression, argmin_f Σ (f(x_t) − y_t)² + α‖f‖², times a factor.
 
-    With a factor it is feasible, but not the best feasible function.
+    f = Σ a_i k(x_i, ·) with a = (K + αI)⁻¹y. With the factor |f(x_t)| ≤ `clip` on all rows, but f
+    is not the best such function.
 
     Parameters
     ----------
@@ -202,7 +188,7 @@ def best_in_hindsight(
     alpha : float
         α > 0.
     clip : float
-        The bound on predictions; by default there is none.
+        The bound on predictions, by default none.
 
     Returns
     -------
@@ -214,7 +200,7 @@ def best_in_hindsight(
     Raises
     ------
     WrongInput
-        For a K that is not a kernel matrix.
+        K is not a kernel matrix.
     """
     try:
         a = cho_solve(cho_factor(K + alpha * np.eye(len(y)), lower=True), y)

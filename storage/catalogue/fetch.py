@@ -1,9 +1,7 @@
 """Download of files over HTTP, with resumption, checksums and reuse of files already fetched.
 
-Checksums of fetched files are kept in the store (`sources.json`), so that a file that has changed
-at its URL is detected.
-
-Libraries such as pooch restart an interrupted download from the beginning, hence our own code.
+The store keeps checksums of fetched files (`sources.json`), so that a file that has changed at its
+URL is detected. Libraries such as pooch restart an interrupted download from the beginning.
 """
 
 import hashlib
@@ -39,11 +37,11 @@ Progress = Callable[[int, int | None], object]
 
 
 class Unreachable(ConnectionError):
-    """No connection to the server can be made: no network, or no such server."""
+    """There is no network, or no such server."""
 
 
 class Gone(WrongInput):
-    """The server answers but does not provide the file at this URL."""
+    """The server does not provide the file at this URL."""
 
 
 class WrongChecksum(WrongInput):
@@ -51,7 +49,7 @@ class WrongChecksum(WrongInput):
 
 
 class _RetryableError(Exception):
-    """A request failed in a way that may not recur, so it should be repeated."""
+    """Another request may succeed."""
 
 
 def fetch(
@@ -65,33 +63,9 @@ def fetch(
     """Fetch a file into a folder, unless an identical copy is there already.
 
     The data of an interrupted download is kept in NAME.part and resumed if the server confirms that
-    the file has not changed.
-
-    Parameters
-    ----------
-    address : str
-        URL of the file.
-    expected_sha256 : str, optional
-        Checksum of the file, if known.
-    folder : Path
-        Folder for the file.
-    progress : callable
-        Called with the bytes so far and in total (None if the server does not say).
-    name : str, optional
-        Name of the file; by default the last component of the URL.
-
-    Raises
-    ------
-    Unreachable
-        If no connection to the server can be made.
-    Gone
-        If the server does not provide the file.
-    WrongChecksum
-        If the file does not have the expected checksum.
-    ConnectionError
-        If the server fails repeatedly.
-    WrongInput
-        If the URL is neither https nor http on this machine.
+    the file has not changed. `progress` is called with the bytes so far and in total (None if the
+    server does not say). Raises `ConnectionError` if the server fails repeatedly, `Unreachable`,
+    `Gone` or `WrongChecksum`.
     """
     check_address(address)
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
@@ -122,7 +96,7 @@ def fetch(
 
 
 def check_address(address: str) -> None:
-    """Raise `WrongInput` for a URL that is neither https nor http on this machine."""
+    """Only https addresses can be fetched, and http ones of this machine."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
@@ -133,10 +107,7 @@ def check_address(address: str) -> None:
 
 
 def _noted(about: Path, address: str, what: str) -> str | None:
-    """What `_note` wrote about a file; None if that is missing, damaged or of another address.
-
-    The file is then fetched again, which is the only loss.
-    """
+    """None if the note is missing, damaged or of another address; all is fetched again then."""
     try:
         noted = json.loads(about.read_text(encoding="utf-8"))
         return str(noted[what]) if noted["address"] == address and noted[what] else None
@@ -145,15 +116,11 @@ def _noted(about: Path, address: str, what: str) -> str | None:
 
 
 def _note(about: Path, address: str, what: str, value: str | None) -> None:
-    """Note the version of a file that is being fetched, or the hash of one that is there."""
     write_text(about, json_text({"address": address, what: value}) + "\n")
 
 
 def _download(address: str, partial: FileIO, about: Path, progress: Progress) -> None:
-    """Complete the file `partial` with as many requests as needed.
-
-    `about` is a file that says of which version the data is that has been fetched.
-    """
+    """`about` notes the version of the data in `partial`."""
     headers = {
         "Accept-Encoding": "identity",
         "User-Agent": f"koco-stream/{koco_stream.__version__}",
@@ -190,11 +157,7 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
 def _request(
     client: httpx.Client, address: str, partial: FileIO, about: Path, progress: Progress
 ) -> None:
-    """Send one request for the rest of a file, and append its response to `partial`.
-
-    Raises `Gone` if the file is not available, and `_RetryableError` if another request may
-    succeed.
-    """
+    """Raises `Gone`, or `_RetryableError` if another request may succeed."""
     version = _noted(about, address, "version")
     here = partial.seek(0, SEEK_END) if version else 0
     headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
@@ -230,23 +193,20 @@ def _request(
 
 
 def _version(answer: httpx.Response) -> str | None:
-    """Identifier of the file's version: its strong ETag, else its modification date, else None."""
+    """The strong ETag, else the modification date."""
     etag = answer.headers.get("ETag", "")
     return etag if etag.startswith('"') else answer.headers.get("Last-Modified")
 
 
 def recorded(store: AnyPath) -> dict[str, str]:
-    """SHA-256 of the file that each URL had when the store first used it; empty without any.
-
-    Raises `WrongInput` if the record is damaged.
-    """
+    """SHA-256 that the file at each URL had when the store first used it."""
     check_store(store)
     known = _read_checksums(store_path(store) / CHECKSUMS)
     return {address: noted["sha256"] for address, noted in known.items()}
 
 
 def record(store: AnyPath, address: str, sha256: str, n_bytes: int) -> None:
-    """Record checksum, size and time of the file at a URL, unless the URL is recorded already."""
+    """A URL that is recorded already keeps its checksum."""
     root = open_store(store)
     with (root / LOCK).locked():
         known = _read_checksums(root / CHECKSUMS)
@@ -274,26 +234,7 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtime
 def unpack(
     archive: Path, name: str, target: Path, expected_sha256: str | None = None, skip_lines: int = 0
 ) -> Path:
-    """Extract the file `name` of an archive to a file, atomically; zip verifies its checksum.
-
-    Parameters
-    ----------
-    archive : Path
-        The archive.
-    name : str
-        Path of the file in the archive.
-    target : Path
-        File to write; also returned.
-    expected_sha256 : str, optional
-        Checksum of the file, if known.
-    skip_lines : int
-        Number of leading lines that are left out.
-
-    Raises
-    ------
-    WrongInput
-        If the archive is damaged, if the file is missing, or if its checksum is wrong.
-    """
+    """Raises `WrongInput` if the file is missing, damaged (zip has checksums), or another one."""
     try:
         with (
             written_atomically(target) as temporary,

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from koco_stream.types import Array
-from storage.generated.streams import MODEL, Blocks, block_rows_of, draw_of, sparse_text, too_noisy
+from storage.generated.streams import MODEL, Blocks, draw_of, sparse_text, too_noisy
 from storage.sources.source import Piece, dense_piece, refuse_first
 
 MOST_CONCEPTS = 10_000  # so that a manifest, which lists the changes, stays small
@@ -19,25 +19,12 @@ MOST_CONCEPTS = 10_000  # so that a manifest, which lists the changes, stays sma
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of a stream's concept, at equal distances.
+    """Changes of a stream's concept, one `every` so many rows.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows of the stream.
-    every : int
-        Rows from one change to the next.
-    width : int
-        Rows over which a change takes place. The probability that the new concept labels a row
-        grows linearly: it is k/width for the k-th row of the change. With 1 the change is abrupt,
-        with more it is gradual.
-    cycle : int
-        Number of concepts. After the last one the first comes back.
-
-    Raises
-    ------
-    WrongInput
-        If changes would overlap, or there are too many.
+    A change takes place over `width` rows. The probability that the new concept labels a row grows
+    linearly: it is k/width for the k-th row of the change. With 1 the change is abrupt, with more
+    it is gradual. After `cycle` concepts the first comes back. Raises `WrongInput` if changes would
+    overlap, or there are too many.
     """
 
     n_rows: int
@@ -64,18 +51,16 @@ class Changes:
 
     @property
     def rounds(self) -> range:
-        """Number of rows before each change, in order."""
         return range(self.every, self.n_rows if self.cycle > 1 else 0, self.every)
 
     @property
     def n_concepts(self) -> int:
-        """Number of different concepts that occur."""
         return min(self.cycle, len(self.rounds) + 1)
 
     def concepts(self, first: int, chance: Array) -> Array:
         """Concept, from 0, of each of the rows from number `first` on.
 
-        `chance` (n,) has a uniform random number in [0, 1) for each row.
+        `chance` (n,) are uniform random numbers in [0, 1).
         """
         number, since = np.divmod(first + np.arange(chance.size), self.every)
         still_old = (number > 0) & (chance * self.width >= since + 1)
@@ -103,37 +88,13 @@ def hyperplane(
     noise: float = 0.05,
     data_seed: int = 1,
 ) -> Blocks:
-    """Rotating hyperplane, after Hulten, Spencer and Domingos (KDD 2001).
+    """Rotating hyperplane, after Hulten, Spencer and Domingos (KDD 2001), in float32.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the dataset.
-    every, width : int
-        Rows from one change to the next, and over which it takes place (see `Changes`).
-    concepts : int
-        Number of hyperplanes, after which the first comes back. With the default none does; with 1
-        nothing changes.
-    moving : int
-        Number of features whose weights move: the first ones.
-    step : float
-        Distance by which these weights move at each change.
-    noise : float
-        Probability of a wrong label.
-    data_seed : int
-        Random seed.
-
-    Raises
-    ------
-    WrongInput
-        If the parameters are incompatible.
-
-    Notes
-    -----
     Features are uniform in [0, 1), and so are the weights w at first. The label is +1 if wᵀx ≥ ½Σw,
-    which half of the rows meet for any w. Moving weights grow at first; at each change, each of
-    them is turned around with probability 0.1 before it moves, and reflected at 0 and 1. Values are
-    float32.
+    which half of the rows meet for any w. The weights of the first `moving` features move by `step`
+    at each change, at first upwards. Before they move, each is turned around with probability 0.1;
+    they are reflected at 0 and 1. After so many `concepts` the first hyperplane comes back; with 1
+    nothing changes.
     """
     refuse_first(
         [
@@ -161,28 +122,10 @@ def sea(
     noise: float = 0.1,
     data_seed: int = 1,
 ) -> Blocks:
-    """The concepts of Street and Kim's streaming ensemble algorithm, SEA (KDD 2001).
+    """The concepts of Street and Kim's streaming ensemble algorithm, SEA (KDD 2001), in float32.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the dataset. The first two features are relevant.
-    every, width : int
-        Rows from one change to the next, and over which it takes place (see `Changes`).
-    noise : float
-        Probability of a wrong label.
-    data_seed : int
-        Random seed.
-
-    Raises
-    ------
-    WrongInput
-        If the parameters are incompatible.
-
-    Notes
-    -----
     Features are uniform in [0, 10). The label is +1 if x₁ + x₂ ≤ θ with θ = 8, 9, 7, 9.5, and then
-    8 again. Values are float32.
+    8 again.
     """
     refuse_first(
         [(n_features < 2, f"n_features = {n_features}, but the concepts need two; give 2 or more")]
@@ -199,28 +142,10 @@ def swapped_dense(
     noise: float = 0.05,
     data_seed: int = 1,
 ) -> Blocks:
-    """Dense rows with a linear concept whose two labels are swapped at each change.
+    """Dense float32 rows with a linear concept whose two labels are swapped at each change.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the dataset.
-    every, width : int
-        Rows from one change to the next, and over which it takes place (see `Changes`).
-    noise : float
-        Probability of a wrong label.
-    data_seed : int
-        Random seed.
-
-    Raises
-    ------
-    WrongInput
-        If the parameters are incompatible.
-
-    Notes
-    -----
-    Features are uniform in [−1, 1), and so are the weights w. The label is +1 if wᵀx ≥ 0, or with
-    swapped labels if −wᵀx ≥ 0. Values are float32.
+    Features and the weights w are uniform in [−1, 1). The label is +1 if wᵀx ≥ 0, or with swapped
+    labels if −wᵀx ≥ 0.
     """
     changes = Changes(n_rows, every, width, 2)
     make = partial(_and_its_opposite, n_features, data_seed)
@@ -237,30 +162,19 @@ def swapped_text(
     scale: str = "unit-rows",
     data_seed: int = 1,
 ) -> Blocks:
-    """Rows of `sparse_text` whose two labels are swapped at each change.
-
-    Parameters
-    ----------
-    n_rows, n_features, mean_nonzeros, noise, scale, data_seed
-        As in `sparse_text`.
-    every, width : int
-        Rows from one change to the next, and over which it takes place (see `Changes`).
-
-    Raises
-    ------
-    WrongInput
-        If the parameters are incompatible.
-    """
+    """Rows of `sparse_text` whose two labels are swapped at each change."""
     changes = Changes(n_rows, every, width, 2)
     text = sparse_text(n_rows, n_features, mean_nonzeros, noise, scale, data_seed)
     make = partial(_swapped_block, text=text, changes=changes, data_seed=data_seed)
     return replace(text, make=make, changes=changes.rounds)
 
 
-def _swapped_block(number: int, text: Blocks, changes: Changes, data_seed: int) -> Piece:
-    rows = text.make(number)
-    chance = draw_of(data_seed, DRIFTING, number).random(rows.n_rows)
-    swapped = changes.concepts(number * text.block_rows, chance) == 1
+def _swapped_block(
+    number: int, block_rows: int, text: Blocks, changes: Changes, data_seed: int
+) -> Piece:
+    rows = text.make(number, block_rows)
+    chance = draw_of(data_seed, DRIFTING, number).random(block_rows)
+    swapped = changes.concepts(number * block_rows, chance) == 1
     return replace(rows, labels=np.where(swapped, -rows.labels, rows.labels))
 
 
@@ -272,7 +186,6 @@ def _dense(
     noise: float,
     data_seed: int,
 ) -> Blocks:
-    """Dense rows, uniform between two ends, that linear concepts label."""
     refuse_first(
         [
             too_noisy(noise),
@@ -283,7 +196,6 @@ def _dense(
             ),
         ]
     )
-    block_rows = block_rows_of(n_features)
     return Blocks(
         make=partial(
             _dense_block,
@@ -292,29 +204,28 @@ def _dense(
             ends=ends,
             noise=noise,
             data_seed=data_seed,
-            shape=(block_rows, n_features),
+            n_features=n_features,
         ),
         n_rows=changes.n_rows,
         n_features=n_features,
         layout="dense",
-        block_rows=block_rows,
         changes=changes.rounds,
     )
 
 
 def _dense_block(
     number: int,
+    block_rows: int,
     linear: Callable[[], Linear],
     changes: Changes,
     ends: tuple[float, float],
     noise: float,
     data_seed: int,
-    shape: tuple[int, int],
+    n_features: int,
 ) -> Piece:
-    block_rows, n_features = shape
     weights, thresholds = linear()
     draw = draw_of(data_seed, DRIFTING, number)
-    X = ends[0] + (ends[1] - ends[0]) * draw.random(shape, np.float32)
+    X = ends[0] + (ends[1] - ends[0]) * draw.random((block_rows, n_features), np.float32)
     chance, flip = draw.random((2, block_rows))
     concept = changes.concepts(number * block_rows, chance)
     score = np.zeros(block_rows)

@@ -10,10 +10,15 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
-from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.streams.manifest import Manifest, dataset_path, load_manifest
 from storage.generated.drifting import hyperplane, sea, swapped_dense, swapped_text
-from storage.generated.streams import BLOCK_ROWS, Blocks, dense_stream, sparse_text
+from storage.generated.streams import (
+    Blocks,
+    basis_and_direction,
+    dense_stream,
+    multiplied,
+    sparse_text,
+)
 from storage.preparing.transform import MOST_DENSE_VALUES, SCALES
 from storage.sources.source import Piece, Source, dense_piece
 
@@ -23,51 +28,25 @@ def ill_conditioned(
 ) -> Piece:
     """Synthetic data of section 5.1 of Luo et al. (2016), not scaled (docs/errata.md, S8 and S11).
 
-    Parameters
-    ----------
-    condition_number : float
-        Largest eigenvalue of the features' covariance; the smallest is 1.
-    data_seed : int
-        Random seed.
-    n_rows, n_features : int
-        Size of the dataset.
-
-    Notes
-    -----
     X = Z diag(λ)^½ Vᵀ with Z Gaussian and V a random orthonormal basis. λ is 1 except for its last
     ten entries, which grow linearly to `condition_number`. The labels are sign(θᵀz), with z the row
-    of Z and θ Gaussian; they do not depend on the condition number.
+    of Z and θ Gaussian.
     """
     draw = np.random.default_rng([data_seed, 0x11])
     Z = draw.standard_normal((n_rows, n_features))
-    V = draw.standard_normal((n_features, n_features))
-    theta = draw.standard_normal((n_features, 1))
-    for _ in range(2):
-        gram_schmidt(V, n_features, np.empty(n_features))
+    V, theta = basis_and_direction(draw, n_features)
     steep = min(10, n_features)
     spectrum = np.ones(n_features)
     spectrum[n_features - steep :] += (condition_number - 1.0) * np.arange(1, steep + 1) / steep
-    X = np.empty((n_rows, n_features))
-    scores = np.empty((n_rows, 1))
-    product(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T), X)
-    product(Z, theta, scores)
-    return dense_piece(np.where(scores[:, 0] >= 0, 1.0, -1.0), X)
+    X = multiplied(Z * np.sqrt(spectrum), np.ascontiguousarray(V.T))
+    return dense_piece(np.where(multiplied(Z, theta)[:, 0] >= 0, 1.0, -1.0), X)
 
 
 def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> Piece:
     """Adversary of section 6 of Calandriello et al. (ICML 2017).
 
-    Parameters
-    ----------
-    clip : float
-        The paper's C, the largest absolute label.
-    n_rows, n_features : int
-        Size of the dataset.
-
-    Notes
-    -----
-    Every round has the same unit vector x, whose entries are 1/√n_features; the label is −C in odd
-    rounds and +C in even ones.
+    Every round has the same unit vector x, whose entries are 1/√n_features. The label is −C in odd
+    rounds and +C in even ones, where C is `clip`.
 
     For the squared loss, σ = η = 1/(8C²), k(x, x) = 1, T rounds and the ridge α:
 
@@ -75,8 +54,7 @@ def adversary(clip: float = 1.0, n_rows: int = 10_000, n_features: int = 1) -> P
       −C/T, with the loss TC² − C²/T;
     - τ_{t,t}(α) = 1/(t + α), d_onl = Σ 1/(t + α), d_eff = T/(T + α), log det(K/α + I) = log(1 +
       T/α);
-    - R_D = 0, and R_G = Σ ġ_t²/(α + σ Σ_{s≤t} ġ_s²) ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C. The
-      printed middle term, with C² for ġ², is not a bound: ġ_1² is 4C² (docs/errata.md, K15).
+    - R_D = 0, and R_G ≤ 8C² log(1 + 2T/α), because |ġ| ≤ 4C (docs/errata.md, K15).
     """
     X = np.full((n_rows, n_features), 1.0 / np.sqrt(n_features))
     return dense_piece(np.where(np.arange(n_rows) % 2 == 0, -clip, clip), X)
@@ -87,29 +65,16 @@ def slice_like(
 ) -> Piece:
     """Synthetic table of the size of the poster's slice dataset, on which dictionaries grow large.
 
-    It is not that dataset, and losses on it are not comparable.
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the dataset.
-    data_seed : int
-        Random seed.
-    n_factors : int
-        Number of hidden uniform variables per row. The features and the label, all in [0, 1], are
-        smooth functions of them.
+    Losses are not comparable with those on that dataset. The features and the label, all in [0, 1],
+    are smooth functions of `n_factors` hidden uniform variables per row.
     """
     draw = np.random.default_rng([data_seed, 0x51])
     hidden = draw.random((n_rows, n_factors))
     weights = draw.standard_normal((n_factors, n_features))
     direction = draw.standard_normal((n_factors, 1))
-    X = np.empty((n_rows, n_features))
-    score = np.empty((n_rows, 1))
-    product(hidden - 0.5, weights, X)
-    product(hidden - 0.5, direction, score)
-    return dense_piece(
-        0.5 + 0.5 * score[:, 0] / (1.0 + np.abs(score[:, 0])), 0.5 + 0.5 * X / (1.0 + np.abs(X))
-    )
+    X = multiplied(hidden - 0.5, weights)
+    score = multiplied(hidden - 0.5, direction)[:, 0]
+    return dense_piece(0.5 + 0.5 * score / (1.0 + np.abs(score)), 0.5 + 0.5 * X / (1.0 + np.abs(X)))
 
 
 VERSION = 1  # of the rows that are made of the same parameters
@@ -117,7 +82,7 @@ LIMIT = 2**63
 
 
 def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
-    """A generator of tables as one of blocks, which are read from the whole table.
+    """A generator of blocks, which are read from the whole table.
 
     All rows of a table depend on one random sequence.
     """
@@ -136,7 +101,6 @@ def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
             n_rows=n_rows,
             n_features=n_features,
             layout="dense",
-            block_rows=BLOCK_ROWS,
         )
 
     return blocks
@@ -144,16 +108,16 @@ def blocks_of(table: Callable[..., Piece]) -> Callable[..., Blocks]:
 
 @lru_cache(maxsize=1)
 def _whole(table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]) -> Piece:
-    """Rows of a table; each process that reads pieces of a table generates it once."""
+    """Rows of a table, which each process generates once."""
     return table(**dict(values))
 
 
 def _block_of_table(
-    number: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
+    number: int, block_rows: int, table: Callable[..., Piece], values: tuple[tuple[str, Any], ...]
 ) -> Piece:
     rows = _whole(table, values)
-    start = number * BLOCK_ROWS
-    return rows.between(start, min(start + BLOCK_ROWS, rows.n_rows))
+    start = number * block_rows
+    return rows.between(start, min(start + block_rows, rows.n_rows))
 
 
 GENERATORS: dict[str, Callable[..., Blocks]] = {
@@ -184,18 +148,17 @@ ABOUT = {
 
 
 def parameters_of(generator: str) -> dict[str, Any]:
-    """Parameters of a generated dataset, with their defaults.
+    """The generator's own parameters, and `scale`, with their defaults.
 
-    These are the generator's own and `scale`, which is applied to the generated rows unless the
-    generator applies it itself.
+    The scale is applied to the generated rows unless the generator applies it itself.
     """
-    signature = inspect.signature(GENERATORS[generator])
-    own = {name: parameter.default for name, parameter in signature.parameters.items()}
+    parameters = inspect.signature(GENERATORS[generator]).parameters.values()
+    own = {one.name: one.default for one in parameters}
     return {**own, "scale": own.get("scale", "none")}
 
 
 def synthetic_name(generator: str, given: dict[str, Any]) -> str:
-    """Name of a generated dataset: the generator, then the given parameters in a fixed order.
+    """The generator, then the given parameters in a fixed order.
 
     Raises `WrongInput` for an unknown parameter or an invalid value.
     """
@@ -217,10 +180,7 @@ def synthetic_name(generator: str, given: dict[str, Any]) -> str:
 
 
 def _requirement(generator: str, name: str, default: Any, value: Any) -> str | None:
-    """Requirement that a parameter's value violates, as text; None if the value is valid.
-
-    `default` is the parameter's default, which determines its type. Only `noise` may be 0.
-    """
+    """What the value violates, as text; the `default` determines its type."""
     if isinstance(default, str):
         choices = OWN_SCALES.get(generator, OF_DENSE_ROWS)
         return None if value in choices else f"one of {', '.join(choices)}"
@@ -232,9 +192,7 @@ def _requirement(generator: str, name: str, default: Any, value: Any) -> str | N
 
 
 def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Values of all parameters of a generated dataset, given or default, in the types of the
-    defaults.
-    """
+    """The values have the types of the defaults."""
     return {
         name: type(default)(given.get(name, default))
         for name, default in parameters_of(generator).items()
@@ -242,24 +200,21 @@ def all_values(generator: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected_values(generator: str, given: dict[str, Any]) -> int:
-    """Approximate number of values that a generated dataset will have (non-zeros if sparse)."""
+    """Approximate number of values, or of non-zeros if rows are sparse."""
     values = all_values(generator, given)
     return int(values["n_rows"] * values.get("mean_nonzeros", values["n_features"]))
 
 
 def synthetic_source(generator: str, given: dict[str, Any]) -> Source:
-    """Source of the rows of a generator with these parameters.
-
-    Raises `WrongInput` for incompatible parameters.
-    """
+    """Raises `WrongInput` for incompatible parameters."""
     own = inspect.signature(GENERATORS[generator]).parameters
     values = all_values(generator, given)
-    blocks = GENERATORS[generator](**{name: values[name] for name in own})
-    return replace(blocks, origin=_origin(generator, given))
+    made = GENERATORS[generator](**{name: values[name] for name in own})
+    return replace(made, origin=_origin(generator, given))
 
 
 def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest | None:
-    """Manifest of a generated dataset; None unless the store has it as this version generates it.
+    """None unless the store has the dataset as this version generates it.
 
     Raises `WrongInput` if another dataset has its name.
     """
@@ -278,10 +233,7 @@ def existing_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) ->
 
 
 def prepare_synthetic(store: AnyPath, generator: str, given: dict[str, Any]) -> Manifest:
-    """Generate and prepare a dataset, unless the store has it already; return its manifest.
-
-    Raises `WrongInput` as `existing_synthetic` does.
-    """
+    """A dataset that the store has already is not generated again."""
     manifest = existing_synthetic(store, generator, given)
     if manifest is not None:
         return manifest

@@ -2,7 +2,7 @@
 
 The rows of a block depend only on the parameters and the block's number, so a stream takes the
 memory of a block, and any process can generate any block. Two streams resemble real datasets in
-size and shape: measurements on them are indicative, but the data are not real.
+size and shape, but the data are not real.
 """
 
 import math
@@ -35,52 +35,41 @@ MOST_DENSE_FEATURES = 4096  # the mixing matrix of dense features is (d, d)
 class Blocks(Source):
     """Source of rows that are generated block by block.
 
-    Parameters
-    ----------
-    make : callable
-        Generates the block with a number; a module-level function, or a `partial` of one.
-    n_rows : int
-        Number of rows.
-    block_rows : int
-        Rows per block; the last block is generated in full and truncated.
+    `make` generates so many rows of the block with a number, and can be pickled. The last block is
+    generated in full and truncated.
     """
 
-    make: Callable[[int], Piece]
+    make: Callable[[int, int], Piece]
     n_rows: int
-    block_rows: int
+    n_features: int
+    values_per_row: float | None = None
     format: str = "synthetic"
 
     def __post_init__(self) -> None:
         self.n_bytes = self.n_rows
+        per_row = self.values_per_row or self.n_features
+        self.block_rows = max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(per_row, 1.0))))
 
     def pieces(self, scratch: Path) -> Iterator[tuple[int, int]]:
-        """Blocks of generated rows as (first row, number of rows); the last may be truncated."""
         for first in range(0, self.n_rows, self.block_rows):
             yield first, min(self.block_rows, self.n_rows - first)
 
     def read(self, piece: tuple[int, int]) -> Piece:
-        """Generate the rows of a block, or of any range of rows within one block."""
         first, n = piece
         number, begin = divmod(first, self.block_rows)
-        return self.make(number).between(begin, begin + n)
+        return self.make(number, self.block_rows).between(begin, begin + n)
 
     def piece_bytes(self, piece: tuple[int, int]) -> int:
-        """Number of rows of a block, by which progress is counted."""
         return piece[1]
 
 
-def block_rows_of(values_per_row: float) -> int:
-    """Number of rows of a block whose rows have about so many values."""
-    return max(1, min(BLOCK_ROWS, int(BLOCK_VALUES / max(values_per_row, 1.0))))
-
-
 def too_noisy(noise: float) -> tuple[bool, str]:
-    """Whether more than half of the labels would be wrong, and the message, for `refuse_first`."""
+    """A problem for `refuse_first`."""
     return noise > 0.5, f"noise = {noise:g} is the share of wrong labels, at most 0.5"
 
 
 def draw_of(data_seed: int, kind: int, number: int) -> np.random.Generator:
-    """Counter-based random number generator of one block, with its own key."""
+    """Each block has a counter-based generator with a key of its own."""
     return np.random.Generator(
         np.random.Philox(key=np.array([data_seed, (kind << 48) + number], np.uint64))
     )
@@ -94,35 +83,15 @@ def sparse_text(
     scale: str = "unit-rows",
     data_seed: int = 1,
 ) -> Blocks:
-    """Synthetic sparse word counts of the size and shape of 20 Newsgroups.
+    """Synthetic sparse word counts of the size and shape of 20 Newsgroups, in float32.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the dataset.
-    mean_nonzeros : float
-        Mean number of distinct words per row.
-    noise : float
-        Probability of a wrong label.
-    scale : {"unit-rows", "none"}
-        Rows of unit norm, or counts.
-    data_seed : int
-        Random seed.
-
-    Raises
-    ------
-    WrongInput
-        If the parameters are incompatible.
-
-    Notes
-    -----
-    The number of words in a row is Poisson with a Gamma-distributed mean, which is chosen such that
-    a row has `mean_nonzeros` distinct words on average (a short row may be empty). The word of
-    popularity rank r, from 0, has a probability ∝ log((r + 1 + c)/(r + c)) with c = 3; feature
-    numbers are a random permutation of the ranks. A tenth of the features have Gaussian weights.
-    The label is +1 if the total weight of a row's words is at least its expectation for that number
-    of words, else −1; both are about equally frequent. A label is flipped with probability `noise`.
-    Values are float32.
+    The number of words in a row is Poisson with a Gamma-distributed mean, such that a row has
+    `mean_nonzeros` distinct words on average. The word of popularity rank r, from 0, has a
+    probability ∝ log((r + 1 + c)/(r + c)) with c = 3; feature numbers are a random permutation of
+    the ranks. A tenth of the features have Gaussian weights. The label is +1 if the total weight of
+    a row's words is at least its expectation for that number of words, else −1. It is flipped with
+    probability `noise`. Rows have unit norm with the `scale` "unit-rows", and are counts with
+    "none".
     """
     refuse_first(
         [
@@ -135,21 +104,19 @@ def sparse_text(
             (n_features > 2**31 - 1, f"n_features = {n_features} is more than {2**31 - 1}"),
         ]
     )
-    block_rows = block_rows_of(mean_nonzeros)
     return Blocks(
         make=partial(
             _sparse_block,
             n_features=n_features,
             mean_nonzeros=mean_nonzeros,
             data_seed=data_seed,
-            block_rows=block_rows,
             noise=noise,
             unit=scale == "unit-rows",
         ),
         n_rows=n_rows,
         n_features=n_features,
+        values_per_row=mean_nonzeros,
         layout="sparse",
-        block_rows=block_rows,
     )
 
 
@@ -160,50 +127,27 @@ def dense_stream(
     noise: float = 0.3,
     data_seed: int = 1,
 ) -> Blocks:
-    """Synthetic regression rows of the size of YearPredictionMSD, with Gaussian features.
+    """Synthetic regression rows of the size of YearPredictionMSD, in float32.
 
-    The features are correlated, and the target is in [0, 1].
-
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the dataset.
-    condition_number : float
-        Ratio of the largest to the smallest eigenvalue of the features' covariance.
-    noise : float
-        Standard deviation of the noise in the target's score.
-    data_seed : int
-        Random seed.
-
-    Raises
-    ------
-    WrongInput
-        If there are too many features.
-
-    Notes
-    -----
     x = V diag(λ)^½ z with z Gaussian and V a random orthonormal basis. The eigenvalues λ decrease
     geometrically by a total factor of `condition_number` and sum to 1, which is the mean square
-    norm. The target is ½ + ½ u/(1 + |u|) with u = θᵀz + `noise` times a standard Gaussian and θ a
-    random unit vector, so directions of small variance in x matter as much as the others. Values
-    are float32.
+    norm. The target is ½ + ½ u/(1 + |u|), within [0, 1], with u = θᵀz + `noise` times a standard
+    Gaussian and θ a random unit vector, so directions of small variance in x matter as much as the
+    others.
     """
     if n_features > MOST_DENSE_FEATURES:
         raise WrongInput(f"n_features = {n_features} is more than {MOST_DENSE_FEATURES}")
-    block_rows = block_rows_of(n_features)
     return Blocks(
         make=partial(
             _dense_block,
             n_features=n_features,
             condition_number=condition_number,
             data_seed=data_seed,
-            block_rows=block_rows,
             noise=noise,
         ),
         n_rows=n_rows,
         n_features=n_features,
         layout="dense",
-        block_rows=block_rows,
     )
 
 
@@ -211,11 +155,7 @@ def dense_stream(
 def _words(
     n_features: int, mean_nonzeros: float, data_seed: int
 ) -> tuple[float, Array, Array, float]:
-    """Parameters that all rows of a sparse stream share.
-
-    Returns the scale of the Gamma distribution, the feature number (d,) of each word by popularity,
-    the weight (d,) of each word, and the expected weight of a word.
-    """
+    """The Gamma distribution's scale, the words' features and weights, and the expected weight."""
     chance = np.diff(np.log(HEAD + np.arange(n_features + 1))) / math.log1p(n_features / HEAD)
     low = 0.0
     high = 1.0
@@ -234,20 +174,19 @@ def _words(
 
 
 def _expected_nonzeros(chance: Array, unit: float) -> float:
-    """Expected number of distinct words in a row.
+    """Expected number of distinct words in a row; `chance` (d,) has the word probabilities.
 
-    The number of words is Poisson, with `unit` times a Gamma number as its mean; `chance` (d,) has
-    the word probabilities.
+    The mean number of words is `unit` times a Gamma number.
     """
     return float((1.0 - (1.0 + chance * unit) ** -SHAPE).sum())
 
 
 def _sparse_block(
     number: int,
+    block_rows: int,
     n_features: int,
     mean_nonzeros: float,
     data_seed: int,
-    block_rows: int,
     noise: float,
     unit: bool,
 ) -> Piece:
@@ -271,31 +210,39 @@ def _sparse_block(
 
 @lru_cache(maxsize=2)
 def _mixing(n_features: int, condition_number: float, data_seed: int) -> tuple[Array, Array]:
-    """Parameters that all rows of a dense stream share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
-    draw = draw_of(data_seed, DENSE, MODEL)
-    V = draw.standard_normal((n_features, n_features))
-    theta = draw.standard_normal((n_features, 1))
-    for _ in range(2):
-        gram_schmidt(V, n_features, np.empty(n_features))
+    """What all rows share: diag(λ)^½ Vᵀ (d, d) and θ (d, 1)."""
+    V, theta = basis_and_direction(draw_of(data_seed, DENSE, MODEL), n_features)
     gram_schmidt(theta, 1, np.empty(1))
     spectrum = condition_number ** -(np.arange(n_features) / max(n_features - 1, 1))
     return np.ascontiguousarray(V.T) * np.sqrt(spectrum / np.cumsum(spectrum)[-1])[:, None], theta
 
 
+def basis_and_direction(draw: np.random.Generator, d: int) -> tuple[Array, Array]:
+    """A random orthonormal basis (d, d), and a Gaussian vector (d, 1)."""
+    V = draw.standard_normal((d, d))
+    theta = draw.standard_normal((d, 1))
+    for _ in range(2):
+        gram_schmidt(V, d, np.empty(d))
+    return V, theta
+
+
 def _dense_block(
     number: int,
+    block_rows: int,
     n_features: int,
     condition_number: float,
     data_seed: int,
-    block_rows: int,
     noise: float,
 ) -> Piece:
     mixing, theta = _mixing(n_features, condition_number, data_seed)
     draw = draw_of(data_seed, DENSE, number)
     Z = draw.standard_normal((block_rows, n_features))
-    X = np.empty((block_rows, n_features))
-    score = np.empty((block_rows, 1))
-    product(Z, mixing, X)
-    product(Z, theta, score)
-    u = score[:, 0] + noise * draw.standard_normal(block_rows)
-    return dense_piece(0.5 + 0.5 * u / (1.0 + np.abs(u)), X.astype(np.float32))
+    u = multiplied(Z, theta)[:, 0] + noise * draw.standard_normal(block_rows)
+    X = multiplied(Z, mixing).astype(np.float32)
+    return dense_piece(0.5 + 0.5 * u / (1.0 + np.abs(u)), X)
+
+
+def multiplied(left: Array, right: Array) -> Array:
+    out = np.empty((len(left), right.shape[1]))
+    product(left, right, out)
+    return out

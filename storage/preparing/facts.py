@@ -17,7 +17,7 @@ from koco_stream.types import Array
 from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
 from storage.sources.features import ColumnSource
-from storage.sources.source import ParallelMap, Source
+from storage.sources.source import ParallelMap, Source, refuse_first
 
 HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
 
@@ -29,12 +29,10 @@ def with_facts(
     parallel_map: ParallelMap,
     file: Path,
 ) -> Transformation:
-    """The transformation with the statistics of the source that its scale needs.
+    """The transformation with the statistics that its scale needs; `file` has large ones.
 
-    They are those of the rows of `ranges` (first, end), each of which begins at a multiple of
-    `BLOCK`. Large statistics are written to `file`. Raises `WrongInput` for the scale
-    "unit-mean-square" if every row is empty, and for one label in these rows if it is scaled and
-    there are others.
+    They are those of the rows of `ranges` (first, end), which begin at multiples of `BLOCK`. Raises
+    `WrongInput` if these determine no scale.
     """
     covers = [chunks.cover(start, stop) for start, stop in ranges]
     n_rows = sum(stop - start for start, stop in ranges)
@@ -49,9 +47,12 @@ def with_facts(
         return transformation
     np.save(file, range_facts(transformation, covers, parallel_map, n_rows))
     found = replace(transformation, facts=file)
-    low = transformation.shape.label_min
-    high = transformation.shape.label_max
-    if found.scales_labels and low < high and found.label_range == (0.0, 0.0):
+    shape = transformation.shape
+    if (
+        found.scales_labels
+        and shape.label_min < shape.label_max
+        and found.label_range == (0.0, 0.0)
+    ):
         raise WrongInput(
             f"--scale-rows {n_rows}: the target has only one value in these rows, so it cannot be"
             " scaled; give more rows"
@@ -64,7 +65,7 @@ def range_facts(
 ) -> Array:
     """Smallest value, largest value, and number of rows with the feature, (3, d + 1).
 
-    The last column is the target's.
+    The target is the last column.
     """
     low, high, rows_with = facts = np.zeros((3, transformation.shape.n_features + 1))
     low[:], high[:] = np.inf, -np.inf
@@ -86,10 +87,9 @@ def range_facts(
 def features_in(
     transformation: Transformation, cover: Cover
 ) -> tuple[Array, Array, Array, Array | int]:
-    """Statistics of the features that occur in some rows, and of the target as feature d.
+    """Features that occur in some rows, in increasing order, and the target as feature d.
 
-    Returns their numbers in increasing order, their smallest and largest values, and the number of
-    rows that have each feature.
+    Returns their numbers, smallest and largest values, and numbers of rows.
     """
     rows = transformation.laid_out(rows_of(cover))
     if transformation.kept == "dense":
@@ -110,14 +110,10 @@ def features_in(
 
 
 def block_energies(transformation: Transformation, exponent: int, cover: Cover) -> list[float]:
-    """Sum of squared values in each block of `BLOCK` rows, after scaling all values by 2^-exponent.
-
-    The result does not depend on how rows are split into ranges, because a range starts at a block.
-    """
+    """Sum of squared values, scaled by 2^-exponent, in each block of `BLOCK` rows."""
     rows = transformation.laid_out(rows_of(cover))
     norms = square_norms(replace(rows, values=np.ldexp(rows.values, -exponent)))
-    sums: list[float] = np.add.reduceat(norms, np.arange(0, rows.n_rows, BLOCK)).tolist()
-    return sums
+    return np.add.reduceat(norms, np.arange(0, rows.n_rows, BLOCK)).tolist()
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,6 @@ class Holes:
     layout: str
 
     def columns(self, cover: Cover) -> Array:
-        """These columns of some rows, (n, k); features that a row lacks are 0 there."""
         rows = rows_of(cover)
         if self.layout == "dense":
             return rows.values.reshape(rows.n_rows, self.d)[:, self.features]
@@ -139,16 +134,13 @@ class Holes:
         return whole[:, self.features].toarray()
 
     def known_in(self, cover: Cover) -> tuple[Array, Array]:
-        """Number of known values of each column in some rows, and their sums in each block, divided
-        by 2^`HEADROOM`.
-        """
+        """Counts (k,), and sums in each block divided by 2^`HEADROOM`."""
         values = np.ldexp(self.columns(cover), -HEADROOM)
         known = ~np.isnan(values)
         starts = np.arange(0, len(values), BLOCK)
         return known.sum(axis=0), np.add.reduceat(np.where(known, values, 0.0), starts)
 
     def filled(self, values: Array, task: tuple[Chunk, Path]) -> Chunk:
-        """A chunk with these values (k,) where values were missing, in another file."""
         chunk, path = task
         rows = read_rows(chunk.path)
         of_feature = np.zeros(self.d)
@@ -168,9 +160,8 @@ def without_missing(
 ) -> tuple[Source, Chunks]:
     """The source and its chunks after what it asks for is done with missing values.
 
-    Statistics are those of the known values in the rows of `ranges` (first, end), each of which
-    begins at a multiple of `BLOCK`. Raises `WrongInput` if every row is left out, or if a column
-    with missing values has no value in these rows.
+    Means are those of the rows of `ranges` (first, end), which begin at multiples of `BLOCK`.
+    Raises `WrongInput` if every row is left out, or a column has no value.
     """
     if source.missing is None:
         return source, chunks
@@ -217,28 +208,24 @@ def _means(
     covers: Sequence[Cover],
     parallel_map: ParallelMap,
 ) -> Array:
-    """The means of the columns with holes.
-
-    Each range of rows begins at a multiple of `BLOCK`, so that blocks are summed, and their sums
-    added, in the same order for any division.
-    """
+    """Blocks are summed in order, whatever the ranges."""
     known = total = np.zeros(holes.features.size)
     for counts, sums in parallel_map(holes.known_in, covers):
         known = known + counts
         total = reduce(np.add, sums, total)
-    for name, n_known in zip(names, known, strict=True):
-        if not n_known:
-            n_rows = sum(rows_of(cover).n_rows for cover in covers)
-            raise WrongInput(
-                f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from"
-                f" which missing values are filled in; leave it out with --drop"
-                f" {shlex.quote(name)}"
-            )
+    n_rows = sum(stop - start for _, start, stop in chain(*covers))
+    refuse_first(
+        (
+            not n_known,
+            f"{source.paths[0]}: column {name!r} has no value in the {n_rows:,} rows from which"
+            f" missing values are filled in; leave it out with --drop {shlex.quote(name)}",
+        )
+        for name, n_known in zip(names, known, strict=True)
+    )
     return np.ldexp(total / known, HEADROOM)
 
 
 def _missing_in(d: int, path: str) -> Array:
-    """Number of missing values of each of the d features in a chunk."""
     rows = read_rows(path)
     missing = np.flatnonzero(np.isnan(rows.values))
     return np.bincount(rows.indices[missing] if rows.indices.size else missing % d, minlength=d)

@@ -1,7 +1,7 @@
 """Files of rows: the chunks of a source while it is prepared, and the shards of a dataset.
 
 Chunks are temporary Arrow files, one per piece of the source, which are memory-mapped. Shards are
-Parquet files. The identity hash of a dataset is the same for any sharding.
+Parquet files. The identity hash of a dataset does not depend on them.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ Cover = Sequence[tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Summary of a piece of a source that was read and written to the file `path`."""
+    """Summary of a piece that was written to the file `path`."""
 
     path: str
     n_rows: int
@@ -53,13 +53,11 @@ class Chunk:
 
 
 def store_piece(source: Source, task: tuple[Any, Path]) -> Chunk:
-    """Read a piece, write its rows to a file, and summarize them; `task` is (piece, file)."""
     piece, path = task
     return store_rows(source.read(piece), path, source.piece_bytes(piece))
 
 
 def store_rows(rows: Piece, path: Path, n_bytes: int) -> Chunk:
-    """Write rows to a file, and summarize them; they add `n_bytes` to the progress."""
     write_rows(rows, path)
     distinct = np.unique(rows.labels + 0.0)  # adding 0 turns -0 into 0
     return Chunk(
@@ -80,30 +78,25 @@ def store_rows(rows: Piece, path: Path, n_bytes: int) -> Chunk:
 
 
 def is_single(values: Array) -> bool:
-    """Whether float32 represents every value exactly, so that half the memory suffices."""
+    """Whether float32 represents every value exactly."""
     with np.errstate(over="ignore"):
         return values.dtype == np.float32 or bool((values.astype(np.float32) == values).all())
 
 
 def write_rows(rows: Piece, path: Path) -> None:
-    """Write rows to an Arrow file."""
     batch = batch_of(rows)
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
 def read_rows(path: str | Path) -> Piece:
-    """Rows of a file written by `write_rows`, memory-mapped."""
+    """The rows are memory-mapped."""
     with pa.memory_map(str(path)) as source:
         return rows_of_batch(pa.ipc.open_stream(source).read_next_batch())
 
 
 def batch_of(rows: Piece) -> pa.RecordBatch:
-    """Rows in Arrow's form, in which they are prepared.
-
-    Sparse rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
-    fixed-size list `values`.
-    """
+    """Columns `label`, `indices` and `values`; dense rows have only lists of one size, `values`."""
     columns = {"label": pa.array(rows.labels)}
     if rows.values.size and not rows.indices.size:
         d = int(rows.indptr[1])
@@ -116,7 +109,7 @@ def batch_of(rows: Piece) -> pa.RecordBatch:
 
 
 def rows_of_batch(batch: pa.RecordBatch) -> Piece:
-    """Rows out of Arrow's form. Raises `KeyError` if a column is missing."""
+    """Raises `KeyError` if a column is missing."""
     labels = batch.column("label").to_numpy()
     values = batch.column("values")
     flat = values.flatten().to_numpy()
@@ -129,7 +122,7 @@ def rows_of_batch(batch: pa.RecordBatch) -> Piece:
 class Chunks:
     """The chunks of a source in row order; `firsts` has the first row of each.
 
-    `labels` are the sorted distinct labels; None if there are more than `MOST_DISTINCT`.
+    There are no `labels` if there are more than `MOST_DISTINCT`.
     """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
@@ -141,7 +134,7 @@ class Chunks:
         self.labels = sorted(labels) if len(labels) <= MOST_DISTINCT else None
 
     def cover(self, start: int, stop: int) -> Cover:
-        """Locate rows `start` to `stop` (exclusive) as ranges of rows of chunks."""
+        """Rows `start` to `stop` (exclusive) as ranges of rows of chunks."""
         found = []
         for k in range(bisect_right(self.firsts, start) - 1, bisect_right(self.firsts, stop - 1)):
             first = self.firsts[k]
@@ -153,24 +146,15 @@ class Chunks:
 
 
 def rows_of(cover: Cover) -> Piece:
-    """Read the rows that `Chunks.cover` located, as one piece."""
     return concatenated([read_rows(path).between(start, stop) for path, start, stop in cover])
 
 
 @dataclass(frozen=True)
 class Written:
-    """Result of writing one shard.
+    """One shard that was written.
 
-    Attributes
-    ----------
-    shard : Shard
-        Manifest entry of the shard.
-    digests : bytes
-        Concatenated SHA-256 of the blocks that begin in the shard.
-    sums : Array (blocks, 2)
-        Sum of labels and sum of square norms in each of these blocks.
-    empty_rows : int
-        Number of the shard's rows without values.
+    `digests` are the concatenated SHA-256 of the blocks that begin in it, and `sums` (blocks, 2)
+    their sums of labels and of square norms. `empty_rows` of its rows have no values.
     """
 
     shard: Shard
@@ -182,11 +166,10 @@ class Written:
 def ranges_of(
     chunks: Chunks, transformation: Transformation, values_per_shard: int
 ) -> Iterator[tuple[int, int]]:
-    """Rows (first, end) of each shard.
+    """Rows (first, end) of each shard, whatever the chunks.
 
     A shard has at most `values_per_shard` values, counted before the transformation, and at most as
-    many rows, but always at least one row. The result does not depend on how rows are split into
-    chunks.
+    many rows, but always at least one row.
     """
     start = row = 0  # first row of the current shard, and of the current chunk
     value = from_value = 0  # values before the current chunk, and before the current shard
@@ -213,23 +196,21 @@ def ranges_of(
 
 
 def block_end(row: int, n_rows: int) -> int:
-    """First block boundary at or after `row`; the last block ends at `n_rows`."""
+    """First block boundary at or after `row`."""
     return min(-(-row // BLOCK) * BLOCK, n_rows)
 
 
 def is_narrow(cover: Cover, transformation: Transformation) -> bool:
-    """Whether float32 represents every value of these rows exactly after the transformation."""
     return is_single(transformation(rows_of(cover)).values)
 
 
 def write_shard(
     task: tuple[str, int, Cover, Cover], folder: Path, transformation: Transformation, single: bool
 ) -> Written:
-    """Write one shard to `folder`, and compute the hashes and sums of its blocks.
+    """Write one shard, and compute the hashes and sums of its blocks.
 
-    `task` has the file name, the number of the first row, the rows of the shard, and the following
-    rows that complete its last block. With `single`, values are stored as float32. Raises
-    `WrongInput` with the row, for a value that is not finite.
+    `task` has the file name, the number of the first row, the rows, and the following rows that
+    complete its last block.
     """
     name, first, cover, beyond = task
     rows = transformation(rows_of(cover))
@@ -246,19 +227,13 @@ def write_shard(
 
 
 def narrowed(rows: Piece, single: bool) -> Piece:
-    """Convert values to the dataset's type, and -0 to 0, so that equal rows have equal hashes."""
+    """Values of the dataset's type, with 0 for -0, so that equal rows have equal hashes."""
     values: Array = rows.values.astype(np.float32 if single else np.float64)
     return Piece(np.add(rows.labels, 0.0), rows.indptr, rows.indices, np.add(values, 0.0))
 
 
 def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
-    """Hashes and sums of the blocks of rows; the first row begins a block.
-
-    Returns
-    -------
-    tuple of (bytes, Array (blocks, 2))
-        Concatenated SHA-256 of the blocks; sum of labels and sum of square norms of each.
-    """
+    """Hashes and sums as `Written` has them; the first row begins a block."""
     starts = np.arange(0, rows.n_rows, BLOCK)
     digests = []
     for start in starts.tolist():
@@ -275,26 +250,21 @@ def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
 def identity_of(
     digests: Iterable[bytes], n_rows: int, n_features: int, layout: str, value_type: str
 ) -> str:
-    """Identity hash of a dataset: SHA-256 of its schema and its block hashes.
-
-    It does not depend on sharding or compression.
-    """
+    """SHA-256 of a dataset's schema and block hashes."""
     about = f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}"
     return hashlib.sha256(b"".join([about.encode(), *digests])).hexdigest()
 
 
 def check_finite(rows: Piece, first: int, scale: str) -> None:
-    """Raise `WrongInput` for a label, value or square norm that is not finite.
-
-    `first` is the number of the first row, from 0; `scale` is named in the message.
-    """
     after = "" if scale == "none" else f" after --scale {scale}"
-    for what, numbers in (("label", rows.labels), ("value", rows.values)):
+    of_labels = np.arange(rows.n_rows + 1)
+    for what, numbers, starts in (
+        ("label", rows.labels, of_labels),
+        ("value", rows.values, rows.indptr),
+    ):
         wrong = np.flatnonzero(~np.isfinite(numbers))
         if wrong.size:
-            row = int(wrong[0])
-            if what == "value":
-                row = int(np.searchsorted(rows.indptr, row, side="right")) - 1
+            row = int(np.searchsorted(starts, wrong[0], side="right")) - 1
             raise WrongInput(
                 f"row {first + row + 1} has a {what} that is not a finite number{after}; the"
                 " numbers of the source are too large: divide them"
@@ -309,11 +279,10 @@ def check_finite(rows: Piece, first: int, scale: str) -> None:
 
 
 def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None:
-    """Write prepared rows to a Parquet file and sync it to disk.
+    """Feature numbers are delta-encoded.
 
-    Feature numbers are delta-encoded. Values that fit float32 are often counts, for which a
-    dictionary is efficient. Other values are split by bytes: smaller than plain encoding, and
-    faster than a dictionary because no lookup is needed.
+    Values that fit float32 are often counts, for which a dictionary is efficient. Others are split
+    by bytes, which is smaller than plain encoding and needs no look-up.
     """
     about = {"n_features": str(n_features), "label": LABEL}
     value = "values.list.element"

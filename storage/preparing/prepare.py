@@ -1,9 +1,8 @@
 """Preparation of a dataset: source, chunks, statistics, shards and manifest.
 
-Every step works on pieces of bounded size, so the memory of a process is bounded whatever the size
-of the source: a piece is at most 8 MB of text or one line, and a shard at most 4 million values or
-one row; a process holds a few copies of each. The store shows no change until the manifest is
-renamed.
+A process holds a few pieces at once, whatever the size of the source: a piece is at most 8 MB of
+text or one line, and a shard at most 4 million values or one row. The store shows no change until
+the manifest is renamed.
 """
 
 import math
@@ -58,25 +57,10 @@ Progress = Callable[[str, int, int, int], object]
 class Preparing:
     """Options of the preparation, besides those for reading the source.
 
-    Parameters
-    ----------
-    layout : {"dense", "sparse"}, optional
-        Row layout; None keeps that of the source.
-    scale : str
-        Scaling of the values, one of `transform.SCALES`.
-    hash_bits : int, optional
-        Features are hashed to 2^hash_bits; None does not hash them.
-    scale_rows : int, optional
-        Number of first rows from which the scale, and what is filled in for missing values, are
-        computed, so that nothing looks ahead; None takes all.
-    task : {"classification", "regression"}, optional
-        Learning task; None decides by the labels (`transformation_for`).
-    values_per_shard : int
-        Limit on the values and on the rows of a shard.
-    parallel_map : ParallelMap
-        Processes the pieces: `map`, or `map_on_dask` with a client.
-    progress : Progress
-        Called as the steps go on.
+    The scale, and what is filled in for missing values, are computed from the first `scale_rows`
+    rows, so that nothing looks ahead, or from all. Without a `task`, the labels decide.
+    `values_per_shard` limits the values and the rows of a shard. `parallel_map` is `map`, or
+    `map_on_dask` with a client.
     """
 
     layout: str | None = None
@@ -107,25 +91,10 @@ def prepare_file(
     progress: Progress = lambda *_: None,
     **reading: Any,
 ) -> Manifest:
-    """Prepare files, concatenated in order, as a dataset of the store; return its manifest.
+    """Prepare files, concatenated in order, as a dataset of the store.
 
-    Parameters
-    ----------
-    store : AnyPath
-        Folder, or prefix in an object store.
-    name : str
-        Name of the dataset; an existing dataset of that name is replaced.
-    source : Path or sequence of Path
-        The file or files.
-    layout, scale, scale_rows, hash_bits, task, values_per_shard, parallel_map, progress
-        As in `Preparing`.
-    **reading
-        Fields of `Reading`.
-
-    Raises
-    ------
-    WrongInput
-        With the file, line and remedy; the store is then unchanged.
+    An existing dataset of that name is replaced. Other options are fields of `Reading`. Raises
+    `WrongInput` with the file, line and remedy; the store is then unchanged.
     """
     check_store(store)
     check_name(name)
@@ -144,7 +113,6 @@ def prepare_file(
 
 
 def check_name(name: str) -> None:
-    """Raise `WrongInput` for a dataset name that is not a valid folder name."""
     if not NAME.match(name):
         raise WrongInput(
             f"{name!r} cannot be a dataset's name; use up to 200 letters, digits and . _ - = , and"
@@ -155,10 +123,7 @@ def check_name(name: str) -> None:
 def prepare_source(
     store: AnyPath, name: str, source: Source, how: Preparing = AS_IT_IS
 ) -> Manifest:
-    """Prepare a source as dataset `name` of the store, and return the manifest.
-
-    Raises `WrongInput` if the source or an option is wrong; the store is then unchanged.
-    """
+    """Raises `WrongInput`; the store is then unchanged."""
     check = partial(
         check_choices,
         layout=how.layout,
@@ -197,10 +162,9 @@ def prepare_source(
 def known_rows(
     ranges: Iterable[tuple[int, int]], n_rows: int, how: Preparing
 ) -> list[tuple[int, int]]:
-    """Those of the rows of ranges (first, end) from which statistics are computed.
+    """The rows of ranges (first, end) from which statistics are computed.
 
-    The ranges' ends are moved up to multiples of `BLOCK`, or to `how.scale_rows`. Raises
-    `WrongInput` if there are fewer rows than that.
+    Ends are moved up to multiples of `BLOCK`, or to `how.scale_rows`.
     """
     end = n_rows if how.scale_rows is None else how.scale_rows
     if end > n_rows > 0:
@@ -212,9 +176,6 @@ def known_rows(
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
-    """Read all pieces of a source into files in `scratch`. Raises `WrongInput` as its `read`
-    does.
-    """
     done = rows = 0
     to_read, to_release = tee(source.pieces(scratch))
     paths = (scratch / f"chunk-{number:07d}.arrow" for number in count())
@@ -230,11 +191,7 @@ def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk
 def write_shards(
     name: str, source: Source, chunks: Chunks, how: Preparing, folder: Path
 ) -> Manifest:
-    """Write the files of a dataset, and return their manifest.
-
-    Their paths do not contain their folder in the store yet. Raises `WrongInput` for options that
-    do not fit the rows.
-    """
+    """The manifest has the paths within the folder."""
     transformation = transformation_for(source, chunks, how)
     ranges = list(ranges_of(chunks, transformation, how.values_per_shard))
     transformation = with_facts(
@@ -287,11 +244,10 @@ def write_shards(
 
 
 def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transformation:
-    """Transformation of the source's rows, without what its scale has to know of them.
+    """The transformation, without what its scale has to know of the rows.
 
     The task is regression if a label is not an integer, or if the target column of a table has more
-    than 20 distinct values, which are numbers there; otherwise classification. Raises `WrongInput`
-    for options that do not fit the rows.
+    than 20 distinct numbers; otherwise classification.
     """
     every = chunks.chunks
     labels = chunks.labels
@@ -328,8 +284,6 @@ def written_shards(
     ranges: Sequence[tuple[int, int]],
     how: Preparing,
 ) -> Iterator[Written]:
-    """Write all shards."""
-
     def tasks() -> Iterator[tuple[str, int, Cover, Cover]]:
         for number, (start, stop) in enumerate(ranges):
             first_block = block_end(start, chunks.n_rows)
@@ -348,10 +302,10 @@ def written_shards(
 def publish(
     root: StorePath, written: Path, manifest: Manifest, parallel_map: ParallelMap
 ) -> Manifest:
-    """Publish the files in the folder `written` as a dataset of the store at `root`.
+    """Publish the files in the folder `written` as a dataset of the store.
 
-    They are added first; writing the manifest then makes them visible atomically. Files of an
-    earlier version are deleted last. Returns the manifest with the final paths.
+    Writing the manifest makes them visible atomically. Files of an earlier version are deleted
+    last.
     """
     open_store(root)
     folder = dataset_path(root, manifest.name)
@@ -373,8 +327,8 @@ def put_files(
 ) -> str:
     """Add the files in `written` to the dataset's `folder`; returns the name of their subfolder.
 
-    Existing files are not replaced, because the current manifest may refer to them: identical
-    files are reused, and different ones go to a new subfolder.
+    The current manifest may refer to existing files: identical ones are reused, and different ones
+    go to a new subfolder.
     """
     name = manifest.dataset_hash[:16]
     number = 1
@@ -399,21 +353,8 @@ def put_files(
 def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
     """Apply a function to items on the workers of a Dask cluster, like `map`.
 
-    Results come in the order of the items, and the first exception in that order is raised.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of the cluster.
-    function : callable
-        Picklable function of one item.
-    items : iterable
-        Items; they are consumed as workers become free.
-
-    Raises
-    ------
-    OSError
-        If several workers die on the same item.
+    Items are consumed as workers become free, and results come in their order. Raises `OSError` if
+    several workers die on the same item.
     """
     at_once = IN_FLIGHT * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
@@ -430,11 +371,7 @@ def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any
 
 
 def _result(client: Any, future: Any) -> Any:
-    """Result of a Dask future, once the task has ended.
-
-    Waiting for the result itself would print errors to stderr when interrupted. Raises `OSError` if
-    the task's workers died, usually for lack of memory.
-    """
+    """Wait for the task first: waiting for its result would print errors when interrupted."""
     from distributed import KilledWorker, as_completed
 
     try:

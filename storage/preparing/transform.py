@@ -33,7 +33,6 @@ def check_choices(
     scale_rows: int | None = None,
     missing: str | None = None,
 ) -> None:
-    """Raise `WrongInput` for options that apply to no source of this layout, before it is read."""
     kept = layout or source_layout
     refuse_first(
         [
@@ -66,8 +65,6 @@ def check_choices(
 
 @dataclass(frozen=True)
 class Shape:
-    """Size, layout, smallest value and label range of a source."""
-
     n_rows: int
     n_features: int
     n_values: int
@@ -78,7 +75,6 @@ class Shape:
 
 
 def fits_dense(shape: Shape) -> bool:
-    """Whether sparse rows of this shape may be stored dense."""
     most_values = max(MOST_DENSE_VALUES, MOST_TIMES_DENSER * shape.n_values)
     return shape.n_rows * shape.n_features <= most_values
 
@@ -92,12 +88,11 @@ def _mapped(file: Path) -> Array:
 class Transformation:
     """Transformation of every row of a source with this shape.
 
-    `layout` None keeps that of the source, and `bits` None does not hash; for "regression", minmax
-    also scales the labels. What a scale needs to know of the source is computed from the first
-    `scale_rows` rows, or from all if it is None, and added by `with_facts`: `root` is the root mean
-    square norm of rows multiplied by 2^-exponent, and `facts` an array file (3, d + 1) of the
-    features and the target, with `range_facts`, memory-mapped because it may be large. Raises
-    `WrongInput` for options that do not fit the source.
+    `layout` None keeps that of the source, and `bits` None does not hash. For "regression", minmax
+    also scales the labels. `with_facts` adds statistics of the first `scale_rows` rows, or of all:
+    `root` is the root mean square norm of rows multiplied by 2^-exponent, and `facts` a file with
+    the array of `range_facts`, memory-mapped because it may be large. Raises `WrongInput` for
+    options that do not fit the source.
     """
 
     shape: Shape
@@ -154,28 +149,24 @@ class Transformation:
 
     @property
     def kept(self) -> str:
-        """Layout of the transformed rows."""
         return self.layout or self.shape.layout
 
     @property
     def n_features(self) -> int:
-        """Number of features d of the transformed rows."""
         return self.shape.n_features if self.bits is None else 2**self.bits
 
     @property
     def scales_labels(self) -> bool:
-        """Whether the labels are scaled as the features are."""
         return self.scale == "minmax" and self.task == "regression"
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """Smallest and largest label of the transformed rows."""
         ends = (self.shape.label_min, self.shape.label_max)
         low, high = self._scaled_labels(np.array(ends)).tolist()
         return low, high
 
     def laid_out(self, rows: Piece) -> Piece:
-        """Convert rows to the chosen layout and their values to float64."""
+        """Rows in the chosen layout, with values in float64."""
         rows = replace(rows, values=rows.values.astype(np.float64, copy=False))
         if self.kept == self.shape.layout:
             return rows
@@ -188,7 +179,6 @@ class Transformation:
         return dense_piece(rows.labels, matrix)
 
     def __call__(self, rows: Piece) -> Piece:
-        """Transform rows; the values are float64."""
         rows = self.laid_out(rows)
         # values that overflow are rejected when the shard is written
         with np.errstate(over="ignore", invalid="ignore"):
@@ -205,28 +195,27 @@ class Transformation:
 
     @property
     def done(self) -> list[str]:
-        """Descriptions of the applied transformations, for the manifest."""
         divisor = self.root * 2.0 ** min(self.exponent, 1023)
         low, high = _mapped(self.facts)[:2, -1].tolist() if self.facts else (0.0, 0.0)
-        over = "the file" if self.scale_rows is None else f"the first {self.scale_rows} rows"
+        over = "" if self.scale_rows is None else f" over the first {self.scale_rows} rows"
         all_said = [
             (self.kept != self.shape.layout, f"rows kept {self.kept}"),
             (
                 self.scale == "minmax",
-                f"each feature to [0, 1] over {over}: (value - min)/(max - min), 0 if constant",
+                f"each feature to [0, 1]{over or ' over the file'}: (value - min)/(max - min), 0 if"
+                " constant",
             ),
             (self.scales_labels, f"the target to [0, 1]: (y - {low!r})/{high - low!r}"),
             (
                 self.scale == "tf-idf",
                 "tf-idf: value times log((1 + n)/(1 + rows with the feature)) + 1"
-                + ("" if self.scale_rows is None else f", over {over}"),
+                + ("," * bool(over) + over),
             ),
             (self.scale == "tf-idf", "unit rows"),
             (self.scale == "unit-rows", "each row divided by its Euclidean norm"),
             (
                 self.scale == "unit-mean-square",
-                f"all rows divided by {divisor!r}: mean square norm 1"
-                + ("" if self.scale_rows is None else f" over {over}"),
+                f"all rows divided by {divisor!r}: mean square norm 1{over}",
             ),
             (
                 self.bits is not None,
@@ -241,7 +230,6 @@ class Transformation:
         return to_unit(labels, *_mapped(self.facts)[:2, -1])
 
     def _by_facts(self, rows: Piece, facts: Array) -> Piece:
-        """Apply a scale with statistics of each feature."""
         if self.scale == "tf-idf":
             idf = np.log((1 + (self.scale_rows or self.shape.n_rows)) / (1 + facts[2, :-1])) + 1
             return _unit_rows(replace(rows, values=rows.values * idf[rows.indices]))
@@ -254,18 +242,17 @@ class Transformation:
 
 
 def row_numbers(rows: Piece) -> Array:
-    """Row number of each value, (number of values,)."""
     return np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
 
 
 def square_norms(rows: Piece) -> Array:
-    """Square norm of each row, (n,), summed in the order of its values."""
+    """Summed in the order of a row's values."""
     squares = rows.values.astype(np.float64, copy=False) ** 2
     return np.bincount(row_numbers(rows), weights=squares, minlength=rows.n_rows)
 
 
 def without_zeros(rows: Piece) -> Piece:
-    """Drop stored zeros of sparse rows; dense rows are returned unchanged."""
+    """Dense rows are returned unchanged."""
     kept = rows.values != 0.0
     if kept.all() or not rows.indices.size:
         return rows
@@ -283,11 +270,7 @@ def to_unit(values: Array, low: Array, high: Array) -> Array:
 
 
 def _unit_rows(rows: Piece) -> Piece:
-    """Divide each row by its Euclidean norm.
-
-    Rows are first scaled by a power of two, which is exact, so that squares do not over- or
-    underflow.
-    """
+    """Rows are first scaled by a power of two, so that squares do not over- or underflow."""
     numbers = row_numbers(rows)
     filled = np.diff(rows.indptr) > 0
     largest = np.zeros(rows.n_rows)
@@ -302,13 +285,11 @@ def _unit_rows(rows: Piece) -> Piece:
 def hashed(rows: Piece, bits: int) -> Piece:
     """Hash the features of sparse rows to 2^bits features.
 
-    The values are float64. Feature j with h = murmurhash3_32(j), seed 0, becomes feature h mod
-    2^bits, and its sign is flipped if the top bit of h is set. Colliding values are added in the
-    order of their original features, and sums of zero are dropped. Each row is hashed independently
-    of the others.
+    Feature j with h = murmurhash3_32(j), seed 0, becomes feature h mod 2^bits, and its sign is
+    flipped if the top bit of h is set. Colliding values are added in the order of their original
+    features, and sums of zero are dropped.
 
-    Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009). Features
-    are identified by number, so the number is hashed.
+    Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009).
     """
     from sklearn.utils import murmurhash3_32
 

@@ -15,7 +15,6 @@ Locate = Callable[[int], str]  # index of a value in the column → its position
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds numbers."""
     return bool(
         types.is_integer(kind)
         or types.is_floating(kind)
@@ -25,18 +24,16 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds texts."""
     of = kind.value_type if types.is_dictionary(kind) else kind
     return bool(types.is_string(of) or types.is_large_string(of) or types.is_string_view(of))
 
 
 def is_date(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds dates or times."""
     return bool(types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind))
 
 
 def as_texts(column: pa.Array) -> pa.Array:
-    """A column as texts; a time is that of the column's time zone."""
+    """A time is that of the column's time zone."""
     kind = column.type
     if types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -46,29 +43,25 @@ def as_texts(column: pa.Array) -> pa.Array:
 
 
 def refuse(wrong: Array, locate: Locate, message: Callable[[int], str]) -> None:
-    """Raise `WrongInput` for the first row k of a column where `wrong` (n,) is true, if any is.
-
-    `locate(k)` names the row's file and number, and `message(k)` says what is wrong there.
-    """
+    """Raise `WrongInput` for the first row where `wrong` (n,) is true."""
     if wrong.any():
         k = int(np.argmax(wrong))
         raise WrongInput(f"{locate(k)}: {message(k)}")
 
 
 def refuse_nulls(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> None:
-    """Raise `WrongInput` for the first null of a column, which `what` describes in the message."""
     nulls = column.is_null().to_numpy(zero_copy_only=False)
     refuse(nulls, locate, lambda _: f"{what} is null; {remedy}")
 
 
-def is_missing(column: pa.Array) -> Array:
-    """Mask (n,) of the nulls and NaN of a column."""
+def absent(column: pa.Array) -> Array:
+    """Mask (n,) of nulls and NaN."""
     return np.asarray(pc.is_null(column, nan_is_null=True))
 
 
 def with_missing(read: Callable[[pa.Array, Locate], Array], column: pa.Array, at: Locate) -> Array:
-    """Numbers (n,) that `read` gives for the values of a column, with NaN where one is missing."""
-    known = ~is_missing(column)
+    """Numbers (n,) that `read` gives for a column, with NaN where a value is missing."""
+    known = ~absent(column)
     where = np.flatnonzero(known)
     found = np.full(known.size, np.nan)
     found[known] = read(column.filter(pa.array(known)), lambda k: at(int(where[k])))
@@ -76,10 +69,10 @@ def with_missing(read: Callable[[pa.Array, Locate], Array], column: pa.Array, at
 
 
 def numbers(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> Array:
-    """Convert a numeric column to float64 (n,); decimal fractions are rounded to the nearest value.
+    """A numeric column in float64 (n,); decimal fractions are rounded to the nearest value.
 
-    Raises `WrongInput` for the first value that is missing, with `remedy`, that is not finite, or
-    that is an integer which float64 cannot represent exactly.
+    Raises `WrongInput` for a value that is missing, not finite, or an integer that float64 does not
+    have.
     """
     refuse_nulls(column, locate, what, remedy)
     if types.is_decimal(column.type):
@@ -106,16 +99,14 @@ def numbers(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) 
 
 
 def _inexact(raw: Array) -> Array:
-    """Mask of the integers with more than 53 significant bits, not counting trailing zeros."""
+    """Integers with more than 53 significant bits, not counting trailing zeros."""
     unsigned = raw.astype(np.uint64)
     size = np.where(raw < 0, -unsigned, unsigned)  # modulo 2^64, so also correct for −2^63
     return size // np.maximum(size & -size, 1) > 2**53
 
 
 def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
-    """Columns of numbers that float64 has as a matrix (n, k), in little time if k is large; None
-    for other columns.
-    """
+    """Columns as a matrix (n, k), quickly; None unless float64 has all their numbers."""
     of_numbers = (types.is_floating, types.is_integer)
     if not columns or any(
         one.null_count or not any(of(one.type) for of in of_numbers) for one in columns
@@ -126,10 +117,7 @@ def as_matrix(columns: Sequence[pa.Array]) -> Array | None:
 
 
 def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:
-    """Numbers of a column of texts, in which a text that is none is a missing value.
-
-    Raises `WrongInput` for a number in another notation.
-    """
+    """A text that is no number is missing, but another notation raises `WrongInput`."""
     codes, known = encoded(column, locate, what, FILL_IN, "")
     others = np.array([is_other_number(text.strip()) for text in known], bool)
     refuse(others[codes], locate, lambda k: f"{what} is {known[codes[k]]!r}; {REWRITE}")
@@ -140,9 +128,9 @@ def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:
 def encoded(
     column: pa.Array, locate: Locate, what: str, remedy: str, lacking: str | None = None
 ) -> tuple[Array, list[str]]:
-    """Encode a text column as (code of each row, (n,); distinct texts, the first row's first).
+    """Code of each row, (n,), and the distinct texts in the order of their first rows.
 
-    A null is the text `lacking`; without one, raises `WrongInput` for a null, with `remedy`.
+    A null is the text `lacking`; without one it is refused.
     """
     # anew, because a stored dictionary may hold texts that no row has
     texts = as_texts(column)
@@ -155,10 +143,6 @@ def encoded(
 def labels(
     column: pa.Array, locate: Locate, what: str, rule: LabelRule, remedy: str = FILL_IN
 ) -> Array:
-    """Labels (n,) of a column of numbers or texts, mapped by `rule`.
-
-    Raises `WrongInput` for a missing value, with `remedy`, and for one that the rule does not have.
-    """
     if is_text(column.type):
         codes, texts = encoded(column, locate, what, remedy)
     elif rule.text is None:

@@ -21,15 +21,12 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, OSError)
 
 
 class ConcatenatedStreams(io.RawIOBase):
-    """Decompressed content of a .bz2 or .xz file that may consist of several concatenated streams.
+    """Content of a .bz2 or .xz file of one or several streams; `new` makes decompressors.
 
-    Each stream is decompressed by a fresh decompressor from `new`. Zero bytes between streams are
-    padding and are skipped.
-
-    Python's own readers treat anything that is not the start of a stream as padding and
-    stop there without an error. Parallel compressors write many streams, so one wrong byte would
-    silently drop the rest of the file. This reader raises the decompressor's error for a damaged
-    stream and `EOFError` for a truncated one.
+    Zero bytes between streams are padding. Python's own readers take anything that is not the start
+    of a stream for padding, and stop there without an error. Parallel compressors write many
+    streams, so one wrong byte would silently drop the rest of the file. Here a damaged stream
+    raises the decompressor's error, and a truncated one `EOFError`.
     """
 
     def __init__(self, raw: BinaryIO, new: Callable[[], Any]) -> None:
@@ -37,11 +34,9 @@ class ConcatenatedStreams(io.RawIOBase):
         self.decompressor = new()
 
     def readable(self) -> bool:
-        """Report that the file can be read, as `io.RawIOBase` requires: always true."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Decompress into `buffer`; return the number of bytes, 0 at the end of the file."""
         text = b""
         while not text:
             data = b""
@@ -59,7 +54,7 @@ class ConcatenatedStreams(io.RawIOBase):
         return len(text)
 
     def _next(self) -> bytes:
-        """Start of the next stream, without the padding before it; empty at the end of the file."""
+        """Start of the next stream, after the padding; empty at the end of the file."""
         data: bytes = self.decompressor.unused_data.lstrip(b"\0")
         while not data and (read := self.raw.read(READ_BYTES)):
             data = read.lstrip(b"\0")
@@ -76,19 +71,13 @@ OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Any]]:
-    """Open a file and yield (the raw file, a reader of its decompressed content).
-
-    For a file without compression, both are the same object.
-    """
+    """The raw file, and a reader of its decompressed content, which may be the same object."""
     with path.open("rb") as raw, OPENERS.get(path.suffix, nullcontext)(raw) as text:
         yield raw, text
 
 
 def refuse_damage(path: Path, after: str, error: Exception) -> NoReturn:
-    """Raise `WrongInput` for damage (an exception of `DAMAGE`) met after some line or file.
-
-    An error of the operating system, which has a number, is raised unchanged.
-    """
+    """An error of the operating system, which has a number, is raised unchanged."""
     if isinstance(error, OSError) and error.errno is not None:
         raise error
     remedy = (

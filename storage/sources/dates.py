@@ -11,7 +11,7 @@ DATE = re.compile(rf"\d{{4}}-\d\d-\d\d([T ]{TIME.pattern}.*)?")
 
 
 def moment(text: str) -> dict[str, float]:
-    """The parts of a date, a date and time, or a time, as ISO 8601 has it; empty for other text."""
+    """The parts of a date or time in ISO 8601; empty for other text."""
     is_time = TIME.fullmatch(text) is not None
     if not is_time and not DATE.fullmatch(text):
         return {}
@@ -25,15 +25,13 @@ def moment(text: str) -> dict[str, float]:
 
 
 def parts_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """Which parts a column has that begins with these texts; none if the first is no date or
-    time.
-    """
+    """Parts of a column that begins with these texts; none if the first is no date or time."""
     parts = tuple(moment(texts[0])) if texts else ()
     return parts if any(":" in text for text in texts) else parts[:-1]
 
 
 def in_parts(text: str, parts: Sequence[str]) -> list[float] | None:
-    """These parts of a date or time; None if it has others, or is none."""
+    """These parts; None if the text has others, or is no date or time."""
     found = moment(text)
     needed = {part for part, number in found.items() if number}
     return [found[part] for part in parts] if needed <= {*parts} <= found.keys() else None

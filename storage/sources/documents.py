@@ -33,10 +33,8 @@ TEXTS, ROWS, TERMS = "texts", "rows.npy", "terms"  # files in the scratch folder
 def documents_source(path: Path, reading: Reading) -> "Documents":
     """Open a folder or .tar archive of documents as a source of term counts.
 
-    Rows are ordered as `copy_documents` says. Labels are 1 to k for the sorted groups. Features are
-    the sorted terms of the training split, or of all documents if there is none; `n_features` sets
-    d if it is to exceed their number. `strip` names what is removed from each text. Raises
-    `WrongInput` if it has another name than "headers", "footers", "quotes".
+    Labels are 1 to k for the sorted groups. Features are the sorted terms of the training split, or
+    of all documents if there is none; `n_features` sets d if it is to exceed their number.
     """
     refuse_first(
         (
@@ -53,19 +51,11 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
 
 @dataclass(kw_only=True)
 class Documents(Source):
-    """Source of term counts. Before `surveyed`, only the path and the options are known.
+    """Before `surveyed`, only the path and the options are known.
 
-    A piece (3, n) has the text offset, text size and group number of each of its documents.
-
-    Attributes
-    ----------
-    path : Path
-        Folder or archive of the documents.
-    strip : tuple of str
-        What is removed from each text.
-    scratch : Path
-        Folder with files of all texts (`TEXTS`), of all rows of the pieces (`ROWS`), and of the
-        terms, one per line (`TERMS`).
+    A piece (3, n) has the text offset, text size and group number of each of its documents. Files
+    in `scratch` have all texts (`TEXTS`), the rows of all pieces (`ROWS`), and the terms, one per
+    line (`TERMS`).
     """
 
     path: Path
@@ -73,11 +63,6 @@ class Documents(Source):
     scratch: Path = Path()
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source with its vocabulary, collected from texts copied to `scratch`.
-
-        Raises `WrongInput` as `copy_documents` does, and if there are no terms, too many, or more
-        than `n_features`.
-        """
         documents = copy_documents(self.path, scratch / TEXTS)
         groups = sorted({document.group for document in documents})
         number = {group: k for k, group in enumerate(groups, 1)}
@@ -111,34 +96,33 @@ class Documents(Source):
         names = sorted(terms)
         (scratch / TERMS).write_text("\n".join(names), encoding="utf-8")
         read_from = " and ".join(sorted(set(train))) or "all documents"
-        done = [f"{', '.join(self.strip)} taken away, as scikit-learn does"] if self.strip else []
-        done += [
-            f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of {read_from},"
-            " by name in the order of characters",
-            f"labels 1 to {len(groups)}: {', '.join(groups)}",
-        ]
-        identity = identity_of(self.path, documents, scratch / TEXTS)
-        stripped_off = {"strip": list(self.strip)} if self.strip else {}
         return replace(
             known,
             n_features=d,
             class_names={float(k): group for group, k in number.items()},
             feature_names=names if len(names) == d <= MOST_NAMES else [],
-            done=tuple(done),
-            origin={"format": self.format, "files": [identity], **stripped_off},
+            done=(
+                *([f"{', '.join(self.strip)} taken away, as scikit-learn does"] * bool(self.strip)),
+                f"terms counted by scikit-learn's CountVectorizer(): the {len(names)} of"
+                f" {read_from}, by name in the order of characters",
+                f"labels 1 to {len(groups)}: {', '.join(groups)}",
+            ),
+            origin={
+                "format": self.format,
+                "files": [identity_of(self.path, documents, scratch / TEXTS)],
+                **({"strip": list(self.strip)} if self.strip else {}),
+            },
         )
 
     def cut(self, rows: Array) -> list[Array]:
-        """Cut rows (3, n) into pieces of about `PIECE_BYTES` of text, and at least one row."""
         window = np.cumsum(rows[1] + ROW_BYTES) // PIECE_BYTES
         return np.split(rows, np.flatnonzero(np.diff(window)) + 1, axis=1)
 
     def pieces(self, scratch: Path) -> Iterator[Array]:
-        """Pieces of all rows."""
         yield from self.cut(np.load(self.scratch / ROWS))
 
     def read(self, piece: Array) -> Piece:
-        """Term counts of a range of documents; a document without known terms is an empty row."""
+        """A document without known terms is an empty row."""
         counts = _count_vectorizer(self.scratch / TERMS).transform(self._texts(piece))
         counts.sort_indices()
         return Piece(
@@ -149,11 +133,9 @@ class Documents(Source):
         )
 
     def piece_bytes(self, piece: Array) -> int:
-        """Text size in bytes of a range of documents."""
         return int(piece[1].sum())
 
     def terms(self, piece: Array) -> set[str]:
-        """Distinct terms of a range of documents."""
         from sklearn.feature_extraction.text import CountVectorizer
 
         analyse = CountVectorizer().build_analyzer()
@@ -169,7 +151,6 @@ class Documents(Source):
 
 
 def _decoded(text: bytes) -> str:
-    """A text in UTF-8, or in latin-1 if it is not."""
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -177,11 +158,7 @@ def _decoded(text: bytes) -> str:
 
 
 def _stripping() -> dict[str, Callable[[str], str]]:
-    """The functions of `fetch_20newsgroups(remove=...)` by name.
-
-    Only they make the numbers that others publish, and scikit-learn keeps them in a module of a
-    private name. Raises `WrongInput` if it does not any more.
-    """
+    """Only these functions make the numbers that others publish, and their module is private."""
     try:
         from sklearn.datasets import _twenty_newsgroups as newsgroups
     except ImportError as error:
@@ -200,7 +177,7 @@ def _stripping() -> dict[str, Callable[[str], str]]:
 
 @lru_cache(maxsize=1)
 def _count_vectorizer(vocabulary: Path) -> Any:
-    """CountVectorizer with the terms of a file, which each process reads once.
+    """Each process reads the terms of a file once.
 
     No other preparation has a file of this name: a scratch folder's is never used again.
     """
@@ -216,8 +193,6 @@ MOST_TOLD = 100  # strays named in a message
 
 
 class Document(NamedTuple):
-    """Name of a document and position of its text in the copy."""
-
     split: str
     group: str
     name: str
@@ -226,22 +201,19 @@ class Document(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """Whether it is in a training split, whose rows come first."""
+        """Rows of a training split come first."""
         return self.split.endswith("train")
 
     @property
     def path(self) -> str:
-        """Its path in the collection."""
         return "/".join(filter(None, self[:3]))
 
 
 def copy_documents(path: Path, target: Path) -> list[Document]:
     """Write all texts of a collection to `target`, and return the documents in row order.
 
-    `path` is a folder or .tar archive of documents `<group>/<name>` or `<split>/<group>/<name>`.
     Rows are ordered by split (names that end in "train" first, then by name), group and name,
-    compared by code point. Raises `WrongInput` if there are no documents, too many or duplicates,
-    if the archive is damaged, or with the names of all files that are no documents.
+    compared by code point. Raises `WrongInput` with the names of all files that are no documents.
     """
     documents: list[Document] = []
     strays: dict[str, str] = {}
@@ -289,7 +261,7 @@ def copy_documents(path: Path, target: Path) -> list[Document]:
 
 
 def _stray(name: str, size: int | None) -> str | None:
-    """Why a file is no document, if it is none. Its size is None if it is not a plain file."""
+    """Why a file is no document, if it is none; only a plain file has a size."""
     depth = name.count("/") + 1
     reasons = [
         (re.search(r"(^|/)\.", name), "hidden"),
@@ -306,11 +278,7 @@ def _stray(name: str, size: int | None) -> str | None:
 
 
 def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str, str]:
-    """Manifest entry that identifies a collection by its SHA-256.
-
-    An archive is hashed as a file; for a folder, the hash covers the size, name and text of each
-    document, in row order.
-    """
+    """A folder is hashed by the size, name and text of each document, in row order."""
     if not path.is_dir():
         return {"file": path.name, "sha256": file_hash(path)}
     content = hashlib.sha256()
@@ -322,7 +290,7 @@ def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str,
 
 
 def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes, str | None]]:
-    """Files below a folder as (`prefix` and path with slashes, content, why it is no document)."""
+    """Path from `prefix` on, content, and why it is no document, of each file."""
     for path in sorted(folder.iterdir()):
         name = prefix + path.name
         if path.is_dir() and not path.name.startswith("."):
@@ -333,10 +301,7 @@ def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes, str | 
 
 
 def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes, str | None]]:
-    """Files of a plain or compressed .tar archive, as those of a folder.
-
-    Raises `WrongInput` for a damaged archive, or a path that leads out of it.
-    """
+    """Raises `WrongInput` for a damaged archive, or a path that leads out of it."""
     name = "its beginning, or no tar archive"
     try:
         with opened(path) as (_, handle):
@@ -364,10 +329,7 @@ def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes, str | None]]:
 
 
 class _Member(tarfile.TarInfo):
-    """Tar header that raises an error if it is damaged, where `tarfile` would stop reading.
-
-    Only the zero blocks at the end of an archive end it.
-    """
+    """Tar header that raises an error if it is damaged, where `tarfile` would stop reading."""
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:

@@ -18,9 +18,9 @@ from koco_stream.errors import WrongInput
 from koco_stream.types import Array
 from storage.sources.arrow import (
     Locate,
+    absent,
     as_matrix,
     encoded,
-    is_missing,
     is_text,
     labels,
     numbers,
@@ -29,8 +29,14 @@ from storage.sources.arrow import (
     with_missing,
 )
 from storage.sources.dates import in_parts
-from storage.sources.numbers import CHOOSE, DROP_ROWS, REWRITE, LabelRule, is_other_number
-from storage.sources.numbers import is_missing as is_mark
+from storage.sources.numbers import (
+    CHOOSE,
+    DROP_ROWS,
+    REWRITE,
+    LabelRule,
+    is_missing,
+    is_other_number,
+)
 from storage.sources.roles import Choice
 from storage.sources.source import (
     UNDECIDED,
@@ -47,11 +53,10 @@ from storage.sources.source import (
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of a table before one-hot encoding.
+    """Rows of a table before one-hot encoding: `labels` (n,) and `values` (n, k).
 
-    `labels` (n,) and `values` (n, k) are the label column and the k feature columns. A column of
-    text has numbers there: each is the position of the row's text in `texts[column]`, the list of
-    that column's distinct texts. Missing numbers are NaN, if the source accepts them.
+    For a column of texts, `values` has the position of the row's text in `texts[column]`. Missing
+    numbers are NaN, if the source accepts them.
     """
 
     labels: Array
@@ -63,10 +68,9 @@ class Parsed:
 class ColumnSource(Source):
     """Base of the sources that read tables.
 
-    Each distinct text of a column of categories is one feature. The features of a column are in the
-    sorted order of its texts, which are `known` once the source is surveyed. Rows are then sparse,
-    unless at least half of the features are columns of numbers. Classes that are texts become -1
-    and 1 if there are two, and otherwise 1, 2, …, in sorted order.
+    Each distinct text of a column of categories is one feature, in sorted order within the column.
+    Rows are then sparse, unless at least half of the features are columns of numbers. Classes that
+    are texts become -1 and 1 if there are two, and otherwise 1, 2, …, in sorted order.
     """
 
     choice: Choice
@@ -75,12 +79,12 @@ class ColumnSource(Source):
 
     @abstractmethod
     def rows(self, piece: Any) -> Parsed:
-        """Read the rows of a piece. Raises `WrongInput` with the position of an error."""
+        """Read the rows of a piece."""
 
     def from_arrow(self, columns: Sequence[pa.Array], at: Locate) -> Parsed:
-        """Rows from Arrow columns: those of the features, and then the target.
+        """Rows from the columns of the features and, last, the target.
 
-        Raises `Malformed` with every kind of fault; `at` says where a row is.
+        Raises `Malformed` with every kind of fault.
         """
         choice = self.choice
         problems = Problems()
@@ -109,7 +113,7 @@ class ColumnSource(Source):
         values = np.zeros((len(target), len(features))) if plain is None else plain
         for into, k, column in zip(values.T, choice.features, features, strict=True):
             if plain is None:
-                kind = "missing" if is_missing(column).any() else "no number"
+                kind = "missing" if absent(column).any() else "no number"
                 read = partial(feature, k, column)
                 into[:] = problems.noting(read, into, kind, choice.called(k))
         read = partial(labels, what=choice.called(choice.target), rule=self.rule, remedy=DROP_ROWS)
@@ -120,10 +124,10 @@ class ColumnSource(Source):
         return Parsed(known, values, texts)
 
     def fault(self, column: int, text: str) -> str:
-        """What is wrong with a text of a column of texts; empty if nothing is."""
+        """What is wrong with a text; empty if nothing is."""
         choice = self.choice
         is_date = column in choice.dates
-        lacks = is_mark(text)
+        lacks = is_missing(text)
         no_class = column == choice.target and choice.is_no_class(text)
         category = not is_date and column not in (choice.target, *choice.categorical)
         otherwise = f"add --categorical {choice.given(column)}"
@@ -144,10 +148,6 @@ class ColumnSource(Source):
         return said and f"{choice.called(column)} is {text[:60]!r}{said}"
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source that knows the distinct texts of its text columns.
-
-        Raises `WrongInput` for a malformed row and for too many distinct texts in a column.
-        """
         source = super().surveyed(parallel_map, scratch)
         choice = self.choice
         met: dict[int, dict[str, None]] = {k: {} for k in choice.texts if k not in choice.dates}
@@ -182,7 +182,7 @@ class ColumnSource(Source):
         )
 
     def texts_of(self, narrow: Self, piece: Any) -> dict[int, list[str]]:
-        """Distinct texts of the text columns in a piece of a source of only these, by column."""
+        """`narrow` has only the columns of texts."""
         try:
             texts = narrow.rows(piece).texts
         except Malformed:
@@ -193,12 +193,7 @@ class ColumnSource(Source):
         return texts
 
     def read(self, piece: Any) -> Piece:
-        """Read the rows of a piece; each text becomes a 1 at its feature.
-
-        With the choice "drop", rows with a missing number or label are left out. Raises
-        `WrongInput` with the position of an error, and for a text that was absent during the
-        survey.
-        """
+        """With the choice "drop", rows with a missing number or label are left out."""
         rows = self.rows(piece)
         for k, known in self.known.items():
             for text in {*rows.texts[k]}.difference(known):
@@ -219,7 +214,7 @@ class ColumnSource(Source):
         return replace(kept, n_dropped=int(whole.size - whole.sum()))
 
     def _in_numbers(self, rows: Parsed) -> Parsed:
-        """Rows with a number for each class, and for each part of a date; missing ones are NaN."""
+        """Classes and parts of dates become numbers; missing ones are NaN."""
         choice = self.choice
         labels = rows.labels
         columns = []
@@ -238,7 +233,7 @@ class ColumnSource(Source):
         return replace(rows, labels=labels, values=values)
 
     def _encoded(self, rows: Parsed, whole: Array) -> Piece:
-        """One-hot encode those rows where `whole` (n,) is true, in the layout of the source."""
+        """Rows are left out where `whole` (n,) is false."""
         values = rows.values[whole]
         offsets = np.zeros(values.shape, int)
         widths = []
@@ -264,7 +259,6 @@ class ColumnSource(Source):
 def column_fields(
     paths: Sequence[Path], form: str, choice: Choice, reading: Reading
 ) -> dict[str, Any]:
-    """Fields of a `ColumnSource` that follow from the roles of its columns."""
     name = choice.given(choice.target)
     rule = LabelRule(reading.labels, f"correct it, or for classes add --categorical {name}")
     as_text = {*choice.texts}

@@ -32,41 +32,39 @@ LETTERS = [f"{chr(ord('A') + k)}={k + 1}" for k in range(26)]
 
 
 def at(path: Path, line: int, column: int | None = None) -> str:
-    """Position in a file as text for error messages; `line` and `column` are counted from 1."""
     return f"{path}, line {line}" if column is None else f"{path}, line {line}, column {column}"
 
 
 def shown(text: bytes) -> str:
-    """What a text begins with, as it is quoted in messages."""
+    """What a text begins with, as messages quote it."""
     return repr(text.decode("utf-8", "replace").strip()[:60])
 
 
 def is_missing(text: str) -> bool:
-    """Whether a field without a number marks a missing value, such as `?`, `NA` or nothing."""
+    """Whether a field marks a missing value, such as `?`, `NA` or nothing."""
     return text.strip().lower().lstrip("+-") in MISSING
 
 
 def is_infinite(text: str) -> bool:
-    """Whether a field says infinity, such as `-inf`, which is neither a number nor a text."""
+    """Whether a field says infinity, which is neither a number nor a text."""
     return text.strip().lower().lstrip("+-") in NOT_FINITE
 
 
 def is_number(text: str) -> bool:
-    """Whether a field is a decimal number as all readers take it, such as `-1.5e3`."""
+    """Whether a field is a decimal number such as `-1.5e3`."""
     return NUMBER.match(text.encode()) is not None
 
 
 def is_other_number(text: str) -> bool:
-    """Whether a field is a number in a notation that is not read, such as `3,14`, `1 234` or `12%`.
+    """Whether a field is a number in a notation that is not read: `3,14`, `1 234` or `12%`.
 
-    It is no text either: as a category it would hide that numbers are meant.
+    As a category it would hide that numbers are meant.
     """
     short = len(text) <= MOST_DIGITS and any(map(str.isdigit, text))
     return short and not is_number(text) and OTHER_NOTATION.fullmatch(text) is not None
 
 
 def is_numeric(text: str) -> bool:
-    """Whether a field is a number in any notation."""
     return is_number(text) or is_other_number(text)
 
 
@@ -79,10 +77,10 @@ def number_of(
     column: int | None = None,
     if_missing: str = FILL_IN,
 ) -> float:
-    """Parse a field as a finite decimal number; unlike `float`, without "nan", "inf" or "1_000".
+    """Unlike `float`, it refuses "nan", "inf" and "1_000".
 
-    Raises `WrongInput` otherwise. `what` describes the field in the message, and `remedy` is the
-    advice there, or `if_missing` where the field marks a missing value.
+    `what` describes the field in the message. The advice there is `remedy`, or `if_missing` where
+    the field marks a missing value.
     """
     if NUMBER.match(token):
         value = float(token)
@@ -108,11 +106,9 @@ def number_of(
 class LabelRule:
     """Mapping from label texts to numbers, as given with `--labels`.
 
-    A rule is written `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without a rule, labels must be
-    numbers already.
-
-    A label is looked up as written, then without a final dot (UCI test files have one), then by its
-    numeric value. Raises `WrongInput` for a rule with another syntax.
+    A rule is written `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without one, labels must be
+    numbers already. A label is looked up as written, then without a final dot (UCI test files have
+    one), then by its numeric value.
     """
 
     def __init__(self, text: str | None, remedy: str = EXAMPLE) -> None:
@@ -137,7 +133,7 @@ class LabelRule:
         self.one_text_a_number = len(self.numbers) == len(numeric)
 
     def number(self, label: str) -> float | None:
-        """Number of a label; None if the rule does not have it."""
+        """None if the rule does not have the label."""
         for known in (label, label.removesuffix(".")):
             if known in self.values:
                 return self.values[known]
@@ -155,10 +151,6 @@ class LabelRule:
         column: int | None = None,
         if_missing: str = FILL_IN,
     ) -> float:
-        """Number of a label. Raises `WrongInput` with its position if the rule lacks it.
-
-        `if_missing` is the advice in the message for a missing label.
-        """
         if self.text is None:
             return number_of(token, path, line, what, self.remedy, column, if_missing)
         name = token.decode("utf-8", "replace")
@@ -168,16 +160,19 @@ class LabelRule:
         more = shlex.quote(f"{self.text},{name}={len(self.values) + 1}")
         add = "correct it" if self.text == "letters" or "," in name else f"add it: --labels {more}"
         lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"
-        wrong = lacking if name.strip() else "empty; fill it in, or remove the row"
-        raise WrongInput(f"{at(path, line, column)}: {what} is {wrong}")
+        raise WrongInput(
+            f"{at(path, line, column)}: {what} is "
+            + (lacking if name.strip() else "empty; fill it in, or remove the row")
+        )
 
     @property
     def names(self) -> dict[float, str]:
-        """Names of the numbers; several that have one number are joined."""
-        pairs = self.values.items()
-        return {of: "/".join(text for text, number in pairs if number == of) for _, of in pairs}
+        """Several names of one number are joined."""
+        return {
+            of: "/".join(text for text, number in self.values.items() if number == of)
+            for of in self.values.values()
+        }
 
     @property
     def done(self) -> tuple[str, ...]:
-        """Manifest entry that describes the rule; empty without a rule."""
         return () if self.text is None else (f"labels by the rule {self.text}",)

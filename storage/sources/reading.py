@@ -8,7 +8,14 @@ from storage.sources.compressed import OPENERS
 from storage.sources.documents import documents_source
 from storage.sources.numbers import at, shown
 from storage.sources.parquet.source import parquet_source
-from storage.sources.source import MISSING_CHOICES, PIECE_BYTES, Reading, Source, refuse_first
+from storage.sources.source import (
+    MISSING_CHOICES,
+    OF_COLUMNS,
+    PIECE_BYTES,
+    Reading,
+    Source,
+    refuse_first,
+)
 from storage.sources.text.arff import arff_source
 from storage.sources.text.columns import column_source
 from storage.sources.text.source import format_of, top_of
@@ -19,8 +26,7 @@ FORMATS = (*TEXTS, "arff", "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 
 AS_SEEN = Reading()
-COLUMNS = ("target", "drop", "categorical", "numeric", "one_hot", "missing")
-SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*COLUMNS, "header")}
+SPARSE = {"documents": ("strip",), "the columns of a CSV file": (*OF_COLUMNS, "header")}
 DENSE = {"documents": ("strip",), "LIBSVM and VW files": ("n_features", "zero_based")}
 # for each format, the fields of `Reading` that do not apply to it, grouped by what they apply to
 REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
@@ -30,7 +36,7 @@ REFUSED: dict[str, dict[str, tuple[str, ...]]] = {
     "space": DENSE,
     "arff": {**DENSE, "text without names": ("header",)},
     "parquet": {"documents": ("strip",), "text": ("header", "zero_based")},
-    "documents": {"files of rows": (*COLUMNS, "header", "zero_based", "labels")},
+    "documents": {"files of rows": (*OF_COLUMNS, "header", "zero_based", "labels")},
 }
 # options that are not named like their field of `Reading`
 FLAGS = {"header": "header or --no-header", "zero_based": "zero-based or --one-based"}
@@ -41,18 +47,15 @@ def source_of(
 ) -> Source:
     """Open files of one format as one source, not surveyed yet; their rows follow in order.
 
-    A folder of Parquet files stands for these. `block_bytes` is the approximate size of the text
-    that is parsed at once. Raises `WrongInput` if a file is missing or given twice, if formats
-    differ, if the first lines are malformed, or if an option does not apply to the format.
+    About `block_bytes` of text are parsed at once.
     """
     paths = unfolded(paths, reading.format)
-    may_be_folder = reading.format == "documents"
     refuse_first(
         problem
         for number, path in enumerate(paths)
         for problem in (
             (
-                not (path.is_file() or (path.is_dir() and may_be_folder)),
+                not (path.is_file() or (path.is_dir() and reading.format == "documents")),
                 f"{path}: no such file; give the source with --from FILE",
             ),
             (
@@ -102,29 +105,26 @@ def source_of(
 
 
 def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:
-    """Files, with those of each folder of Parquet files, sorted by name, instead of the folder.
+    """Files, with the sorted Parquet files of a folder instead of the folder.
 
-    Files and folders whose names begin with "." or "_" are none. Raises `WrongInput` for a folder
-    with folders of Parquet files.
+    A column may be in the name of a folder, so folders within it are refused.
     """
     found = []
     for path in paths:
         is_folder = path.is_dir() and form in (None, "parquet")
-        deeper = path.glob("[!._]*/**/[!._]*.parquet") if is_folder else ()
         refuse_first(
             (
                 True,
                 f"{file}: a folder within {path} may hold a column in its name, which is not read;"
                 " write whole rows to files of one folder",
             )
-            for file in deeper
+            for file in (path.glob("[!._]*/**/[!._]*.parquet") if is_folder else ())
         )
         found += sorted(path.glob("[!._]*.parquet") if is_folder else []) or [path]
     return found
 
 
 def guess_format(path: Path) -> str:
-    """Format of a file, guessed from its name, first bytes or first line, or `WrongInput`."""
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:

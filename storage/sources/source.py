@@ -2,13 +2,12 @@
 
 A source lists its pieces in row order and reads each piece into arrays. Listing is cheap and
 happens in one process; reading is expensive and happens on any free core. Pieces have a bounded
-size, so memory is bounded whatever the size of the source. Faults of rows are collected, so that
-all of them are told at once.
+size, and so has the memory. Faults of rows are collected, so that all of them are told at once.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,6 +18,8 @@ from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 
 MISSING_CHOICES = ("mean", "drop")
+# the fields of `Reading` for sources that have columns
+OF_COLUMNS = ("target", "drop", "categorical", "numeric", "one_hot", "missing")
 UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
@@ -33,37 +34,36 @@ ParallelMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
-    """Raise `WrongInput` for the first problem that occurs among (occurs, message) pairs."""
+    """Raise `WrongInput` with the first message whose problem is there."""
     for is_there, message in problems:
         if is_there:
             raise WrongInput(message)
 
 
 def few(words: Sequence[str]) -> str:
-    """The first of some words, and how many more there are."""
     beyond = len(words) - MOST_TOLD
     return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")
 
 
 class Malformed(WrongInput):
-    """Rows of a source are malformed: every kind of fault, up to ten of them, a line each."""
+    """Every kind of fault of a source's rows, up to ten of them, a line each."""
 
 
 class Problems:
-    """Faults that were met so far: by kind, the first one's message, and the column of each."""
+    """Faults that were met: by kind, the first one's message, and the column of each."""
 
     def __init__(self) -> None:
         self.met: dict[str, tuple[str, list[str]]] = {}
 
     def add(self, error: WrongInput, kind: str = "", column: str = "") -> None:
-        """Count a fault. Raises `Malformed` once there are as many as are enough."""
+        """Raises `Malformed` once there are enough faults."""
         _, columns = self.met.setdefault(kind or str(error), (str(error), []))
         columns.append(column)
         if sum(len(columns) for _, columns in self.met.values()) == MOST_MET:
             self.refuse([ENDED])
 
     def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
-        """Return what `read` does, or `instead` if it raises `WrongInput`, which is counted."""
+        """What `read` returns, or `instead` if it raises `WrongInput`, which is counted."""
         try:
             return read()
         except WrongInput as error:
@@ -71,14 +71,13 @@ class Problems:
             return instead
 
     def until_fault(self, items: Iterable[T]) -> Iterator[T]:
-        """Iterate over items until their iterator raises `WrongInput`, which is counted."""
+        """Items until a `WrongInput`, which is counted."""
         try:
             yield from items
         except WrongInput as error:
             self.add(error)
 
     def refuse(self, notes: Sequence[str] = ()) -> None:
-        """Raise `Malformed` if a fault was met; its message ends with the notes."""
         if self.met:
             told = [_told(*kind) for kind in self.met.values()][:MOST_TOLD]
             beyond = ["there are more problems after these"] if len(self.met) > MOST_TOLD else []
@@ -88,7 +87,6 @@ class Problems:
 
 
 def _told(message: str, columns: list[str]) -> str:
-    """The first message of a kind, how often it was met, and in which columns."""
     if len(columns) == 1:
         return message
     named = list(dict.fromkeys(filter(None, columns)))
@@ -100,32 +98,14 @@ def _told(message: str, columns: list[str]) -> str:
 class Reading:
     """Options that say how source files are read.
 
-    Attributes
-    ----------
-    format : str, optional
-        File format; None detects it from the file.
-    target : str, optional
-        Label column, by name or by number from 1; None takes the last.
-    labels : str, optional
-        Rule that maps label texts to numbers (`LabelRule`).
-    drop : tuple of str
-        Columns to leave out.
-    categorical : tuple of str
-        Columns of categories, whatever they hold.
-    numeric : tuple of str
-        Columns of numbers, in which a text is a missing value.
-    one_hot : bool
-        Whether a column of categories may have any number of them.
-    header : bool, optional
-        Whether the first line holds column names; None decides from that line.
-    n_features : int, optional
-        Number of features d of sparse files, if the largest one does not occur.
-    zero_based : bool, optional
-        Whether feature numbers of LIBSVM and VW files start at 0; None takes the format's default.
-    strip : tuple of str
-        Text removed from documents: "headers", "footers", "quotes".
-    missing : str, optional
-        What is done with missing values of columns, one of `MISSING_CHOICES`; None refuses them.
+    `target` is the label column, by name or by number from 1, or the last one. `labels` is a
+    `LabelRule`. `categorical` columns are of categories whatever they hold, and a text in a
+    `numeric` one is a missing value. With `one_hot`, a column may have any number of categories.
+    `header` says whether the first line holds column names; None decides from that line.
+    `n_features` is the number of features d of sparse files, if the largest one does not occur.
+    `zero_based` says whether feature numbers of LIBSVM and VW files start at 0; None takes the
+    format's default. `strip` is removed from documents: "headers", "footers", "quotes". `missing`
+    is one of `MISSING_CHOICES`.
     """
 
     format: str | None = None
@@ -142,34 +122,22 @@ class Reading:
     missing: str | None = None
 
     def given(self) -> dict[str, Any]:
-        """Reading options that differ from their defaults, for the manifest."""
-        default = asdict(Reading())
+        """Options that differ from their defaults, for the manifest."""
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if value != default[name]
+            one.name: list(value) if isinstance(value, tuple) else value
+            for one in fields(self)
+            if (value := getattr(self, one.name)) != one.default
         }
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows with their labels, in canonical CSR form or dense. All numbers are finite.
+    """Consecutive rows in canonical CSR form or dense; all numbers are finite.
 
-    Only missing values that are still to be filled in are NaN. Dense rows have an empty `indices`,
-    and `indptr` advances by the row length d.
-
-    Attributes
-    ----------
-    labels : Array (n,)
-        Labels.
-    indptr : Array (n + 1,), int64
-        Start of each row in `values`, and the end of the last one.
-    indices : Array (number of values,), int32
-        Feature of each value, from 0.
-    values : Array (number of values,), float64 or float32
-        Values, row by row.
-    n_dropped : int
-        Number of rows that were left out for their missing values.
+    Only missing values that are still to be filled in are NaN. `indptr` (n + 1,), int64, has the
+    start of each row in `values`, and the end of the last one; `indices`, int32, has the feature of
+    each value, from 0. Dense rows have empty `indices`, and `indptr` advances by the row length d.
+    `n_dropped` rows were left out for their missing values.
     """
 
     labels: Array
@@ -180,11 +148,9 @@ class Piece:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows n of the piece."""
         return int(self.labels.size)
 
     def between(self, start: int, stop: int) -> "Piece":
-        """Rows `start` (inclusive) to `stop` (exclusive) of the piece, as a piece."""
         a = int(self.indptr[start])
         b = int(self.indptr[stop])
         indptr = self.indptr[start : stop + 1] - a
@@ -192,13 +158,12 @@ class Piece:
 
 
 def dense_piece(labels: Array, matrix: Array) -> Piece:
-    """Piece of dense rows from a matrix (n, d) and labels (n,)."""
+    """Rows of a matrix (n, d)."""
     n, d = matrix.shape
     return Piece(labels, np.arange(n + 1) * d, np.zeros(0, np.int32), matrix.reshape(-1))
 
 
 def concatenated(pieces: Sequence[Piece]) -> Piece:
-    """Concatenate the rows of one or more pieces in order."""
     if len(pieces) == 1:
         return pieces[0]
     sizes = np.concatenate([np.diff(piece.indptr) for piece in pieces])
@@ -214,32 +179,12 @@ def concatenated(pieces: Sequence[Piece]) -> Piece:
 class Source(ABC):
     """Base class of data sources. An instance is small and picklable: it is sent with every task.
 
-    Attributes
-    ----------
-    format : str
-        Name of the file format in the manifest.
-    layout : {"dense", "sparse", "undecided"}
-        Row layout of the pieces.
-    paths : tuple of Path
-        Files of rows; empty for documents.
-    n_features : int, optional
-        Number of features d; None if it is only known from the rows.
-    n_bytes : int
-        Total size, as progress counts it.
-    feature_names : list of str, (d,)
-        Feature names; empty if there are none.
-    class_names : dict of float to str
-        Names of the labels that are classes; empty if they are numbers.
-    changes : sequence of int
-        Number of rows before each change of the concept, in order; empty if none is known.
-    done : tuple of str
-        Sentences for the manifest on changes made while reading.
-    origin : dict
-        Manifest entry on where the rows came from.
-    missing : str, optional
-        What is done with missing values, one of `MISSING_CHOICES`. The pieces lack the rows with
-        missing values if it is "drop"; otherwise these values are NaN in the pieces. None if the
-        source refuses them.
+    The `layout` is "dense", "sparse" or, before the survey, "undecided". Documents have no `paths`.
+    `n_features` is None if it is only known from the rows, and `n_bytes` is the size as progress
+    counts it. `class_names` is empty if labels are numbers. `changes` has the number of rows before
+    each change of the concept. The manifest says what was `done` while reading, and the `origin` of
+    the rows. `missing` None refuses missing values, "drop" leaves their rows out of the pieces, and
+    otherwise they are NaN there.
     """
 
     format: str
@@ -257,9 +202,7 @@ class Source(ABC):
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source with what must be known of all rows before the first piece is read.
 
-        The base class computes the file hashes; subclasses add the distinct texts of columns or a
-        vocabulary. `scratch` is a folder for temporary files. Raises `WrongInput` if the source is
-        malformed.
+        Here it is the file hashes; subclasses add the distinct texts of columns or a vocabulary.
         """
         if not self.paths:
             return self
@@ -269,22 +212,14 @@ class Source(ABC):
 
     @abstractmethod
     def pieces(self, scratch: Path) -> Iterator[Any]:
-        """Descriptions of the source's pieces in row order, each small and picklable.
-
-        Temporary files may be written to `scratch`. Raises `WrongInput` if the source is damaged.
-        """
+        """Descriptions of the pieces in row order, each small and picklable."""
 
     @abstractmethod
     def read(self, piece: Any) -> Piece:
-        """Read the rows of one piece of the source.
-
-        Raises `WrongInput` with the file, line, column, offending text and remedy; `Malformed` if
-        there are several problems.
-        """
+        """Raises `Malformed` with every kind of fault: file, line, column, text and remedy."""
 
     def piece_bytes(self, piece: Any) -> int:
-        """Bytes that a piece adds to the progress; the sum over all pieces is `n_bytes`."""
         return int(piece.n_bytes)
 
     def release(self, piece: Any) -> None:  # noqa: B027  (most sources write nothing)
-        """Delete the temporary files of a piece that has been read and is no longer needed."""
+        """Delete the temporary files of a piece."""

@@ -156,9 +156,9 @@ def test_bits__are_the_same_for_any_blocks_and_any_cut(kind, seed, cuts, window)
     for lo, hi in ((0, end), (end, 150)):
         of_rows = np.zeros(0, np.int64) if numbers is None else numbers[lo:hi]
         again.add(scores[:, lo:hi].copy(), learnt[:, lo:hi].copy(), of_rows, hi - lo)
-        kept = {name: array.copy() for name, array in again.arrays().items()}
+        kept = {name: array.copy() for name, array in again.arrays.items()}
         again = Measurement(what)
-        for name, array in again.arrays().items():
+        for name, array in again.arrays.items():
             array[...] = kept[name]
     again.finish()
     for other in (cut, again):
@@ -186,7 +186,7 @@ def test_bytes__are_those_of_the_arrays(names, window):
         what = metered(
             tuple(n for n in names if n != "auc" or not classes), CLASSES, 2000, window, classes
         )
-        arrays = Measurement(what).arrays()
+        arrays = Measurement(what).arrays
         assert measurement_bytes(what) == sum(array.nbytes for array in arrays.values())
 
 

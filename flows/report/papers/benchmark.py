@@ -1,8 +1,4 @@
-"""The benchmark: its parts, and the table of its numbers that is kept with the package.
-
-The documentation's page and `koco reproduce benchmark` show the same comparison, one of the kept
-table and one of the runs that have just been computed.
-"""
+"""The benchmark: its parts, and the table of its numbers that is kept with the package."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,10 +50,7 @@ PARTS = {
 
 
 def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
-    """The table that is kept: a row for each part, block and learner.
-
-    `scores` has a number for each repeat; infinity stands for a failed run.
-    """
+    """The table that is kept. Infinity in `scores` stands for a failed run."""
     rows = [
         {**row, "part": part, "failed": bool(row["failed"])}
         for part, found in parts.items()
@@ -68,12 +61,11 @@ def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
 
 
 def kept_table() -> pa.Table:
-    """The table that is kept with the package."""
     return pq.read_table(KEPT, schema=SCHEMA)
 
 
 def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
-    """Which numbers of a part differ from those kept, to the last bit: `learner on title`."""
+    """Which numbers of a part differ from those kept, to the last bit."""
     mine, theirs = (
         {
             (row["title"], row["learner"]): [row[name] for name in NUMBERS]
@@ -90,10 +82,6 @@ def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
 
 
 def part_figures(sweep: str, found: Blocks) -> list[Figure]:
-    """A part: the learners by mean rank, and their scores on each dataset.
-
-    The first has the claim that its numbers are those of the documentation.
-    """
     one, (title, about) = comparison_of_part(found), PARTS[sweep]
     different = differing(found, sweep, kept_table())
     n_blocks = len(found.blocks)
@@ -122,12 +110,10 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
 
 
 def comparison_of_part(found: Blocks) -> Comparison:
-    """The comparison of a part's blocks, chosen by the first half and judged on the second."""
     return Comparison(found, FIRST_HALF, halved=True)
 
 
 def scores_of(one: Comparison) -> list[Row]:
-    """The scores on each dataset, with a column for each learner by rank."""
     by_block = grouped(one.blocks.to_pylist(), lambda row: row["block"])
     return [
         {

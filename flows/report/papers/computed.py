@@ -1,4 +1,4 @@
-"""Tables that experiments need beside the views, of what takes a learner or a solver."""
+"""Tables that experiments need beside the views: what only a learner or a solver can compute."""
 
 import json
 from functools import partial
@@ -43,11 +43,11 @@ ORDER BY condition_number, data_seed
 
 
 def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
-    """Largest relative error of the sketch's eigenvalues, max_i |tΛ_i − λ_i|/λ_i, at some rounds.
+    """Largest relative error of the sketch's eigenvalues, max_i |tΛ_i − λ_i|/λ_i, at some rounds
+    (k,).
 
-    The rows X (n, d) are dense. The model is new, with squared loss, constant curvature and no
-    diagonal adaptation. Errors (k,) after each of `rounds` (k,) are with respect to the largest
-    eigenvalues λ of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x.
+    The rows X (n, d) are dense; the model is new. λ are the largest eigenvalues of Σ ĝĝᵀ, ĝ =
+    √curvature · 2(ŷ − y) x, for the squared loss without diagonal adaptation.
     """
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))
@@ -67,14 +67,12 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
 
 
 def recovery_of(store: AnyPath, run: Row) -> list[tuple[float, float]]:
-    """Rounds, and the errors of a run's model after them, averaged over `STARTS` random starts."""
     rounds = [t for t in (FIRST_ROUND, 500, *curve_points(run["rounds"])) if t >= FIRST_ROUND]
     points = np.unique([float(t) for t in rounds if t <= run["rounds"]])
 
     def compute() -> list[float]:
         X, y = rows_of_stream(store, Stream(run["dataset"], run["dataset_hash"]))
-        params = json.loads(run["params"])
-        models = [OjaSON(**params, seed=seed) for seed in range(STARTS)]
+        models = [OjaSON(**json.loads(run["params"]), seed=seed) for seed in range(STARTS)]
         errors = [recovery_errors(X.toarray(), y, model, points) for model in models]
         return np.mean(errors, axis=0).tolist()
 
@@ -83,7 +81,6 @@ def recovery_of(store: AnyPath, run: Row) -> list[tuple[float, float]]:
 
 
 def recovery(views: Views) -> tuple[str, pa.Table]:
-    """Recovery errors of the best runs' models."""
     found = [
         (run["condition_number"], run["data_seed"], t, error)
         for run in views.rows(BEST_SKETCHES)
@@ -93,10 +90,7 @@ def recovery(views: Views) -> tuple[str, pa.Table]:
 
 
 def hindsight(views: Views) -> tuple[str, pa.Table]:
-    """Cumulative loss Σ (f(x_t) − y_t)² of the best function in hindsight on each stream.
-
-    It is in the space of KONS's kernel, with its α, and shrunk into the clip.
-    """
+    """Cumulative loss Σ (f(x_t) − y_t)² of the best f in hindsight, in KONS's space."""
     rows = views.rows(
         f"SELECT {OF_A_RUN} FROM runs WHERE status = 'ok' AND learner IN ('KONS', 'SketchedKONS')"
         " AND loss = 'squared'"
@@ -112,21 +106,16 @@ def hindsight(views: Views) -> tuple[str, pa.Table]:
 
 
 def batch_of(store: AnyPath, run: Row) -> float:
-    """What the best function in hindsight comes to, in the span of a run's dictionary."""
     X, y = rows_of_stream(store, stream_of(run))
     params = json.loads(run["params"])
-    seed = run["learner_seed"] or 0
-    learner = getattr(koco_stream, run["learner"])(**params, seed=seed)
+    learner = getattr(koco_stream, run["learner"])(**params, seed=run["learner_seed"] or 0)
     learner.partial_fit(X, y)
     best = Batch(learner, params["alpha"]).fit(X, y)
     return float(best.mean_loss_ if best.error_rate_ is None else best.error_rate_)
 
 
 def batch(views: Views) -> tuple[str, pa.Table]:
-    """The rows BATCH, each of the first run of its configuration.
-
-    Where that takes too long for a report, there is none.
-    """
+    """The mean loss, or the error rate, of the best function in the span of a run's dictionary."""
     found = [
         (run["name"], run["published"], computed_once("batch", [run["run_id"], 2], compute))
         for run in views.rows(f"SELECT b.name, b.published, r.* {BATCHES}")

@@ -1,9 +1,4 @@
-"""An experiment: its sweeps, and the figure with the claims that their results are held against.
-
-Each is a file: the views that it makes of those of flows/views/views.sql, the charts and the
-table that are drawn from them, and the claims with their criteria. It is SQL but for titles and
-notes.
-"""
+"""An experiment, from a TOML file: its sweeps, and the figure and claims that judge them."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -28,22 +23,11 @@ NONE = "SELECT 0 LIMIT 0"
 class Experiment:
     """A published figure or table that can be reproduced, as its file has it.
 
-    Attributes
-    ----------
-    name, about : str
-        Name for the command line, and a sentence about it.
-    sweeps : sequence of str
-        Sweeps whose results are held against the claims.
-    chart_name : str
-        The figure's name in sweep files; empty for the benchmark, which compares learners.
-    paper, ending : str
-        The paper whose datasets it is about, and how their names end.
-    takes_more : bool
-        Whether it has one point per dataset, so that those can be added that its sweep file lacks.
-    figure : dict
-        The figure: `title` and `note`; SQL that is executed, `before` tables are computed, and
-        `views` after that; queries of the rows of its `table`, of `claims`, of a sentence, the
-        `finding`, and of more `notes`; `charts`, what `Chart` takes, with a query for its `rows`.
+    `chart_name` is the figure's name in sweep files; the benchmark has none. `ending` is how the
+    names of the paper's datasets end. One that `takes_more` has a point for each dataset, so that
+    some can be added. `figure` has SQL that is executed (`views`, and `before` tables are
+    computed); queries of the rows of its `table`, of `claims`, of the `finding` and of more
+    `notes`; and `charts`, what `Chart` takes, with a query for its `rows`.
     """
 
     name: str
@@ -57,18 +41,17 @@ class Experiment:
 
     @property
     def datasets(self) -> list[str]:
-        """The paper's datasets, by their names in the catalogue."""
         return [one.name + self.ending for one in CATALOGUE.values() if self.paper in one.papers]
 
     def drawn(self, views: Views) -> Figure:
-        """The figure of the runs of some views."""
         of = {"before": "", "views": "", "finding": NONE, "notes": NONE, **self.figure}
         sources = [  # what generated datasets were made with
             (name, one.source.get("condition_number"), one.source.get("data_seed"))
             for name, one in manifests_of(views).items()
         ]
-        made = table_of(sources, dataset=str, condition_number=float, data_seed=int)
-        views.connection.register("sources", made)
+        views.connection.register(
+            "sources", table_of(sources, dataset=str, condition_number=float, data_seed=int)
+        )
         if "stored_curves" in of["views"]:
             views.rows("FROM curves LIMIT 0")  # which reads them
         if (printed := HERE / f"{self.name}.csv").is_file():
@@ -77,11 +60,7 @@ class Experiment:
         if self.name in COMPUTED:
             views.connection.register(*COMPUTED[self.name](views))
         views.connection.execute(of["views"])
-        finding, notes = (
-            [text for row in views.rows(query) for text in row.values()]
-            for query in (of["finding"], of["notes"])
-        )
-        found = "; ".join(finding)
+        found = "; ".join(views.column(of["finding"]))
         charts = [
             Chart(
                 **{**one, "rows": views.rows(one["rows"])},
@@ -94,7 +73,7 @@ class Experiment:
             [one for one in charts if one.rows],
             views.rows(of["claims"]),
             views.rows(of["table"]),
-            "\n".join([of["note"].strip(), *notes]),
+            "\n".join([of["note"].strip(), *views.column(of["notes"])]),
             found,
         )
 

@@ -47,7 +47,7 @@ SKETCH_RATE = Parameter(
     "sketch_rate", float, "c in the sketch's rate min(c/t, 1)", low=0, above=True
 )
 # At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11
-# (docs/sketch-start.md); and they cost less.
+# (docs/findings.md); and they cost less.
 SKETCH_START = Parameter(
     "sketch_start",
     str,

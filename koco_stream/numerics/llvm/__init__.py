@@ -1,1 +1,1 @@
-"""Hand-written instructions, each beside the literal loop that specifies it."""
+"""Hand-written instructions, each beside the loop that specifies it."""

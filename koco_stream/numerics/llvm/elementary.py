@@ -1,13 +1,10 @@
 """exp, sin and cos without branches, so that they vectorise, with the same bits on every machine.
 
-exp: x = n·ln 2 + r with |r| ≤ ½ ln 2, in two terms of ln 2 so that r keeps its digits (Cody and
-Waite, 1980); e^r by its series up to r¹³, whose rest is below 4e-18; 2ⁿ by its bits. Relative error
-below 1.5e-16. Below −708 the result is 0, above 709 infinity: no number is subnormal.
+exp: x = n·ln 2 + r in two terms of ln 2 (Cody and Waite, 1980), with a relative error below
+1.5e-16. Below −708 the result is 0, above 709 infinity.
 
-sin and cos: x = n·π/2 + r with |r| ≤ π/4, in three terms of π/2; both series of r, to r¹⁷ and r¹⁶,
-whose rests are below 2e-18; n's last two bits tell which series is which, and their signs. Absolute
-error below 2.2e-16 up to 1e6, beyond about 1e-16·x; above 1e12 every angle is taken as 0, and an
-infinite one gives NaN.
+sin and cos: x = n·π/2 + r in three terms of π/2, with an absolute error below 2.2e-16 up to 1e6,
+and about 1e-16·x beyond. Angles above 1e12 are taken as 0.
 """
 
 import math
@@ -34,7 +31,7 @@ SERIES = [1.0 / math.factorial(k) for k in range(13, 1, -1)]
 
 
 def polynomial(x: Any, coefficients: list[float]) -> Any:
-    """The polynomial with these coefficients, the highest power's first, of an array or `Line`."""
+    """A polynomial of an array or `Line`, its highest coefficient first."""
     total = x * coefficients[0] + coefficients[1]
     for coefficient in coefficients[2:]:
         total = total * x + coefficient
@@ -42,7 +39,7 @@ def polynomial(x: Any, coefficients: list[float]) -> Any:
 
 
 def exp_factors(x: Any) -> tuple[Any, Any]:
-    """e^x as mantissa·2ⁿ: the mantissa, and a double whose lowest bits hold n."""
+    """e^x as mantissa·2ⁿ; n stands in the lowest bits of a double."""
     shifted = x * LOG2_E + SHIFT
     n = shifted - SHIFT
     r = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -58,13 +55,13 @@ def literal_exp(x: Array) -> Array:
 
 
 def filled(register: Any, value: float) -> Any:
-    """A register as wide as this one, with `value` everywhere: of 64-bit integers if it is one."""
+    """A register like this one, with `value` everywhere."""
     kind = ir.IntType(64) if isinstance(value, int) else ir.DoubleType()
     return ir.Constant(ir.VectorType(kind, register.type.count), [value] * register.type.count)
 
 
 def emit_exp(line: Line) -> Line:
-    """Emit the instructions that compute e^x for each number of a line."""
+    """Emit `literal_exp`."""
     b = line.b
 
     def joined(x: Any, mantissa: Any, shifted: Any) -> Any:
@@ -80,7 +77,7 @@ def emit_exp(line: Line) -> Line:
 
 
 def cos_sin_of_rest(x: Any) -> tuple[Any, Any, Any]:
-    """cos r and sin r for x = n·π/2 + r, and a double whose lowest bits hold n."""
+    """cos r and sin r for x = n·π/2 + r; n stands in the lowest bits of a double."""
     shifted = x * TWO_OVER_PI + SHIFT
     r, n = x, shifted - SHIFT
     for term in QUARTER:
@@ -101,7 +98,7 @@ def literal_cos_sin(x: Array) -> tuple[Array, Array]:
 
 
 def emit_cos_sin(line: Line) -> tuple[Line, Line]:
-    """Emit the instructions that compute cos x and sin x for each number of a line."""
+    """Emit `literal_cos_sin`."""
     b = line.b
 
     def within(x: Any) -> Any:

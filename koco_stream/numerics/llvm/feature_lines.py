@@ -1,19 +1,9 @@
 """The loops that dominate the time of a linear learner, with lines in vector registers.
 
-A table is (d, width), so all numbers of one feature are contiguous in memory, in one line, which
-may be longer than what is read of it. `gather` sums x_j·table[j] over a row's features and
-`scatter` adds x_j·coefficient to table[j]; a learner's cost depends on the row only in these two.
-The other loops work on small vectors and on matrices of such lines. The entries of a line are
-independent outputs, so computing them side by side does not change any number. Compiled from
-Python, the sums would be in memory. Each instruction stands beside a Python loop that specifies it,
-which tests use and which runs without the compiler.
-
-All sums have fixed orders that reduce waiting for additions: `gather` and `combine` sum even and
-odd positions separately; `times` and the dot products add the halves of a line until one number is
-left. The compiler takes the line width from the length of a tuple, a compile-time constant.
-
-A learner stores its small vectors in one flat array `a`, and a vector is given by its offset. With
-one base and constant offsets the compiler knows that they do not overlap.
+A table is (d, width), a line of memory for each feature. Only `gather` and `scatter` depend on the
+row; the others work on small vectors and matrices in a flat array `a`, at constant offsets, so that
+the compiler knows that they do not overlap. The tuple `shape` is as long as a line. Each
+instruction stands beside the Python loop that specifies it and its sums' order.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,15 +33,12 @@ PAIR = ir.VectorType(DOUBLE, 2)
 
 
 def shape_for(columns: int) -> tuple[int, ...]:
-    """A tuple whose length is the line width of a table with `columns` columns.
-
-    The width is rounded up to a multiple of four, a vector register. The padding stays zero.
-    """
+    """A tuple as long as a table's line: `columns` rounded up to fours."""
     return (0,) * (4 * ((columns + 3) // 4))
 
 
 def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
-    """A zero matrix (rows, width) of floats, aligned to the processor's cache lines."""
+    """A zero matrix (rows, width), aligned to cache lines."""
     size = np.dtype(kind).itemsize
     raw = np.zeros(rows * width + CACHE_LINE // size, kind)
     first = (-raw.ctypes.data % CACHE_LINE) // size
@@ -64,11 +51,7 @@ def line_of(a: Array, first: int, shape: Any) -> Array:
 
 
 def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int) -> float:
-    """Compute a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]².
-
-    Even and odd positions are summed separately, each in order, then added. A product and the
-    addition to its sum are rounded once.
-    """
+    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]²."""
     width = len(shape)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
     for i in range(idx.size):
@@ -81,7 +64,7 @@ def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, o
 
 @instruction("float64", literal_gather)
 def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
-    """The instructions of `literal_gather`."""
+    """Emit `literal_gather`."""
     line, (squares,) = _gathered(e, table, idx, val)
     e.store(line, a.at(out))
     return squares
@@ -95,9 +78,6 @@ def _gathered(
     asked: Callable[[Any], list[Any]] = lambda j: [],
     answers: Sequence[Any] = (),
 ) -> tuple[Line, list[Any]]:
-    """The line of `literal_gather`, and sums: of the squares, then of what is asked of each feature
-    j, from `answers` on.
-    """
     n = len(e.registers)
 
     def with_term(sums: Line, i: Any) -> Line:
@@ -121,10 +101,9 @@ def _gathered(
 def literal_gather_current(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int, epoch: int
 ) -> float:
-    """As `gather`, of lines whose last number is `epoch`, or 0 if they were never used.
+    """`gather` of lines whose last number is `epoch`, or 0 if they are unused.
 
-    −1 is returned if one has another. The last number of a[out:] becomes the number of lines that
-    were never used.
+    Returns −1 if a line has another. The last number of a[out:] counts unused lines.
     """
     n2, last = literal_gather(table, shape, idx, val, a, out), table[idx, -1]
     a[out + len(shape) - 1] = (last == 0.0).sum()
@@ -135,9 +114,7 @@ def literal_gather_current(
 def gather_current(
     e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any, epoch: Any
 ) -> Any:
-    """The instructions of `literal_gather_current`, without a branch for each line: the processor
-    would guess it wrong where features are new, and wait for one line's memory after the other's.
-    """
+    """Emit `literal_gather_current`, without a branch that new features would mislead."""
     # In one comparison: whether the last number is another than the epoch, and than 0.
     current = e.b.insert_element(PAIR([0.0, 0.0]), e.b.sitofp(epoch, DOUBLE), INT32(0))
 
@@ -158,10 +135,7 @@ def gather_current(
 def literal_scatter(
     table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
 ) -> None:
-    """Add val[i]·a[coefficient:] to table[idx[i]] for each entry i of a row, rounded once.
-
-    Coefficients that are all 0 change nothing, as in a round without a gradient.
-    """
+    """table[idx[i]] += val[i]·a[coefficient:], unless all coefficients are 0."""
     own = line_of(a, coefficient, shape)
     for i in range(idx.size if own.any() else 0):
         line = line_of(table[idx[i]], 0, shape)
@@ -170,7 +144,7 @@ def literal_scatter(
 
 @instruction("void", literal_scatter)
 def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> None:
-    """The instructions of `literal_scatter`."""
+    """Emit `literal_scatter`."""
     coefficients = e.load(a.at(coefficient))
     with e.b.if_then(coefficients.unequal(0.0).any()), e.loop(idx.size) as i:
         address = table.line(idx.number(i))
@@ -188,8 +162,9 @@ def literal_scatter_first(
     used: Array,
     count: int,
 ) -> int:
-    """As `scatter`, and `epoch` becomes the last number of the lines. Those where it was 0 are put
-    in `used` from `count` on, where there has to be room for a number more. Returns the new count.
+    """`scatter` that makes `epoch` the last number of the lines; returns the new count.
+
+    Lines where it was 0 are put in `used` from `count` on, with room for one more.
     """
     literal_scatter(table, shape, idx, val, a, coefficient)
     for j in idx:
@@ -212,7 +187,7 @@ def scatter_first(
     used: Any,
     count: Any,
 ) -> Any:
-    """The instructions of `literal_scatter_first`, without a branch for each line."""
+    """Emit `literal_scatter_first`."""
     coefficients, at = e.load(a.at(coefficient)), cgutils.alloca_once_value(e.b, count)
     kind = table.data.type.pointee
     current = e.b.sitofp(epoch, kind)
@@ -230,7 +205,7 @@ def scatter_first(
 def literal_over_roots(
     table: Array, column: int, idx: Array, val: Array, unused: float, out: Array
 ) -> None:
-    """Compute out[i] ← val[i]/√table[idx[i], column]; a 0 in the table stands for `unused`."""
+    """out[i] ← val[i]/√table[idx[i], column]; a 0 in the table stands for `unused`."""
     for i in range(idx.size):
         number = np.float64(table[idx[i], column])
         out[i] = np.float64(val[i]) / np.sqrt(unused if number == 0.0 else number)
@@ -240,7 +215,7 @@ def literal_over_roots(
 def over_roots(
     e: Lines, table: Any, column: Any, idx: Any, val: Any, unused: Any, out: Any
 ) -> None:
-    """The instructions of `literal_over_roots`, several entries of the row at once."""
+    """Emit `literal_over_roots`."""
 
     def divide(first: Any, n: int) -> None:
         numbers = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
@@ -260,7 +235,7 @@ def over_roots(
 
 
 def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:
-    """The product a[out:] ← M v of the square matrix at a[matrix:] and the vector at a[vector:]."""
+    """a[out:] ← M v of a square matrix."""
     width = len(shape)
     for i in range(width):
         row = line_of(a, matrix + i * width, shape)
@@ -269,13 +244,10 @@ def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> N
 
 @instruction("void", literal_times)
 def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> None:
-    """The instructions of `literal_times`."""
+    """Emit `literal_times`."""
     right = e.load(a.at(vector))
 
     def put(first: Any, n: int) -> None:
-        """Compute n entries of Mv from `first` on, and store them as one register, which is read
-        back faster than n numbers.
-        """
         start = e.b.add(matrix, e.line_at(first))
         rows = [e.load(a.at(start, INT64(k * e.width))) * right for k in range(n)]
         address = e.b.bitcast(a.at(out, first), ir.VectorType(DOUBLE, n).as_pointer())
@@ -288,7 +260,6 @@ def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> N
 
 
 def _totals(b: Any, rows: list[Line]) -> Any:
-    """The sums of eight or four lines in one register, each in the order of `halved`."""
     sums = [row.four() for row in rows]
     for low, high in (([0, 1, 4, 5], [2, 3, 6, 7]), ([0, 2, 4, 6], [1, 3, 5, 7])):
         sums = [
@@ -299,31 +270,29 @@ def _totals(b: Any, rows: list[Line]) -> Any:
 
 
 def literal_line_dot(a: Array, shape: Any, x: int, y: int) -> float:
-    """The dot product Σ_i x_i y_i of the lines at a[x:] and a[y:]."""
+    """Σ_i x_i y_i of two lines."""
     return halved(line_of(a, x, shape) * line_of(a, y, shape))
 
 
 @instruction("float64", literal_line_dot)
 def line_dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
-    """The instructions of `literal_line_dot`."""
+    """Emit `literal_line_dot`."""
     return (e.load(a.at(x)) * e.load(a.at(y))).total()
 
 
 def literal_line_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
-    """The sum Σ_i x_i y_i z_i over the lines at a[x:], a[y:] and a[z:]."""
+    """Σ_i x_i y_i z_i of three lines."""
     return halved(line_of(a, x, shape) * line_of(a, y, shape) * line_of(a, z, shape))
 
 
 @instruction("float64", literal_line_dot3)
 def line_dot3(e: Lines, a: Any, shape: Any, x: Any, y: Any, z: Any) -> Any:
-    """The instructions of `literal_line_dot3`."""
+    """Emit `literal_line_dot3`."""
     return (e.load(a.at(x)) * e.load(a.at(y)) * e.load(a.at(z))).total()
 
 
 def literal_sums_before(a: Array, shape: Any, x: int, y: int, out: int) -> None:
-    """Exclusive prefix sums a[out + i] ← Σ_{j<i} x_j y_j. Each register sums pairs, then fours,
-    then eights; then the totals of earlier registers are added.
-    """
+    """Exclusive prefix sums a[out + i] ← Σ_{j<i} x_j y_j."""
     line = line_of(a, x, shape) * line_of(a, y, shape)
     carry = 0.0
     for first in range(0, line.size, 8):
@@ -336,12 +305,12 @@ def literal_sums_before(a: Array, shape: Any, x: int, y: int, out: int) -> None:
 
 @instruction("void", literal_sums_before)
 def sums_before(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
-    """The instructions of `literal_sums_before`."""
+    """Emit `literal_sums_before`."""
     e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=False), a.at(out))
 
 
 def literal_sums_after(a: Array, shape: Any, x: int, y: int, out: int) -> None:
-    """Exclusive suffix sums a[out + i] ← Σ_{j>i} x_j y_j, like `sums_before` from the end."""
+    """Exclusive suffix sums a[out + i] ← Σ_{j>i} x_j y_j."""
     line = line_of(a, x, shape) * line_of(a, y, shape)
     carry = 0.0
     for first in reversed(range(0, line.size, 8)):
@@ -354,16 +323,14 @@ def literal_sums_after(a: Array, shape: Any, x: int, y: int, out: int) -> None:
 
 @instruction("void", literal_sums_after)
 def sums_after(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
-    """The instructions of `literal_sums_after`."""
+    """Emit `literal_sums_after`."""
     e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=True), a.at(out))
 
 
 def literal_substitute(
     a: Array, shape: Any, n: int, matrix: int, own: int, earlier: int, q: int
 ) -> None:
-    """Replace row i of the matrix M at a[matrix:] by own_i·M_i − earlier_i·Σ_{j<i} q_j M_j, where
-    the sum is over the old rows, for the first n rows.
-    """
+    """M_i ← own_i·M_i − earlier_i·Σ_{j<i} q_j M_j over the old rows."""
     width = len(shape)
     r = np.zeros(width)
     for i in range(n):
@@ -377,7 +344,7 @@ def literal_substitute(
 def substitute(
     e: Lines, a: Any, shape: Any, n: Any, matrix: Any, own: Any, earlier: Any, q: Any
 ) -> None:
-    """The instructions of `literal_substitute`."""
+    """Emit `literal_substitute`."""
     r = e.variable(e.zeros())
     with e.loop(n) as i:
         own_i, earlier_i, q_i = a.number(own, i), a.number(earlier, i), a.number(q, i)
@@ -388,7 +355,7 @@ def substitute(
 
 
 def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, right: int) -> None:
-    """The rank-one update M_i += left_i·right of the first n rows of the matrix at a[matrix:]."""
+    """M_i += left_i·right for the first n rows of M."""
     width = len(shape)
     for i in range(n):
         row = line_of(a, matrix + i * width, shape)
@@ -397,7 +364,7 @@ def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, righ
 
 @instruction("void", literal_add_outer)
 def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, right: Any) -> None:
-    """The instructions of `literal_add_outer`."""
+    """Emit `literal_add_outer`."""
     line = e.load(a.at(right))
     with e.loop(n) as i:
         factor = a.number(left, i)
@@ -408,10 +375,7 @@ def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, righ
 def literal_combine(
     a: Array, shape: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int
 ) -> None:
-    """The sum b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of the matrix at a[matrix:].
-    Even and odd rows are summed separately, then added. A product and the addition to its sum are
-    rounded once.
-    """
+    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of M."""
     width = len(shape)
     sums = np.zeros((2, width))
     for k in range(n):
@@ -424,7 +388,7 @@ def literal_combine(
 def combine(
     e: Lines, a: Any, shape: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any
 ) -> None:
-    """The instructions of `literal_combine`."""
+    """Emit `literal_combine`."""
 
     def with_term(total: Line, k: Any) -> Line:
         return e.load(a.at(matrix, e.line_at(k))).fused(x.number(factors, k), total)
@@ -434,7 +398,7 @@ def combine(
 
 
 def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: float) -> None:
-    """Rotate the lines f at a[first:] and g at a[second:] to c·f − s·g and s·f + c·g."""
+    """Rotate two lines f and g to c·f − s·g and s·f + c·g."""
     f, g = line_of(a, first, shape).copy(), line_of(a, second, shape).copy()
     line_of(a, first, shape)[:] = c * f - s * g
     line_of(a, second, shape)[:] = s * f + c * g
@@ -442,7 +406,7 @@ def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: f
 
 @instruction("void", literal_rotate)
 def rotate(e: Lines, a: Any, shape: Any, first: Any, second: Any, c: Any, s: Any) -> None:
-    """The instructions of `literal_rotate`."""
+    """Emit `literal_rotate`."""
     f, g = e.load(a.at(first)), e.load(a.at(second))
     e.store(f * c - g * s, a.at(first))
     e.store(f * s + g * c, a.at(second))

@@ -1,4 +1,4 @@
-"""AdaGrad's update of a row, several entries at once: they are at distinct features."""
+"""AdaGrad's update of a row, several entries at once."""
 
 from typing import Any
 
@@ -11,22 +11,17 @@ AT_ONCE = 4  # the entries of a row that `adagrad_row` changes at once: a vector
 
 
 def _adagrad(w: float, G: float, g: float, step: float) -> tuple[float, float]:
-    """w and G of a feature after a step with the gradient g."""
     G = G + g * g
     return w - (step * g / np.sqrt(G) if G > 0.0 else 0.0), G
 
 
 def _adagrad_of_lines(w: Line, G: Line, g: Line, step: Any) -> tuple[Line, Line]:
-    """The instructions of `_adagrad`, number by number."""
     G = G + g * g
     return w - (g * step / G.roots()).where_positive(G), G
 
 
 def literal_adagrad_row(wG: Array, idx: Array, val: Array, slope: float, step: float) -> None:
-    """A step of AdaGrad for a row with the slope ℓ'.
-
-    With the gradient g = slope·val[i], the feature's G += g², and where G > 0, w −= step·g/√G.
-    """
+    """A step of AdaGrad: G += g², then w −= step·g/√G where G > 0, with g = slope·val[i]."""
     for i in range(idx.size):
         w, G = wG[idx[i]]
         wG[idx[i]] = _adagrad(w, G, slope * np.float64(val[i]), step)
@@ -34,11 +29,10 @@ def literal_adagrad_row(wG: Array, idx: Array, val: Array, slope: float, step: f
 
 @instruction("void", literal_adagrad_row, width=AT_ONCE)
 def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) -> None:
-    """The instructions of `literal_adagrad_row`, several entries of the row at once."""
+    """Emit `literal_adagrad_row`."""
     pair = Lines(e.b, 2)
 
     def change(first: Any, n: int) -> None:
-        """Change the n entries of the row from `first` on."""
         at = [wG.at(e.b.mul(idx.number(first, INT64(k)), INT64(2))) for k in range(n)]
         pairs = [pair.load(address).registers[0] for address in at]
         both = joined(e.b, pairs)
@@ -57,7 +51,7 @@ def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) ->
 
 
 def joined(builder: Any, registers: list[Any]) -> Any:
-    """A register with the numbers of all registers, of equal size, a power of two of them."""
+    """One register with the numbers of a power of two of registers."""
     while len(registers) > 1:
         n = 2 * registers[0].type.count
         registers = [

@@ -1,11 +1,9 @@
 """Loops over the points of a dictionary, sixteen points side by side.
 
-A dictionary's table is stored in panels, (panels, lines, 16): panel p holds points 16p to 16p + 15,
-so that a loop over lines reads contiguous memory. A vector (panels·16,) is flat. Padding holds
-zeros and is computed like points. Each point's sums are its own, over even and odd positions
-separately and added at the end. Neither computing points side by side nor a larger capacity
-therefore changes any number. As in `koco_stream.numerics.llvm.feature_lines`, each loop is in LLVM
-instructions beside a Python loop that specifies it.
+A table (panels, lines, 16) has points 16p to 16p + 15 in panel p; a vector (panels·16,) is flat.
+Padding is zero and computed like points. Each point has its own sums, over even and odd positions,
+so neither the loop's width nor the capacity changes any number. Each instruction stands beside the
+Python loop that specifies it.
 """
 
 import math
@@ -43,7 +41,7 @@ CHUNK = 128  # lines of a panel and of a tile that stay in the processor's first
 
 
 def room_for(n: int) -> int:
-    """n rounded up to a multiple of the panel size."""
+    """n rounded up to whole panels."""
     return BLOCK * ((n + BLOCK - 1) // BLOCK)
 
 
@@ -54,10 +52,9 @@ def _write(out: Array, at: int, line: Array) -> None:
 def literal_products(
     points: Array, line_of: Array, idx: Array, val: Array, n: int, out: Array, at: int
 ) -> float:
-    """Compute the inner products out[at + p] ← xᵀx_p of the row x = (idx, val) with points p < n.
+    """out[at + p] ← xᵀx_p of the row x = (idx, val) with points p < n; returns ‖x‖².
 
-    Returns ‖x‖². Line `line_of[j]` of `points` holds feature j of every point; line 0 is all zeros,
-    for features that no point has.
+    Line `line_of[j]` of `points` holds feature j; line 0 is zeros.
     """
     squares = [0.0, 0.0]
     for i in range(idx.size):
@@ -74,7 +71,7 @@ def literal_products(
 def products(
     e: Lines, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any
 ) -> Any:
-    """The instructions of `literal_products`."""
+    """Emit `literal_products`."""
     with e.loop(n, BLOCK) as first:
 
         def term(i: Any) -> Line:
@@ -93,9 +90,7 @@ def products(
 def literal_add_lines(
     table: Array, lines: Array, val: Array, begin: int, end: int, n: int, sums: Array
 ) -> None:
-    """Add lines of a table for the entries i of a row with begin ≤ i < end, where `begin` is even:
-    sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for p < n, rounded once.
-    """
+    """sums[i mod 2, p] += table[lines[i − begin], p]·val[i] for begin ≤ i < end, begin even."""
     room = room_for(n)
     for i in range(begin, end):
         line = table[lines[i - begin], :room].astype(np.float64)
@@ -106,7 +101,7 @@ def literal_add_lines(
 def add_lines(
     e: Lines, table: Any, lines: Any, val: Any, begin: Any, end: Any, n: Any, sums: Any
 ) -> None:
-    """The instructions of `literal_add_lines`."""
+    """Emit `literal_add_lines`."""
     with e.loop(n, BLOCK) as first:
 
         def with_term(total: Line, i: Any) -> Line:
@@ -121,27 +116,24 @@ def add_lines(
 
 
 def literal_fetch(line_of: Array, idx: Array) -> None:
-    """Have the processor fetch line_of[j] for all features j of a row. Nothing waits for it."""
+    """Have the processor fetch line_of[j] for all features j."""
 
 
 @instruction("void", literal_fetch, 1)
 def fetch(e: Lines, line_of: Any, idx: Any) -> None:
-    """The instructions of `literal_fetch`."""
+    """Emit `literal_fetch`."""
     with e.loop(idx.size) as i:
         e.prefetch(line_of.at(idx.number(i)))
 
 
 def _line_at(panels: Memory, first: Any, j: Any) -> Any:
-    """The pointer to line j of the panel that begins at point `first`."""
     return panels.at(panels.b.mul(first, panels.shape[-2]), panels.b.mul(j, INT64(BLOCK)))
 
 
 def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, at: int) -> bool:
-    """Replace inner products by Gaussian kernel values: for p < n, out[at + p] ← exp(−D·scale) with
-    D = ‖x‖² + ‖x_p‖² − 2·out[at + p].
+    """out[at + p] ← exp(−D·scale) with D = ‖x‖² + ‖x_p‖² − 2·out[at + p], for p < n.
 
-    Where D is below CLOSE·(‖x‖² + ‖x_p‖²), or NaN, it has lost its digits, and the value is NaN.
-    Returns whether there are such, in the padding too.
+    It is NaN where D has lost its digits, below CLOSE·(‖x‖² + ‖x_p‖²). Returns whether any is.
     """
     end = room_for(n)
     sums = n2 + norms[:end]
@@ -153,7 +145,7 @@ def literal_gaussian(norms: Array, n2: float, scale: float, n: int, out: Array, 
 
 @instruction("boolean", literal_gaussian, BLOCK)
 def gaussian(e: Lines, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
-    """The instructions of `literal_gaussian`."""
+    """Emit `literal_gaussian`."""
     negative, nothing = e.b.fneg(scale), e.zeros() + math.nan
     all_far = cgutils.alloca_once_value(e.b, INT64(-1))
     with e.loop(n, BLOCK) as first:
@@ -175,16 +167,13 @@ def literal_exponential(x: float) -> float:
 
 @instruction("float64", literal_exponential, 1)
 def exponential(e: Lines, x: Any) -> Any:
-    """The instructions of `literal_exponential`."""
+    """Emit `literal_exponential`."""
     (value,) = emit_exp(e.zeros() + x).registers
     return e.b.extract_element(value, INT32(0))
 
 
 def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int) -> None:
-    """The product out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n, for all points p.
-
-    Line j of a panel of `matrix` (panels, room, 16) holds the entries that are multiplied by x_j.
-    """
+    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n."""
     for panel in range(room_for(n) // BLOCK):
         sums = np.zeros((2, BLOCK))
         for j in range(n):
@@ -194,7 +183,7 @@ def literal_apply(matrix: Array, n: int, x: Array, at: int, out: Array, to: int)
 
 @instruction("void", literal_apply, BLOCK)
 def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
-    """The instructions of `literal_apply`."""
+    """Emit `literal_apply`."""
     with e.loop(n, BLOCK) as first:
 
         def term(j: Any) -> Line:
@@ -204,12 +193,10 @@ def apply(e: Lines, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> 
 
 
 def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -> None:
-    """Solve Lx = `right` into `out`, for the points from `begin` on, with which a panel begins;
-    those before are there.
+    """Solve Lx = `right` into `out` from point `begin` on, with which a panel begins.
 
-    L is lower triangular, with the reciprocals of its diagonal. An entry of x is one sum, in order,
-    of products that are rounded once. Unlike a product with the inverse, this has the exact result
-    for a matrix within rounding of L, however ill-conditioned it is.
+    L is lower triangular, with the reciprocals of its diagonal. Unlike a product with the inverse,
+    this is exact within rounding of L, however ill-conditioned.
     """
     for first in range(begin, room_for(n), BLOCK):
         panel, x = L[first // BLOCK], right[first : first + BLOCK].copy()
@@ -222,7 +209,7 @@ def literal_substitute(L: Array, begin: int, n: int, right: Array, out: Array) -
 
 @instruction("void", literal_substitute, BLOCK)
 def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> None:
-    """The instructions of `literal_substitute`."""
+    """Emit `literal_substitute`."""
     with e.loop(n, BLOCK, begin) as first:
         x = e.variable(e.load(right.at(first)))
         with e.loop(first) as j:
@@ -237,9 +224,7 @@ def substitute(e: Lines, L: Any, begin: Any, n: Any, right: Any, out: Any) -> No
 
 
 def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
-    """Solve LX = `tile` (room, 16) in its place, with the same numbers as `literal_substitute` for
-    each of the sixteen columns.
-    """
+    """Solve LX = `tile` (room, 16) in place, each column as `literal_substitute` does."""
     for i in range(room_for(n)):
         for j in range(i):
             tile[i] = literal_fused(tile[j], -L[i // BLOCK, j, i % BLOCK], tile[i])
@@ -248,11 +233,7 @@ def literal_substitute_tile(L: Array, n: int, tile: Array) -> None:
 
 @instruction("void", literal_substitute_tile, HALF)
 def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
-    """The instructions of `literal_substitute_tile`.
-
-    They compute eight points with eight columns at a time, over lines that stay in the processor's
-    first cache.
-    """
+    """Emit `literal_substitute_tile`, in cached tiles of 8 × 8."""
 
     def half_line(point: Any, half: int) -> Any:
         return tile.at(e.line_at(e.b.mul(point, INT64(2))), INT64(half))
@@ -285,15 +266,11 @@ def substitute_tile(e: Lines, L: Any, n: Any, tile: Any) -> None:
 
 
 def _least(e: Lines, x: Any, y: Any) -> Any:
-    """The smaller of two integers."""
     return e.b.select(e.b.icmp_signed("<", x, y), x, y)
 
 
 def literal_times_transposed(U: Array, n: int, x: Array, out: Array) -> None:
-    """The product out[p] ← Σ_j U[j, p]·x[j] for all points p, padding included, with an upper
-    triangular U, whose column p is line p of the panels. An entry is sixteen sums of products that
-    are rounded once, then added pairwise.
-    """
+    """out[p] ← Σ_j U[j, p]·x[j]; the panels' line p is column p of the upper triangular U."""
     for p in range(room_for(n)):
         sums = np.zeros(BLOCK)
         for first in range(0, p + 1, BLOCK):
@@ -303,7 +280,7 @@ def literal_times_transposed(U: Array, n: int, x: Array, out: Array) -> None:
 
 @instruction("void", literal_times_transposed, BLOCK)
 def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
-    """The instructions of `literal_times_transposed`."""
+    """Emit `literal_times_transposed`."""
     with e.loop(n, BLOCK) as begin, e.loop(e.b.add(begin, INT64(BLOCK)), 1, begin) as p:
         sums = e.variable(e.zeros())
         with e.loop(e.b.add(p, INT64(1)), BLOCK) as first:
@@ -313,10 +290,7 @@ def times_transposed(e: Lines, U: Any, n: Any, x: Any, out: Any) -> None:
 
 
 def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) -> None:
-    """The product out ← Uv with an upper triangular U, whose column p is line p of the panels.
-    Column p of U loses `taken`[p] times what the columns before it add to the product. Products are
-    rounded once.
-    """
+    """out ← Uv, U upper triangular; column p loses `taken`[p] times the product before it."""
     for panel in range(room_for(n) // BLOCK):
         total = np.zeros(BLOCK)
         for p in range(panel * BLOCK, n):
@@ -328,7 +302,7 @@ def literal_update_factor(U: Array, n: int, v: Array, taken: Array, out: Array) 
 
 @instruction("void", literal_update_factor, BLOCK)
 def update_factor(e: Lines, U: Any, n: Any, v: Any, taken: Any, out: Any) -> None:
-    """The instructions of `literal_update_factor`."""
+    """Emit `literal_update_factor`."""
     with e.loop(n, BLOCK) as first:
         total = e.variable(e.zeros())
         with e.loop(n, 1, first) as p:
@@ -340,7 +314,7 @@ def update_factor(e: Lines, U: Any, n: Any, v: Any, taken: Any, out: Any) -> Non
 
 
 def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
-    """The dot product Σ_p x[at + p]·y[to + p] over p < n, in sixteen sums, then added pairwise."""
+    """Σ_p x[at + p]·y[to + p] over p < n."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         sums += (
@@ -352,7 +326,7 @@ def literal_panel_dot(x: Array, at: int, y: Array, to: int, n: int) -> float:
 
 @instruction("float64", literal_panel_dot, BLOCK)
 def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
-    """The instructions of `literal_panel_dot`."""
+    """Emit `literal_panel_dot`."""
     sums = e.variable(e.zeros())
     with e.loop(n, BLOCK) as first:
         sums.set(sums.get() + e.load(x.at(at, first)) * e.load(y.at(to, first)))
@@ -360,7 +334,7 @@ def panel_dot(e: Lines, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
 
 
 def literal_weighted_size(x: Array, y: Array, weights: Array, n: int) -> float:
-    """The sum Σ_p |x[p]·y[p]|·weights[p] over p < n, in sixteen sums, then added pairwise."""
+    """Σ_p |x[p]·y[p]|·weights[p] over p < n."""
     sums = np.zeros(BLOCK)
     for first in range(0, n, BLOCK):
         line = slice(first, first + BLOCK)
@@ -370,7 +344,7 @@ def literal_weighted_size(x: Array, y: Array, weights: Array, n: int) -> float:
 
 @instruction("float64", literal_weighted_size, BLOCK)
 def weighted_size(e: Lines, x: Any, y: Any, weights: Any, n: Any) -> Any:
-    """The instructions of `literal_weighted_size`."""
+    """Emit `literal_weighted_size`."""
     sums = e.variable(e.zeros())
     with e.loop(n, BLOCK) as first:
         sizes = (e.load(x.at(first)) * e.load(y.at(first))).absolute()
@@ -379,14 +353,14 @@ def weighted_size(e: Lines, x: Any, y: Any, weights: Any, n: Any) -> Any:
 
 
 def literal_add_scaled(factor: float, x: Array, at: int, y: Array, to: int, n: int) -> None:
-    """Add a multiple of a vector: y[to + p] += factor·x[at + p] for p < n."""
+    """y[to + p] += factor·x[at + p] for p < n."""
     end = room_for(n)
     y.reshape(-1)[to : to + end] += factor * x.reshape(-1)[at : at + end]
 
 
 @instruction("void", literal_add_scaled, BLOCK)
 def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
-    """The instructions of `literal_add_scaled`."""
+    """Emit `literal_add_scaled`."""
     with e.loop(n, BLOCK) as first:
         address = y.at(to, first)
         e.store(e.load(address) + e.load(x.at(at, first)) * factor, address)
@@ -395,9 +369,7 @@ def add_scaled(e: Lines, factor: Any, x: Any, at: Any, y: Any, to: Any, n: Any) 
 def literal_accumulate(
     tile: Array, first: int, end: int, c: Array, at: int, sums: Array, to: int
 ) -> None:
-    """Add coefficient-weighted kernel values: sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r]
-    for first ≤ s < end in order. `first` is even; `tile` is (rows, 16).
-    """
+    """sums[to + 16·(s mod 2) + r] += c[at + s]·tile[s, r] for first ≤ s < end, first even."""
     flat = sums.reshape(-1)
     for s in range(first, end):
         start = to + BLOCK * (s % 2)
@@ -408,7 +380,7 @@ def literal_accumulate(
 def accumulate(
     e: Lines, tile: Any, first: Any, end: Any, c: Any, at: Any, sums: Any, to: Any
 ) -> None:
-    """The instructions of `literal_accumulate`."""
+    """Emit `literal_accumulate`."""
 
     def with_term(total: Line, s: Any) -> Line:
         return total + e.load(tile.at(e.line_at(s))) * c.number(at, s)
@@ -422,9 +394,7 @@ def accumulate(
 
 
 def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
-    """Compute x[cosines + p] ← cos x[at + p] and x[sines + p] ← sin x[at + p] for p < n, and set
-    the padding to zero.
-    """
+    """x[cosines + p] ← cos x[at + p], and x[sines + p] ← sin x[at + p]."""
     end = room_for(n)
     for to, line in zip(
         (cosines, sines), literal_cos_sin(x.reshape(-1)[at : at + end]), strict=True
@@ -434,7 +404,7 @@ def literal_waves(x: Array, at: int, n: int, cosines: int, sines: int) -> None:
 
 @instruction("void", literal_waves, BLOCK)
 def waves(e: Lines, x: Any, at: Any, n: Any, cosines: Any, sines: Any) -> None:
-    """The instructions of `literal_waves`."""
+    """Emit `literal_waves`."""
     with e.loop(n, BLOCK) as first:
         cos_x, sin_x = emit_cos_sin(e.load(x.at(at, first)))
         e.store(cos_x, x.at(cosines, first))

@@ -1,8 +1,4 @@
-"""Building blocks for hand-written LLVM instructions: arithmetic on lines of numbers in registers.
-
-A line is split into registers of eight numbers and one of four. The order of every sum is fixed
-here; `halved` is its Python specification.
-"""
+"""Arithmetic on lines of numbers in LLVM registers of eight numbers and one of four."""
 
 import ctypes
 from collections.abc import Callable, Iterator
@@ -24,9 +20,7 @@ CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
 def halved(line: Array) -> float:
-    """The sum of a line, in its fixed order: registers of equal size in order, then eights folded
-    to fours, fours to twos, twos to one.
-    """
+    """The sum of a line: registers in order, then eights folded to fours, twos and one."""
     registers = [line[k : k + 8] for k in range(0, line.size, 8)]
     eights = [r for r in registers if r.size == 8]
     fours = [r for r in registers if r.size == 4]
@@ -45,17 +39,14 @@ _fma.restype, _fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
 
 
 def literal_fused(x: Any, y: Any, z: Any) -> Any:
-    """xy + z, number by number, rounded once."""
+    """xy + z, rounded once."""
     x, y, z = np.broadcast_arrays(x, y, z)
     flat = zip(x.flat, y.flat, z.flat, strict=True)
     return np.array([_fma(*numbers) for numbers in flat], np.float64).reshape(x.shape)[()]
 
 
 class Line:
-    """A line of numbers in registers, with arithmetic number by number.
-
-    A number instead of the other line stands for a line of that number.
-    """
+    """A line of numbers in registers, with arithmetic number by number."""
 
     def __init__(self, builder: Any, registers: list[Any]) -> None:
         self.b = builder
@@ -85,51 +76,51 @@ class Line:
         return self._with(self.b.fdiv, other)
 
     def fused(self, factor: Any, addend: Any) -> "Line":
-        """The line times `factor`, plus `addend`, rounded once: `literal_fused`."""
+        """The line times `factor`, plus `addend`, rounded once."""
         return self._with(lambda *numbers: called(self.b, "llvm.fma", *numbers), factor, addend)
 
     def roots(self) -> "Line":
-        """The square root of each number."""
+        """√x of each number."""
         return self._with(lambda register: called(self.b, "llvm.sqrt", register))
 
     def inverted(self) -> "Line":
-        """1 divided by each number."""
+        """1/x of each number."""
         return self._with(lambda x, y: self.b.fdiv(y, x), 1.0)
 
     def absolute(self) -> "Line":
-        """The absolute value of each number."""
+        """|x| of each number."""
         return self._with(lambda register: called(self.b, "llvm.fabs", register))
 
     def less(self, other: Any) -> "Line":
-        """Whether each number is below the other."""
+        """Whether x < y."""
         return self._with(lambda x, y: self.b.fcmp_ordered("<", x, y), other)
 
     def equal(self, other: Any) -> "Line":
-        """Whether each number equals the other."""
+        """Whether x = y."""
         return self._with(lambda x, y: self.b.fcmp_ordered("==", x, y), other)
 
     def unequal(self, other: Any) -> "Line":
-        """Whether each number differs from the other, or is NaN."""
+        """Whether x ≠ y or one is NaN."""
         return self._with(lambda x, y: self.b.fcmp_unordered("!=", x, y), other)
 
     def where(self, chosen: "Line", other: "Line") -> "Line":
-        """The numbers of this line where `chosen` is true, those of the other line elsewhere."""
+        """This line's numbers where `chosen` is true, else the other's."""
         return self._with(lambda x, c, y: self.b.select(c, x, y), chosen, other)
 
     def at_most(self, other: Any) -> "Line":
-        """Whether each number is not above the other."""
+        """Whether not x > y."""
         return self._with(lambda x, y: self.b.fcmp_ordered("<=", x, y), other)
 
     def either(self, other: "Line") -> "Line":
-        """Whether one of the truth values is true."""
+        """Whether one is true."""
         return self._with(self.b.or_, other)
 
     def both(self, other: "Line") -> "Line":
-        """Whether both truth values are true."""
+        """Whether both are true."""
         return self._with(self.b.and_, other)
 
     def any(self) -> Any:
-        """Whether one of the line's truth values is true."""
+        """Whether any of the line is true."""
         found = ir.Constant(ir.IntType(1), 0)
         for register in self.registers:
             for k in range(register.type.count):
@@ -137,7 +128,7 @@ class Line:
         return found
 
     def where_positive(self, tested: "Line") -> "Line":
-        """The numbers of this line where those of `tested` are above 0, else 0."""
+        """The numbers where `tested` is positive, else 0."""
         pairs = zip(self.registers, tested.registers, strict=True)
         zeros = {r: ir.Constant(r.type, [0.0] * r.type.count) for r in self.registers}
         return Line(
@@ -146,7 +137,7 @@ class Line:
         )
 
     def four(self) -> Any:
-        """A register of four partial sums of the line, added in the order of `halved`."""
+        """Four partial sums, as `halved` adds."""
         eights = [r for r in self.registers if r.type.count == 8]
         fours = [r for r in self.registers if r.type.count == 4]
         if eights:
@@ -157,7 +148,7 @@ class Line:
         return fours[0] if len(fours) == 1 else self.b.fadd(*fours)
 
     def total(self) -> Any:
-        """The sum of all numbers, in the order of `halved`."""
+        """The sum, as `halved` adds."""
         pair = self._fold(self.four())
         return self.b.fadd(*(self.b.extract_element(pair, INT32(k)) for k in (0, 1)))
 
@@ -167,9 +158,7 @@ class Line:
         return self.b.fadd(low, high)
 
     def running(self, back: bool) -> "Line":
-        """For each number the sum of those before it, or after it with `back`, in the order of
-        `literal_sums_before`.
-        """
+        """The sum before each number, or after it with `back`."""
         carry: Any = DOUBLE(0.0)
         out = list(self.registers)
         numbers = range(len(out))
@@ -183,7 +172,6 @@ class Line:
         return Line(self.b, out)
 
     def _moved(self, register: Any, by: int) -> Any:
-        """A register with all numbers shifted by `by` positions and filled with zeros."""
         n = register.type.count
         zeros = ir.Constant(register.type, [0.0] * n)
         return shuffled(
@@ -192,7 +180,7 @@ class Line:
 
 
 def called(builder: Any, function: str, *arguments: Any) -> Any:
-    """What LLVM's function gives for doubles, or for registers of doubles."""
+    """The result of LLVM's function for doubles or registers."""
     kind = arguments[0].type
     name = "f64" if kind == DOUBLE else f"v{kind.count}f64"
     declared = cgutils.get_or_insert_function(
@@ -202,25 +190,24 @@ def called(builder: Any, function: str, *arguments: Any) -> Any:
 
 
 def spread(builder: Any, value: Any, n: int) -> Any:
-    """A register with `value` everywhere."""
+    """A register of `value`."""
     undefined = ir.Constant(ir.VectorType(DOUBLE, n), ir.Undefined)
     first = builder.insert_element(undefined, value, INT32(0))
     return shuffled(builder, first, first, [0] * n)
 
 
 def shuffled(builder: Any, x: Any, y: Any, chosen: Any) -> Any:
-    """A register with the chosen numbers of x followed by y."""
+    """The chosen numbers of x, then y."""
     numbers = list(chosen)
     return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(numbers)), numbers))
 
 
 def _bytes_of(pointer: Any) -> int:
-    """The size of the number at `pointer`."""
     return {INT16: 2, DOUBLE: 8}[pointer.type.pointee]
 
 
 class Memory:
-    """An array that an instruction is given: where its numbers are."""
+    """An array argument."""
 
     def __init__(self, builder: Any, array: Any) -> None:
         self.b = builder
@@ -229,29 +216,29 @@ class Memory:
         self.size = self.shape[0]
 
     def at(self, *steps: Any) -> Any:
-        """The pointer to the element at the sum of these offsets."""
+        """The pointer at the sum of offsets."""
         offset = steps[0]
         for step in steps[1:]:
             offset = self.b.add(offset, step)
         return self.b.gep(self.data, [offset])
 
     def line(self, i: Any) -> Any:
-        """The pointer to line i of a matrix."""
+        """The pointer to line i."""
         return self.at(self.b.mul(i, self.shape[1]))
 
     def last(self, i: Any) -> Any:
-        """The offset of the last element in line i of a matrix."""
+        """The offset of line i's last element."""
         return self.b.sub(self.b.mul(self.b.add(i, INT64(1)), self.shape[1]), INT64(1))
 
     def number(self, *steps: Any) -> Any:
-        """The element at the sum of these offsets: an integer as 64 bits, a float as a double."""
+        """The element at the sum of offsets, in 64 bits."""
         value = self.b.load(self.at(*steps))
         if isinstance(value.type, ir.IntType):
             return self.b.sext(value, INT64)
         return value if value.type == DOUBLE else self.b.fpext(value, DOUBLE)
 
     def numbers(self, first: Any, n: int) -> Any:
-        """The n floats from `first` on, as a register of doubles."""
+        """The n floats from `first` on, as doubles."""
         address = self.at(first)
         vector = ir.VectorType(address.type.pointee, n)
         value = self.b.load(self.b.bitcast(address, vector.as_pointer()))
@@ -268,20 +255,17 @@ class Variable:
         self.addresses = [cgutils.alloca_once_value(builder, r) for r in line.registers]
 
     def get(self) -> Line:
-        """The line as it is now."""
+        """The current line."""
         return Line(self.b, [self.b.load(address) for address in self.addresses])
 
     def set(self, line: Line) -> None:
-        """Make it this line."""
+        """Assign a line."""
         for address, register in zip(self.addresses, line.registers, strict=True):
             self.b.store(register, address)
 
 
 class Lines:
-    """Emits loops over lines of `width` numbers, and moves lines between memory and registers.
-
-    Registers hold doubles. Whole numbers of sixteen bits are only loaded.
-    """
+    """Emits loops over lines of `width` doubles, and moves them between memory and registers."""
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
@@ -289,7 +273,7 @@ class Lines:
         self.registers = [(first, min(8, width - first)) for first in range(0, width, 8)]
 
     def load(self, pointer: Any) -> Line:
-        """Load the line at `pointer`, which need not be aligned."""
+        """The line at `pointer`, which may be unaligned."""
         loaded = [self.b.load(self._pointer(pointer, first, n)) for first, n in self.registers]
         for value in loaded:
             value.align = _bytes_of(pointer)
@@ -298,7 +282,7 @@ class Lines:
         return Line(self.b, loaded)
 
     def store(self, line: Line, pointer: Any) -> None:
-        """Store a line at `pointer`."""
+        """Store a line."""
         for value, (first, n) in zip(line.registers, self.registers, strict=True):
             self.b.store(value, self._pointer(pointer, first, n)).align = _bytes_of(pointer)
 
@@ -307,7 +291,7 @@ class Lines:
         return self.b.bitcast(self.b.gep(pointer, [INT64(first)]), vector.as_pointer())
 
     def prefetch(self, pointer: Any) -> None:
-        """Have the processor fetch the line at `pointer` into its cache."""
+        """Have the processor fetch a line."""
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, INT32, INT32, INT32])
         prefetch = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0i8")
@@ -321,7 +305,7 @@ class Lines:
 
     @contextmanager
     def loop(self, end: Any, step: int = 1, start: Any = ZERO) -> Iterator[Any]:
-        """A loop whose index goes from `start` to before `end` by `step`."""
+        """A loop from `start` to before `end` by `step`."""
         with cgutils.for_range_slice(self.b, start, end, INT64(step)) as (i, _):
             yield i
 
@@ -332,9 +316,7 @@ class Lines:
         with_term: Callable[[Line, Any], Line],
         start: Any = ZERO,
     ) -> tuple[Line, Line]:
-        """Two lines, from `begin` on, which in turn become with_term(line, i) for start ≤ i < end:
-        the line with the term of i added.
-        """
+        """Two lines that become with_term(line, i) in turn, for start ≤ i < end."""
         even, odd = (self.variable(line) for line in begin)
         pairs = self.b.add(start, self.b.and_(self.b.sub(end, start), INT64(-2)))
         with self.loop(pairs, 2, start) as i:
@@ -345,10 +327,7 @@ class Lines:
         return even.get(), odd.get()
 
     def sum_of(self, count: Any, term: Callable[[Any], Line], begin: Line | None = None) -> Line:
-        """The sum of the lines term(i) for i < count, with even and odd i summed separately.
-
-        Both sums start at `begin`, zeros by default.
-        """
+        """The sum of term(i) for i < count, even and odd i apart, both from `begin` on."""
         zeros = begin or self.zeros()
         even, odd = self.two_sums(count, (zeros, zeros), lambda total, i: total + term(i))
         return even + odd
@@ -367,10 +346,9 @@ class Lines:
 def instruction(result: str, literal: Any, width: int = 0) -> Callable[[Any], Any]:
     """Decorate the emitter of a function's instructions, so that compiled code can call it.
 
-    `result` is the name of the type that it returns. The emitter is given a `Lines`, then the
-    function's arguments: an array as `Memory`, a tuple as its length, others as they are. Lines
-    have `width` numbers, or as many as the first tuple is long. `literal` is the function's
-    specification in Python, called instead without the compiler.
+    The emitter is given a `Lines`, of `width` numbers or as many as the first tuple is long, and
+    the arguments: an array as `Memory`, a tuple as its length. Without the compiler, `literal` is
+    called.
     """
 
     def decorate(emit: Callable[..., Any]) -> Any:

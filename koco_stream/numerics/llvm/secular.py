@@ -1,10 +1,8 @@
-"""The instructions of a rank-one change of eigenvalues (koco_stream.numerics.rank_one), for eight
-roots or columns at a time.
+"""The instructions of koco_stream.numerics.rank_one, for eight roots or columns at a time.
 
-The new eigenvalues of diag(d) + zzᵀ, d decreasing, are the roots of the secular equation
-f(λ) = 1 + Σ_j z_j²/(d_j − λ) = 0: root i lies above d_i and below d_{i−1}. It is kept as
-λ = origin + τ, where the origin is the nearer of these two poles, so that no digits are lost in
-d_j − λ.
+Root i of the secular equation 1 + Σ_j z_j²/(d_j − λ) = 0, d decreasing, lies between d_i and
+d_{i−1}. It is kept as λ = origin + τ with the nearer pole as origin, so that d_j − λ keeps its
+digits.
 """
 
 from typing import Any
@@ -34,19 +32,18 @@ ORIGIN, LEFT, RIGHT, TAU, LOW, HIGH, ROOT_LINES = range(7)
 
 
 def eight(a: Array, first: int) -> Array:
-    """The eight numbers at a[first:], as a view."""
+    """Eight numbers, as a view."""
     return a[first : first + AT_ONCE]
 
 
 def _counted(e: Lines, first: Any) -> Line:
-    """first, first + 1, … as doubles."""
     kind = ir.VectorType(DOUBLE, AT_ONCE)
     counts = Line(e.b, [ir.Constant(kind, [float(k) for k in range(AT_ONCE)])])
     return counts + e.b.sitofp(first, DOUBLE)
 
 
 def literal_squared(a: Array, W: int, z: int, out: int) -> float:
-    """The squares a[out:] ← z_j² of a line, and their sum: eight sums, halved."""
+    """a[out:] ← z_j²; returns their sum."""
     sums = np.zeros(AT_ONCE)
     for first in range(0, W, AT_ONCE):
         line = eight(a, z + first)
@@ -57,7 +54,7 @@ def literal_squared(a: Array, W: int, z: int, out: int) -> float:
 
 @instruction("float64", literal_squared, AT_ONCE)
 def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
-    """The instructions of `literal_squared`."""
+    """Emit `literal_squared`."""
     sums = e.variable(e.zeros())
     with e.loop(W, AT_ONCE) as first:
         line = e.load(a.at(z, first))
@@ -69,10 +66,9 @@ def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
 def literal_secular_start(
     a: Array, W: int, d: int, squares: int, n: int, total: float, roots: int, first: int
 ) -> None:
-    """Where eight roots, from `first` on, would be if the poles that they are not between added
-    everywhere what they add in the middle. The first root is less than `total` above d_0.
+    """Start eight roots as if all poles but their own two added what they add in the middle.
 
-    `d` (above 0), `squares`, for z_j², and `roots` are offsets in `a`, whose lines have W numbers.
+    The first root is less than `total` above d_0.
     """
     number, pole = first + np.arange(AT_ONCE), eight(a, d + first)
     own, other = (eight(a, squares + k) for k in (first, first - 1))
@@ -107,7 +103,7 @@ def literal_secular_start(
 def secular_start(
     e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, total: Any, roots: Any, first: Any
 ) -> None:
-    """The instructions of `literal_secular_start`."""
+    """Emit `literal_secular_start`."""
     number, zero, before = _counted(e, first), e.zeros(), e.b.sub(first, INT64(1))
     pole, next_pole = e.load(a.at(d, first)), e.load(a.at(d, before))
     own, other = e.load(a.at(squares, first)), e.load(a.at(squares, before))
@@ -144,9 +140,9 @@ def secular_start(
 def literal_secular_step(
     a: Array, W: int, d: int, squares: int, n: int, roots: int, first: int
 ) -> bool:
-    """Improve eight roots, from `first` on, by a step of rational interpolation (Gragg's, of third
-    order), or by halving their bounds where it leaves these. Returns whether one is not exact yet;
-    one where f is NaN never is.
+    """Improve eight roots by Gragg's rational interpolation, or by halving their bounds.
+
+    Returns whether one is not exact yet.
     """
     origin, left, right, tau, low, high = (
         eight(a, roots + k * W + first) for k in range(ROOT_LINES)
@@ -183,7 +179,7 @@ def literal_secular_step(
 def secular_step(
     e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, roots: Any, first: Any
 ) -> Any:
-    """The instructions of `literal_secular_step`."""
+    """Emit `literal_secular_step`."""
     at = [a.at(roots, e.b.mul(W, INT64(k)), first) for k in range(ROOT_LINES)]
     origin, left, right, tau, low, high = (e.load(pointer) for pointer in at)
     zero = e.zeros()
@@ -223,11 +219,10 @@ def secular_step(
 def literal_secular_columns(
     a: Array, W: int, d: int, z: int, n: int, roots: int, out: int, sums: int, first: int
 ) -> None:
-    """Eight columns, from `first` on, of the eigenvectors of the roots, line i for root i, not yet
-    of length 1: ẑ_j/(d_j − λ_i), where ẑ is the vector whose roots these are exactly (Gu and
-    Eisenstat), so that the lines are orthogonal.
+    """Eight columns of the eigenvectors ẑ_j/(d_j − λ_i), line i for root i.
 
-    Adds line i's squares to sums[i].
+    These are the exact roots for ẑ (Gu and Eisenstat), so the lines are orthogonal. Their squares
+    are added to sums[i].
     """
     own, weights = eight(a, d + first), eight(a, z + first)
     number, product = first + np.arange(AT_ONCE), np.ones(AT_ONCE)
@@ -248,7 +243,7 @@ def literal_secular_columns(
 def secular_columns(
     e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, out: Any, sums: Any, first: Any
 ) -> None:
-    """The instructions of `literal_secular_columns`."""
+    """Emit `literal_secular_columns`."""
     own, weights = e.load(a.at(d, first)), e.load(a.at(z, first))
     number, zero = _counted(e, first), e.zeros()
     product = e.variable(zero + 1.0)
@@ -272,10 +267,7 @@ def secular_columns(
 def literal_secular_values(
     a: Array, W: int, d: int, z: int, n: int, roots: int, sums: int, first: int
 ) -> None:
-    """d, z and sums, of eight roots from `first` on, become the roots, z in the basis of the
-    eigenvectors, and what makes these 1 long. The products of z and them, as long as they are, are
-    Σ_j z_j²/(d_j − λ_i) = −1. The root of an eigenvector whose length overflows becomes NaN.
-    """
+    """Eight roots go to d, z in the eigenvectors' basis to z, and their scales to sums."""
     number, at = first + np.arange(AT_ONCE), slice(first, first + AT_ONCE)
     origin, tau = a[roots:][at], a[roots + TAU * W :][at]
     with np.errstate(all="ignore"):
@@ -290,7 +282,7 @@ def literal_secular_values(
 def secular_values(
     e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, sums: Any, first: Any
 ) -> None:
-    """The instructions of `literal_secular_values`."""
+    """Emit `literal_secular_values`."""
     zero, values = e.zeros(), a.at(d, first)
     there = _counted(e, first).less(zero + e.b.sitofp(n, DOUBLE))
     origin = e.load(a.at(roots, first))
@@ -305,9 +297,9 @@ def secular_values(
 def literal_turned(
     a: Array, W: int, n: int, vectors: int, scales: int, lines: int, out: int, first: int
 ) -> None:
-    """Eight columns, from `first` on, of the product of the lines at `vectors`, times their scales,
-    with the n lines at `lines`: out_i ← scale_i·Σ_j vectors_ij·lines_j, in order. A product and its
-    addition are rounded once. Lines come in fours: up to three behind the n-th are written too.
+    """Eight columns of out_i ← scale_i·Σ_j vectors_ij·lines_j.
+
+    Up to three lines behind the n-th are written too.
     """
     for i in range(-(-n // LINES_AT_ONCE) * LINES_AT_ONCE):
         total = np.zeros(AT_ONCE)
@@ -322,7 +314,7 @@ def literal_turned(
 def turned(
     e: Lines, a: Any, W: Any, n: Any, vectors: Any, scales: Any, lines: Any, out: Any, first: Any
 ) -> None:
-    """The instructions of `literal_turned`, for four lines i beside each other."""
+    """Emit `literal_turned`."""
     with e.loop(n, LINES_AT_ONCE) as i:
         numbers = [e.b.add(i, INT64(k)) for k in range(LINES_AT_ONCE)]
         offsets = [e.b.mul(number, W) for number in numbers]

@@ -19,10 +19,9 @@ ROW_BYTES = 64  # bytes that a row adds to the progress, whatever its size
 
 
 class Slice(NamedTuple):
-    """Consecutive rows of one row group.
+    """Consecutive rows of one row group, counted from 0.
 
-    Row groups and rows are counted from 0. `file` is the scratch file with the decoded rows, if the
-    row group was split.
+    If the row group was split, `file` has the decoded rows.
     """
 
     path: Path
@@ -33,21 +32,16 @@ class Slice(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the slice adds to the progress."""
         return self.n_rows * ROW_BYTES
 
     def at(self, row: int) -> str:
-        """Position of row `row` (from 0) of the slice as text for messages, which count from 1."""
+        """Position of a row for messages, which count from 1."""
         return f"{self.path}, row group {self.group + 1}, row {self.first + int(row) + 1}"
 
 
 @contextmanager
 def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file; the columns `texts` are read as dictionaries.
-
-    Errors of Arrow inside the context are raised as `WrongInput` with the file's path. Raises
-    `OSError` for a file that cannot be read.
-    """
+    """Errors of Arrow inside the context are raised as `WrongInput` with the file's path."""
     # raises the system's own error, such as a missing permission, before Arrow rewords it
     path.open("rb").close()
     try:
@@ -73,11 +67,7 @@ def opened(path: Path, texts: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
 def batches_of(
     file: pq.ParquetFile, group: int, columns: Sequence[str], at_once: int
 ) -> Iterator[pa.RecordBatch]:
-    """Decode a row group in batches of `at_once` rows.
-
-    Every batch is fully validated, because for a damaged file Arrow reads beyond a dictionary's
-    end.
-    """
+    """Batches are fully validated: in a damaged file Arrow reads beyond a dictionary's end."""
     n_rows = 0
     for batch in file.iter_batches(
         at_once, row_groups=[group], columns=list(columns), use_threads=False
@@ -93,10 +83,7 @@ def batches_of(
 
 @dataclass(kw_only=True)
 class ParquetRows(Source):
-    """Base class of the Parquet sources; the rows of several files are concatenated in order.
-
-    `texts` are the columns that are read as dictionaries, and `rule` maps labels to numbers.
-    """
+    """Base of the Parquet sources; `texts` are read as dictionaries."""
 
     rule: LabelRule
     texts: tuple[str, ...]
@@ -108,13 +95,9 @@ class ParquetRows(Source):
 
     @abstractmethod
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Estimated memory in bytes of a Parquet row group after decoding to a piece."""
+        """Estimated memory in bytes of a row group after decoding."""
 
     def pieces(self, scratch: Path) -> Iterator[Slice]:
-        """Slices of all files; those of large row groups are written to `scratch`.
-
-        Raises `WrongInput` for a damaged file.
-        """
         for path in self.paths:
             first = 0
             with opened(path, self.texts) as file:
@@ -131,7 +114,6 @@ class ParquetRows(Source):
     def _split(
         self, file: pq.ParquetFile, whole: Slice, at_once: int, scratch: Path
     ) -> Iterator[Slice]:
-        """Split a large row group into slices of `at_once` rows, each written to its own file."""
         first = whole.first
         for batch in batches_of(file, whole.group, self.columns, at_once):
             target = scratch / f"slice-{self.paths.index(whole.path)}-{first}.arrow"
@@ -141,7 +123,6 @@ class ParquetRows(Source):
             first += batch.num_rows
 
     def decoded(self, piece: Slice) -> pa.RecordBatch:
-        """Columns of a slice."""
         if piece.file is not None:
             with pa.OSFile(str(piece.file), "rb") as handle:
                 return pa.ipc.open_file(handle).get_batch(0)
@@ -150,6 +131,5 @@ class ParquetRows(Source):
             return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
     def release(self, piece: Slice) -> None:
-        """Delete the scratch file of a slice, if there is one."""
         if piece.file is not None:
             piece.file.unlink(missing_ok=True)

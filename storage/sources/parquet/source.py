@@ -1,13 +1,10 @@
-"""Sources of Parquet files: prepared rows, or tables with one column per feature.
-
-Sparse prepared rows have the columns `label`, `indices` and `values`; dense rows have `label` and a
-fixed-size list `values`.
-"""
+"""Sources of Parquet files: prepared rows, or tables with one column per feature."""
 
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +30,7 @@ from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import LabelRule, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
-from storage.sources.source import Piece, Reading, refuse_first
+from storage.sources.source import OF_COLUMNS, Piece, Reading, refuse_first
 
 MOST_FEATURES = np.iinfo(np.int32).max
 COLUMN_BYTES = 1000  # of a column in a row group, beside its values
@@ -41,18 +38,16 @@ MOST_ROWS, MOST_VALUES = 1000, 4_000_000  # that are looked at
 
 
 def is_prepared(schema: pa.Schema) -> bool:
-    """Whether a Parquet schema is that of prepared rows: it has a list column `values`."""
+    """Prepared rows have a list column `values`."""
     return "values" in schema.names and _is_list(schema.field("values").type)
 
 
 def prepared_rows(
     paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
 ) -> "PreparedRows":
-    """Open Parquet files of prepared rows as one source.
+    """The number of features d is `reading.n_features` if given.
 
-    The number of features d is `reading.n_features` if given, else the value in the files'
-    metadata, else the largest feature number plus one. Raises `WrongInput` if the columns are not
-    those of prepared rows, or if files differ in layout or d.
+    Else it is the value in the files' metadata, else the largest feature number plus one.
     """
     dense = "indices" not in schemas[0].names
     remedy = "prepare them as two datasets" if dense else "give their number with --n-features"
@@ -93,21 +88,13 @@ def prepared_rows(
 
 @dataclass(kw_only=True)
 class PreparedRows(ParquetRows):
-    """Source of prepared rows, written by this or another program.
-
-    Stored zeros of sparse rows are dropped.
-    """
+    """Stored zeros of sparse rows are dropped."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are read."""
         return ("label", "values") if self.layout == "dense" else ("label", "indices", "values")
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Memory in bytes of a Parquet row group after decoding to a piece.
-
-        A label or value takes 8 bytes, a feature index 4.
-        """
         # for a damaged column chunk, pyarrow's metadata access terminates the process; reading one
         # batch first raises a Python exception instead
         next(file.iter_batches(1, row_groups=[group], columns=["values"], use_threads=False), None)
@@ -116,7 +103,6 @@ class PreparedRows(ParquetRows):
         return int(8 * meta.num_rows + 12 * values)
 
     def read(self, piece: Slice) -> Piece:
-        """Read the rows of a slice. Raises `WrongInput` with the position of a bad value."""
         batch = self.decoded(piece)
         known = labels(batch.column("label"), piece.at, "column 'label'", self.rule)
         ends, items = _flattened(batch.column("values"), piece, "values")
@@ -136,10 +122,7 @@ class PreparedRows(ParquetRows):
         return Piece(known, before[indptr], indices[kept], values[kept])
 
     def _indices(self, column: pa.Array, indptr: Array, piece: Slice, locate: Locate) -> Array:
-        """Feature numbers of all values of sparse rows, row by row.
-
-        Raises `WrongInput` unless each row has as many as values, in increasing order and below d.
-        """
+        """Feature numbers of all values, increasing and below d in each row, or `WrongInput`."""
         ends, items = _flattened(column, piece, "indices")
         sizes = np.diff(indptr)
         own = np.diff(ends, prepend=0)
@@ -175,7 +158,6 @@ class PreparedRows(ParquetRows):
 
 
 def _check(path: Path, schema: pa.Schema) -> None:
-    """Raise `WrongInput` if a column is unknown, missing, repeated, or of an unsuitable type."""
     refuse_first(
         [
             *(
@@ -220,7 +202,7 @@ def _check(path: Path, schema: pa.Schema) -> None:
 
 
 def _n_features(path: Path, schema: pa.Schema, given: int | None) -> int | None:
-    """Number of features of one file, or None if it is only known from the rows."""
+    """None if it is only known from the rows."""
     if "indices" not in schema.names:
         return int(schema.field("values").type.list_size)
     text = (schema.metadata or {}).get(b"n_features")
@@ -239,10 +221,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Array]:
-    """Flatten a list column to (end of each row among the items, (n,); the items).
-
-    Raises `WrongInput` for a row that is null.
-    """
+    """The end of each row among the items of a list column, (n,), and the items."""
     refuse_nulls(column, source.at, f"column {name!r}")
     return (
         np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64),
@@ -251,12 +230,6 @@ def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Ar
 
 
 def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading) -> "FlatTable":
-    """Open Parquet tables with the same columns as one source.
-
-    Numeric columns are features, and so are the categories and the parts of dates of others.
-    Raises `WrongInput` if a named column does not exist, or if columns differ between files or have
-    an unsuitable type.
-    """
     names = schemas[0].names
     kinds = schemas[0].types
     first = _first_values(paths[0], schemas[0])
@@ -264,55 +237,46 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     def first_of(k: int) -> list[str]:
         return first.get(names[k], [])
 
-    stored = _index_columns(schemas[0])
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    wrong = f"{paths[0]}: two columns are called {''.join(twice[:1])!r}; rename one of them"
-    refuse_first([(bool(twice), wrong)])
-    choice = chosen_columns(paths[0], names, len(names), reading, first_of, stored)
+    refuse_first(
+        (n > 1, f"{paths[0]}: two columns are called {name!r}; rename one of them")
+        for name, n in Counter(names).items()
+    )
+    choice = chosen_columns(
+        paths[0], names, len(names), reading, first_of, _index_columns(schemas[0])
+    )
     columns = (*choice.features, choice.target)
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
         found = Counter(name for name in schema.names if not STORED.fullmatch(name))
-        missing = list(used - found)
-        more = list(found - Counter(names))
+        same = "give files with the same columns"
         refuse_first(
             [
-                (
-                    bool(missing),
-                    f"{path}: no column {''.join(missing[:1])!r}, which {paths[0]} has; give files"
-                    " with the same columns",
+                *(
+                    (True, f"{path}: no column {name!r}, which {paths[0]} has; {same}")
+                    for name in used - found
                 ),
-                (
-                    bool(more),
-                    f"{path}: column {''.join(more[:1])!r} is not in {paths[0]}; give files with"
-                    " the same columns",
+                *(
+                    (True, f"{path}: column {name!r} is not in {paths[0]}; {same}")
+                    for name in found - Counter(names)
                 ),
             ]
         )
         for k in columns:
             _check_column(path, schema.field(names[k]), kinds[k])
-    choice = with_kinds(choice, first_of, reading.labels is not None)
-    by_type = {k for k in columns if is_text(kinds[k])}
-    own = by_type.difference(choice.numeric, [choice.target] if reading.labels else [])
-    choice = replace(choice, texts=tuple(k for k in columns if k in own or k in choice.texts))
+    by_type = [k for k in columns if is_text(kinds[k])]
+    choice = with_kinds(choice, first_of, reading.labels is not None, by_type)
     fields = column_fields(paths, "parquet", choice, reading)
-    return FlatTable(**fields, texts=tuple(names[k] for k in columns if k in by_type))
+    return FlatTable(**fields, texts=tuple(names[k] for k in by_type))
 
 
 @dataclass(kw_only=True)
 class FlatTable(ParquetRows, ColumnSource):
-    """Source of Parquet tables."""
-
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are read: the features, and the target."""
         return tuple(self.choice.names[k] for k in (*self.choice.features, self.choice.target))
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
-        """Estimated memory in bytes of a Parquet row group after decoding to a piece.
-
-        A label or value takes 8 bytes, a feature index 4, and texts their stored size.
-        """
+        """A value takes 8 bytes, a feature index 4, and texts their stored size."""
         meta = file.metadata.row_group(group)
         numbers_only = meta.num_rows * len(self.columns) * (8 if self.layout == "dense" else 12)
         n_texts = len({*self.texts}.intersection(self.columns))
@@ -322,15 +286,14 @@ class FlatTable(ParquetRows, ColumnSource):
         return int(numbers_only + (max(meta.total_byte_size - others, share) if n_texts else 0))
 
     def rows(self, piece: Slice) -> Parsed:
-        """Read the rows of a slice. Raises `Malformed` with every kind of fault."""
         batch = self.decoded(piece)
         return self.from_arrow([batch.column(name) for name in self.columns], piece.at)
 
 
 def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
-    """First values, as texts, of the columns that may number the rows, hold texts, or dates.
+    """First texts of the columns that may number the rows, hold texts, or dates.
 
-    A column of dates or times without any has one, so that it is known for such.
+    A column of dates without any has one, so that it is known for such.
     """
     few = [
         field.name
@@ -356,19 +319,14 @@ def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
 
 
 def _index_columns(schema: pa.Schema) -> list[str]:
-    """Columns in which pandas stored the index of a data frame."""
-    try:
+    with suppress(ValueError):
         stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    except ValueError:
-        return []
-    return [name for name in stored if isinstance(name, str)]
+        return [name for name in stored if isinstance(name, str)]
+    return []
 
 
 def _check_column(path: Path, column: pa.Field, first: pa.DataType) -> None:
-    """Raise `WrongInput` for a column that cannot be a feature or label.
-
-    Its type is unsuitable, or it holds numbers, texts or dates in one file and others in another.
-    """
+    """Raise `WrongInput` for an unsuitable type, or another kind than in the first file."""
     kind = column.type
     name = column.name
     holds = (is_numeric, is_text, is_date)
@@ -388,12 +346,7 @@ def _check_column(path: Path, column: pa.Field, first: pa.DataType) -> None:
 
 
 def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
-    """Open Parquet files as one source; the rows of several files are concatenated in order.
-
-    Files with a list column `values` hold prepared rows (`prepared_rows`); others are tables
-    (`flat_table`). A file without rows adds none. Raises `WrongInput` if a file is damaged or of
-    neither kind, if files do not match, if none has rows, or if an option does not apply.
-    """
+    """A file without rows adds none."""
     schemas = {}
     n_bytes = 0
     for path in paths:
@@ -405,11 +358,11 @@ def parquet_source(paths: Sequence[Path], reading: Reading) -> ParquetRows:
         raise WrongInput(f"{paths[0]}: the file holds no rows")
     paths = list(schemas)
     prepared = is_prepared(schemas[paths[0]])
-    what = "a table, whose columns are its features"
-    wrong = ["n_features"]
-    if prepared:
-        what = "prepared rows, whose columns are label, indices and values"
-        wrong = ["target", "drop", "categorical", "numeric", "one_hot", "missing"]
+    what, wrong = (
+        ("prepared rows, whose columns are label, indices and values", OF_COLUMNS)
+        if prepared
+        else ("a table, whose columns are its features", ("n_features",))
+    )
     refuse_first(
         [
             *(

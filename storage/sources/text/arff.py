@@ -27,36 +27,28 @@ NO_PLAIN_ROW = re.compile(rb"[{'%\\]")
 
 @dataclass(kw_only=True)
 class ArffText(ColumnText):
-    """Source of ARFF files, concatenated in order.
-
-    `absent` (columns,) are the values that a sparse row does not name.
-    """
+    """A sparse row does not name values that are `absent` (columns,)."""
 
     absent: tuple[str, ...]
 
     def fast(self, text: bytes) -> Parsed:
-        """Parse dense rows as CSV; those with single quotes or comments are left to `slow`."""
+        """Dense rows are CSV; those with single quotes or comments are left to `slow`."""
         if NO_PLAIN_ROW.search(text):
             raise Unusual
         return super().fast(text)
 
     def fields(self, line: bytes, number: int, path: Path) -> list[str]:
-        """Split a line into its values. Raises `WrongInput` for another syntax."""
         return values_of(line, number, path, self.absent)
 
 
 def values_of(line: bytes, number: int, path: Path, absent: Sequence[str]) -> list[str]:
-    """Values of a dense or sparse row; none for a blank line or a comment.
-
-    Raises `WrongInput` for another syntax.
-    """
+    """No values for a blank line or a comment."""
     text = decoded(line, number, path).strip()
     if not text or text.startswith("%"):
         return []
     sparse = text.startswith("{")
     row = text[1:].removesuffix("}").strip() if sparse else text
     found = [*(NUMBERED if sparse else VALUES).finditer(f"{row},")] if row else []
-    wrong = [one[1] for one in found if sparse and int(one[1]) >= len(absent)]
     refuse_first(
         [
             (
@@ -64,10 +56,13 @@ def values_of(line: bytes, number: int, path: Path, absent: Sequence[str]) -> li
                 f"{at(path, number)}: {text[:60]!r} is no row of ARFF; write value, value, … or"
                 " {number value, …}, and texts with other characters in quotes",
             ),
-            (
-                bool(wrong),
-                f"{at(path, number)}: attribute {''.join(wrong[:1])}, and they are numbered from 0"
-                f" to {len(absent) - 1}; correct it",
+            *(
+                (
+                    int(one[1]) >= len(absent),
+                    f"{at(path, number)}: attribute {one[1]}, and they are numbered from 0 to"
+                    f" {len(absent) - 1}; correct it",
+                )
+                for one in (found if sparse else ())
             ),
         ]
     )
@@ -85,11 +80,7 @@ def _unquoted(text: str) -> str:
 
 
 def header_of(path: Path) -> tuple[dict[str, str], int]:
-    """The types of an ARFF file's attributes by name, and the line (from 1) where rows begin.
-
-    Raises `WrongInput` for an attribute without a type, for one that is relational, whose values
-    are tables, for two of one name, and if there are no rows.
-    """
+    """The types of the attributes by name, and the line (from 1) where rows begin."""
     kinds: dict[str, str] = {}
     for number, line in lines_of(path):
         text = decoded(line, number, path).strip()
@@ -99,25 +90,23 @@ def header_of(path: Path) -> tuple[dict[str, str], int]:
             continue
         found = ATTRIBUTE.fullmatch(text)
         name, kind = map(_unquoted, found.groups()) if found else (text[:60], "")
-        wrong = [
-            (not found, "is no attribute; write @attribute NAME TYPE"),
-            (name in kinds, "is an attribute already; rename one of them"),
-            (
-                kind.lower().startswith("relational"),
-                "is relational: its values are tables; write a file without it",
-            ),
-        ]
-        refuse_first((fits, f"{at(path, number)}: {name!r} {words}") for fits, words in wrong)
+        refuse_first(
+            (is_there, f"{at(path, number)}: {name!r} {words}")
+            for is_there, words in [
+                (not found, "is no attribute; write @attribute NAME TYPE"),
+                (name in kinds, "is an attribute already; rename one of them"),
+                (
+                    kind.lower().startswith("relational"),
+                    "is relational: its values are tables; write a file without it",
+                ),
+            ]
+        )
         kinds[name] = kind
     raise WrongInput(f"{path}: no line @data; an ARFF file has its rows after it")
 
 
 def arff_source(paths: Sequence[Path], form: str, reading: Reading, block_bytes: int) -> ArffText:
-    """Open ARFF files, which have the same attributes, as one source.
-
-    Nominal attributes are categories, and a nominal target has classes. Raises `WrongInput` if
-    attributes differ, or the first lines of a file are malformed.
-    """
+    """Nominal attributes are categories, and a nominal target has classes."""
     headers = [header_of(path) for path in paths]
     kinds, first = headers[0]
     names = list(kinds)

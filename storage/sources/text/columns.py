@@ -1,8 +1,8 @@
 """Source of CSV or space-separated files, whose rows all have the columns of the first row.
 
-One column is the target. Blocks of lines are parsed by pyarrow's CSV reader if every line is plain.
-Redundant quotes and spaces are removed first. Input that the reader accepts but `ColumnText.slow`
-rejects is detected here and left to `slow`.
+Blocks of lines are parsed by pyarrow's CSV reader if every line is plain; redundant quotes and
+spaces are removed first. Input that the reader accepts but `ColumnText.slow` rejects is detected
+here and left to `slow`.
 """
 
 import csv
@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -74,19 +74,12 @@ Rows = list[list[str]]
 
 @dataclass(kw_only=True)
 class ColumnText(TextSource[Parsed], ColumnSource):
-    """Source of CSV or space-separated files, concatenated in order."""
-
     def fast(self, text: bytes) -> Parsed:
-        """Parse lines of a table with pyarrow's CSV reader."""
         choice = self.choice
         plain = with_unix_ends(text)
-        delimiter = " "
         plain.decode("utf-8")
-        if self.format == "space":
-            plain = single_spaced(plain)
-        else:
-            delimiter = choice.separator
-            plain = without_quotes(plain, delimiter)
+        blanks = choice.separator == " "
+        plain = single_spaced(plain) if blanks else without_quotes(plain, choice.separator)
         other_nan = self.missing and OTHER_NAN.search(plain)
         # the reader would drop a byte order mark at the beginning
         marked = plain.startswith(BYTE_ORDER_MARK)
@@ -99,20 +92,18 @@ class ColumnText(TextSource[Parsed], ColumnSource):
         }
         names = map(str, range(choice.width))
         nulls = NULLS if self.missing else []
-        table = read_csv(plain, delimiter, names, types, nulls, len(plain) + 1)
+        table = read_csv(plain, choice.separator, names, types, nulls, len(plain) + 1)
         columns = [table.column(name).combine_chunks() for name in types]
         trimmed = [pc.utf8_trim_whitespace(one) if is_text(one.type) else one for one in columns]
         return self.from_arrow(trimmed, str)
 
     def fields(self, line: bytes, number: int, path: Path) -> list[str]:
-        """Split a line into its fields, as `fields_of` does."""
-        return fields_of(line, number, path, self.format, self.choice.separator)
+        return fields_of(line, number, path, self.choice.separator)
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Parsed:
-        """Parse lines of a table one by one. Raises `Malformed` with every kind of fault."""
         choice = self.choice
+        columns = (*choice.features, choice.target)
         problems = Problems()
-        labels = array("d")
         values = array("d")
         texts: dict[int, dict[str, int]] = {k: {} for k in choice.texts}
 
@@ -148,28 +139,22 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                     )
                     problems.add(WrongInput(wrong), "width")
                 continue
-            for k in choice.features:
-                text = fields[k]
-                kind = "missing" if is_missing(text) else "no number"
-                read = partial(coded if k in texts else feature, number, k, text)
-                values.append(problems.noting(read, math.nan, kind, choice.called(k)))
-            text = fields[choice.target]
-            kind = "missing label" if is_missing(text) else "label"
-            read = partial(coded if choice.target in texts else label, number, choice.target, text)
-            labels.append(problems.noting(read, math.nan, kind))
+            for k in columns:
+                of_target = k == choice.target
+                kind = f"{'label' if of_target else 'number'}{' missing' * is_missing(fields[k])}"
+                read = coded if k in texts else label if of_target else feature
+                value = partial(read, number, k, fields[k])
+                values.append(problems.noting(value, math.nan, kind, choice.called(k)))
         problems.refuse()
-        matrix = np.array(values).reshape(len(labels), len(choice.features))
-        return Parsed(np.array(labels), matrix, {k: list(found) for k, found in texts.items()})
+        rows = np.array(values).reshape(-1, len(columns))
+        known = {k: list(found) for k, found in texts.items()}
+        return Parsed(rows[:, -1], rows[:, :-1], known)
 
 
 def column_source(
     paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> ColumnText:
-    """Open CSV or space-separated files (`form` is "csv" or "space") as one source.
-
-    The columns of the first file apply to all. Raises `WrongInput` if the first lines of a file are
-    malformed.
-    """
+    """The columns of the first file apply to all."""
     choice, first = inspect(paths[0], form, reading, None, len(paths) == 1)
     files = [first, *(inspect(path, form, reading, choice)[1] for path in paths[1:])]
     fields = column_fields(paths, form, choice, reading)
@@ -177,12 +162,12 @@ def column_source(
         **fields,
         files=tuple(files),
         block_bytes=block_bytes,
-        between=separators_of(form, choice.separator),
+        between=separators_of(choice.separator),
     )
 
 
 def without_quotes(text: bytes, separator: str) -> bytes:
-    """CSV text without quotes, each pair of which encloses a whole field without separators."""
+    """Each pair of quotes has to enclose a whole field without separators."""
     if b'"' not in text:
         return text
     codes = np.frombuffer(b"\n" + text, np.uint8)
@@ -199,25 +184,19 @@ def without_quotes(text: bytes, separator: str) -> bytes:
 
 
 def single_spaced(text: bytes) -> bytes:
-    """Text with single spaces between columns, which no other characters separate."""
     if not text.isascii() or any(byte in text for byte in SPACES):
         raise Unusual
     text = re.sub(rb"[ \t]+", b" ", text)
     return text.replace(b" \n", b"\n").replace(b"\n ", b"\n").removeprefix(b" ")
 
 
-def separators_of(form: str, separator: str) -> tuple[bytes, ...]:
-    """What may stand between two fields of CSV, or of space-separated text."""
-    return (separator.encode(),) if form == "csv" else (b" ", b"\t")
+def separators_of(separator: str) -> tuple[bytes, ...]:
+    return (b" ", b"\t") if separator == " " else (separator.encode(),)
 
 
-def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -> list[str]:
-    """Split a line of CSV or space-separated text into stripped fields; none if it is blank.
-
-    `form` is "csv" or "space", and `separator` stands between the fields of CSV. Raises
-    `WrongInput` for too many or too long fields, for other bytes than UTF-8, and for wrong quotes.
-    """
-    separators = separators_of(form, separator)
+def fields_of(line: bytes, number: int, path: Path, separator: str) -> list[str]:
+    """No fields if the line is blank."""
+    separators = separators_of(separator)
     refuse_long(path, number, line, "field", MOST_FIELD, separators)
     if sum(map(line.count, separators)) >= MOST_COLUMNS:
         raise WrongInput(
@@ -225,14 +204,26 @@ def fields_of(line: bytes, number: int, path: Path, form: str, separator: str) -
             " features as LIBSVM text, without their zeros"
         )
     text = decoded(line, number, path)
-    if form == "space":
+    if separator == " ":
         return text.split()
-    fields = _csv_fields(text, path, number, separator)
+    fields = text.split(separator)
+    if '"' in text:
+        try:
+            reader = csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True)
+            fields = next(reader, [])
+        except csv.Error as error:
+            where = at(path, number, text.rfind('"') + 1)
+            if "unexpected end" in str(error):
+                raise WrongInput(
+                    f"{where}: a quoted field continues on the next line, or its quote is not"
+                    f" closed: {text[-60:]!r}; close it, and write the text on one line"
+                ) from None
+            raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
+    fields = [field.strip() for field in fields]
     return [] if fields == [""] else fields
 
 
 def decoded(line: bytes, number: int, path: Path) -> str:
-    """Text of a line. Raises `WrongInput` for other bytes than UTF-8."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -241,38 +232,19 @@ def decoded(line: bytes, number: int, path: Path) -> str:
         ) from None
 
 
-def _csv_fields(text: str, path: Path, line: int, separator: str) -> list[str]:
-    if '"' not in text:
-        return [field.strip() for field in text.split(separator)]
-    try:
-        reader = csv.reader([text], delimiter=separator, strict=True, skipinitialspace=True)
-        fields = next(reader, [])
-    except csv.Error as error:
-        where = at(path, line, text.rfind('"') + 1)
-        if "unexpected end" in str(error):
-            raise WrongInput(
-                f"{where}: a quoted field continues on the next line, or its quote is not closed:"
-                f" {text[-60:]!r}; close it, and write the text on one line"
-            ) from None
-        raise WrongInput(f"{where}: {error}: {text[-60:]!r}; correct the quotes") from None
-    return [field.strip() for field in fields]
-
-
 def inspect(
     path: Path, form: str, reading: Reading, known: Choice | None, alone: bool = False
 ) -> tuple[Choice, TextFile]:
     """Decide the roles of the columns from a file's first lines, and where its rows begin.
 
-    The roles `known` of the first file's columns apply to all. Of a file that is `alone`, columns
-    without any value are left out, if all its rows are seen here. With `one_hot`, a column holds
-    texts if its first value that is not missing is not a number, as far as the first rows show.
-    Raises `WrongInput` if the columns are malformed or differ from those of the first file, or if
-    there are no rows.
+    The roles `known` of the first file's columns apply to all. If a file is `alone` and all its
+    rows are seen here, columns without any value are left out.
     """
     comments, first, line = top_of(path)
     line = line or comments[0][1]
     separator = known.separator if known else separator_of(path, line)
-    split = partial(fields_of, path=path, form=form, separator=separator)
+    separator = " " if form == "space" else separator
+    split = partial(fields_of, path=path, separator=separator)
     width = len(split(line, first))
     first, marked = _marked(comments, first, width, split, reading)
     lines = ((number, line) for number, line in lines_of(path) if 0 < first <= number)
@@ -322,11 +294,11 @@ def inspect(
         ]
     )
     if known is None:
+        column = partial(column_of, seen)
         known = chosen_columns(
-            path, names, len(fields), reading, partial(column_of, seen), whole=whole
+            path, names, len(fields), reading, column, whole=whole, separator=separator
         )
-        known = with_kinds(known, partial(column_of, seen), reading.labels is not None)
-        known = replace(known, separator=separator)
+        known = with_kinds(known, column, reading.labels is not None)
     first += header
     n_comments = sum(number < first for number, _ in comments) - bool(marked)
     return known, TextFile(path, first, n_comments)
@@ -341,9 +313,8 @@ def _marked(
 ) -> tuple[int, list[str]]:
     """Line where a header or the rows begin, and the names in the last marked line before it.
 
-    A marked line of `width` columns holds names if no column is a number. If there are numbers, but
-    not in the first column, or there can be no names, it is a row, whose text begins so. All other
-    marked lines are comments.
+    A marked line of `width` columns holds names if no column is a number. It is a row if there are
+    numbers after the first column, or there can be no names.
     """
     names: list[str] = []
     for number, line in comments:
@@ -356,8 +327,7 @@ def _marked(
 
 
 def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
-    """Whether a line, before the rows `seen`, holds column names: given by the option, or a line
-    without numbers, or with the numbers of columns.
+    """The option says so, or the line has no numbers, or those of columns.
 
     Raises `WrongInput` for a line of numbers and texts if texts cannot be values, and for numbers
     that may be those of columns or values.
@@ -369,10 +339,14 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     if len(texts) < len(fields):
         texts = [text for text in texts if not is_missing(text)]
     exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    mixed = any(map(is_numeric, fields)) and any(
-        _all_numbers(seen, k)
-        for k, field in enumerate(fields)
-        if not (is_numeric(field) or is_missing(field) or is_infinite(field))
+    mixed = (
+        bool(seen)
+        and any(map(is_numeric, fields))
+        and any(
+            all(map(is_number, column_of(seen, k)))
+            for k, field in enumerate(fields)
+            if not (is_numeric(field) or is_missing(field) or is_infinite(field))
+        )
     )
     refuse_first(
         [
@@ -397,7 +371,7 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
 
     There may be names beside them, or an empty field before them. It is sure if there are `SURE`
     numbers, then from 1 too; if the column of the empty field counts the rows; if a name stands
-    over numbers; or if one of at least three columns has no other whole number.
+    over numbers; or if one of three columns or more has no other whole number.
     """
     unnamed = fields[0] == ""
     named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
@@ -416,14 +390,9 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
     )
 
 
-def _all_numbers(seen: Rows, k: int) -> bool:
-    return bool(seen) and all(map(is_number, column_of(seen, k)))
-
-
 def _numbers(first: int, n: int) -> list[str]:
     return [str(k) for k in range(first, first + n)]
 
 
 def column_of(seen: Rows, k: int) -> list[str]:
-    """Fields of a column in some rows, of which some may be shorter."""
     return [fields[k] for fields in seen if k < len(fields)]

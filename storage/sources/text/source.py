@@ -1,7 +1,7 @@
 """Text files: their lines, what the first ones tell, and the common base of their sources.
 
-A block is parsed by a fast parser, or line by line if that fails. Blocks of a plain file are byte
-ranges of it. A compressed file is decompressed into small files, one per block.
+Blocks of a plain file are byte ranges of it; those of a compressed file are decompressed into small
+files.
 """
 
 import re
@@ -34,6 +34,10 @@ NAMED = {
 }
 SEPARATORS = (",", ";", "\t")
 MARKS = (b"#", b"%")
+NO_TEXT = {
+    b"\0": "a NUL byte; this is not text, or it is compressed under a wrong name",
+    b"\r": "a carriage return within the line; save the file with line feeds as line ends",
+}
 MATRIX = b"%%MatrixMarket"
 MOST_BYTES = 1_000_000  # of comments and blank lines before the rows
 MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
@@ -55,10 +59,7 @@ DECLINED = (WrongInput, pa.ArrowInvalid, UnicodeDecodeError)  # what `TextSource
 
 @dataclass(frozen=True)
 class TextFile:
-    """A source file of text: its rows begin in line `line` (from 1).
-
-    `n_comments` lines before the rows are comments.
-    """
+    """Rows begin in line `line` (from 1), after `n_comments` lines of comments."""
 
     path: Path
     line: int
@@ -69,8 +70,7 @@ class TextFile:
 class Block:
     """Whole lines of a text file, from its line `line` (from 1).
 
-    They are the bytes `start` to `stop` of `unpacked`: the source file, or a file with decompressed
-    text of it. The block adds `n_bytes` to the progress.
+    They are the bytes `start` to `stop` of `unpacked`: the source file, or decompressed text of it.
     """
 
     path: Path
@@ -102,20 +102,13 @@ class TextSource(Source, Generic[Rows]):
 
     @abstractmethod
     def fast(self, text: bytes) -> Rows:
-        """Parse whole lines of text quickly.
-
-        Raises one of the errors `DECLINED` if anything in them is unusual or wrong.
-        """
+        """Raises one of `DECLINED` if lines are unusual or wrong."""
 
     @abstractmethod
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Rows:
-        """Parse numbered lines of `path` one by one.
-
-        Raises `WrongInput` with the position of an error.
-        """
+        """Raises `Malformed` with every kind of fault."""
 
     def rows(self, piece: Block) -> Rows:
-        """Parse a block of text. Raises `WrongInput` for a malformed line."""
         text = text_of(piece)
         refuse_long(piece.path, piece.line, text, "field", MOST_FIELD, self.between)
         with suppress(*DECLINED):
@@ -125,28 +118,19 @@ class TextSource(Source, Generic[Rows]):
         except Malformed as error:
             if piece.n_bytes == self.n_bytes or str(error).endswith(ENDED):
                 raise
-            others = "other parts of the source may have other problems"
-            raise Malformed(f"{error}\n{others}") from None
+            raise Malformed(f"{error}\nother parts of the source may have other problems") from None
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
-        """Blocks of all files, each with at least `block_bytes` of text unless it is a file's last.
-
-        Raises `WrongInput` for a truncated or damaged compressed file.
-        """
+        """Blocks of at least `block_bytes` of text, but for the last of a file."""
         for number, file in enumerate(self.files):
             yield from _blocks(file, self.block_bytes, scratch / f"{number:04d}")
 
     def release(self, piece: Block) -> None:
-        """Delete the file with the decompressed text of a block, if there is one."""
         if piece.unpacked != piece.path:
             piece.unpacked.unlink(missing_ok=True)
 
 
 def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
-    """Blocks of a file; the names of files with decompressed text begin with `prefix`.
-
-    Raises `WrongInput` for a line that is too long.
-    """
     line = file.line
     told = 0
     more = True
@@ -176,7 +160,7 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
 def refuse_long(
     path: Path, line: int, text: bytes, what: str, most: int, between: tuple[bytes, ...] = ()
 ) -> None:
-    """Raise `WrongInput` for `what`, a line or a field, of more than `most` bytes.
+    """Raise `WrongInput` for `what` of more than `most` bytes.
 
     `text` begins with the line `line` of the file, and `between` separates its fields.
     """
@@ -193,7 +177,7 @@ def refuse_long(
 
 
 def text_of(block: Block) -> bytes:
-    """Text of a block, in which each line ends with a line feed; a byte order mark is removed."""
+    """Each line ends with a line feed, and a byte order mark is removed."""
     with block.unpacked.open("rb") as handle:
         handle.seek(block.start)
         text = handle.read(block.stop - block.start)
@@ -203,10 +187,7 @@ def text_of(block: Block) -> bytes:
 
 
 def with_unix_ends(text: bytes) -> bytes:
-    """Text with line feeds as line ends.
-
-    Raises `Unusual` for mixed line ends or other carriage returns.
-    """
+    """Raises `Unusual` for mixed line ends or other carriage returns."""
     returns = text.count(b"\r")
     if returns not in (0, text.count(b"\r\n")):
         raise Unusual
@@ -221,12 +202,7 @@ def read_csv(
     nulls: list[str],
     block_bytes: int,
 ) -> pa.Table:
-    """Parse lines without a header by pyarrow's CSV reader.
-
-    Returns the columns that `types` has. Raises `pa.ArrowInvalid` if a field does not have its
-    column's type. `nulls` are the texts that are read as null, and `block_bytes` is the reader's
-    block size.
-    """
+    """Raises `pa.ArrowInvalid` if a field does not have the type of its column in `types`."""
     return csv.read_csv(
         pa.py_buffer(text),
         read_options=csv.ReadOptions(
@@ -244,55 +220,32 @@ def read_csv(
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines of a plain or compressed file as (number from 1, line without its end).
-
-    Raises `WrongInput` for a truncated or damaged file, or a malformed line (`checked_lines`).
-    """
+    """Lines without their ends, numbered from 1."""
     number = 0
-    most = MOST_LINE + 1
     with opened(path) as (_, text):
+        lines = iter(partial(text.readline, MOST_LINE + 1), b"")
         try:
-            for number, line in checked_lines(path, iter(partial(text.readline, most), b""), 1):
+            for number, line in checked_lines(path, lines, 1):
                 yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         except DAMAGE as error:
             refuse_damage(path, f"line {number}", error)
 
 
 def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
-    """Number lines from `first` and remove their ends.
-
-    Raises `WrongInput` for a line that is too long, for a NUL byte, and for a carriage return
-    within a line, which some programs take for a line end.
-    """
+    """A carriage return within a line is refused: some programs take it for a line end."""
     for number, line in enumerate(lines, first):
         refuse_long(path, number, line, "line", MOST_LINE)
         text = line.rstrip(b"\r\n")
-        if b"\0" in text or b"\r" in text:
-            nul = text.find(b"\0") + 1
-            cr = text.find(b"\r") + 1
-            refuse_first(
-                [
-                    (
-                        nul > 0,
-                        f"{at(path, number, nul)}: a NUL byte; this is not text, or it is"
-                        " compressed under a wrong name",
-                    ),
-                    (
-                        True,
-                        f"{at(path, number, cr)}: a carriage return within the line; save the file"
-                        " with line feeds as line ends",
-                    ),
-                ]
-            )
+        for byte, wrong in NO_TEXT.items():
+            if byte in text:
+                raise WrongInput(f"{at(path, number, text.find(byte) + 1)}: {wrong}")
         yield number, text
 
 
 def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
-    """The top of a plain or compressed text file: the lines marked as comments; the number of the
-    first line that is neither marked nor blank, and this line, which is empty if there is none.
+    """The marked lines at the top, and the first line that is neither marked nor blank.
 
-    Raises `WrongInput` as `lines_of` does, if there is nothing but blank lines, too much comes
-    before the first row, or a mark says that the lines after it are no rows.
+    That line is empty, with the number 0, if there is none.
     """
     comments: list[tuple[int, bytes]] = []
     size = 0
@@ -301,10 +254,19 @@ def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
         if text and not text.startswith(MARKS):
             return comments, number, line
         size += len(line) + 1
-        late = f"no row in the first {MOST_BYTES:,} bytes; remove what comes before the rows"
-        matrix = "no table of rows; write them as LIBSVM text"
-        problems = ((size > MOST_BYTES, late), (text.startswith(MATRIX), matrix))
-        refuse_first((is_there, f"{at(path, number)}: {wrong}") for is_there, wrong in problems)
+        refuse_first(
+            [
+                (
+                    size > MOST_BYTES,
+                    f"{at(path, number)}: no row in the first {MOST_BYTES:,} bytes; remove what"
+                    " comes before the rows",
+                ),
+                (
+                    text.startswith(MATRIX),
+                    f"{at(path, number)}: no table of rows; write them as LIBSVM text",
+                ),
+            ]
+        )
         comments += [(number, line)] if text else []
     if not comments:
         raise WrongInput(f"{path}: the file holds no rows")
@@ -312,16 +274,21 @@ def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
 
 
 def format_of(path: Path, line: bytes) -> str | None:
-    """Format of a text file by its name or its first line; None if neither tells.
+    """None if neither the name nor the first line tells.
 
     What separates columns decides before numbers do, so that an empty field between tabs is one.
     """
     named = NAMED.get(_suffix(path))
     text = line.strip()
-    if not named and not text:
-        raise WrongInput(f"{path}: the file holds no rows")
-    if not named and BARRED.match(text[:MOST_SEEN]):
-        raise WrongInput(f"{path}: '|' between columns is not read; write commas or tabs instead")
+    refuse_first(
+        [
+            (not named and not text, f"{path}: the file holds no rows"),
+            (
+                not named and BARRED.match(text[:MOST_SEEN]) is not None,
+                f"{path}: '|' between columns is not read; write commas or tabs instead",
+            ),
+        ]
+    )
     words = text[:MOST_SEEN].split()[: -1 if len(text) > MOST_SEEN else None]
     told = [
         (text.lower().startswith(b"@relation"), "arff"),
@@ -336,7 +303,7 @@ def format_of(path: Path, line: bytes) -> str | None:
 
 
 def separator_of(path: Path, line: bytes) -> str:
-    """What separates the columns of a CSV file, by its first line: a comma, a semicolon or a tab.
+    """A comma, a semicolon or a tab, by the first line.
 
     It is the one that occurs most often outside quotes, and the comma if several do. The comma is
     none if all commas are within numbers, such as `1,5;2,5`. A tab is if the file's name says so.
@@ -355,10 +322,7 @@ def _suffix(path: Path) -> str:
 
 
 def _blanks_too(line: bytes) -> bool:
-    """Whether not only tabs but also blanks separate numbers in a line without empty fields.
-
-    A number such as `1 234` is one.
-    """
+    """Whether blanks, too, separate numbers in a line of tabs."""
     fields = [field.split() for field in line.split(b"\t")]
     several = [words for words in fields if len(words) > 1 and all(map(NUMBER.match, words))]
     one = [words for words in several if is_other_number(b" ".join(words).decode())]

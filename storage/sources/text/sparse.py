@@ -1,9 +1,9 @@
 """Source of LIBSVM or VW files, whose rows list features by number.
 
 Blocks of lines are parsed by pyarrow's CSV reader if every line is plain. A line `L i:v i:v` is
-rewritten as the three CSV lines `:L`, `i:v` and `i:v` with the delimiter ':'; lines with an empty
-first field hold the labels. Input that the reader accepts but `SparseText.slow` rejects, or that it
-reads differently, is detected here and left to `slow`.
+rewritten as the three CSV lines `:L`, `i:v` and `i:v` with the delimiter ':'. Input that the reader
+accepts but `SparseText.slow` rejects, or that it reads differently, is detected here and left to
+`slow`.
 """
 
 import math
@@ -44,7 +44,7 @@ Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
 @dataclass(kw_only=True)
 class SparseText(TextSource[Piece]):
-    """Source of LIBSVM or VW files, concatenated in order; rows are sparse.
+    """Source of LIBSVM or VW files.
 
     A LIBSVM row is `label index:value …`; its indices increase, and a comment may follow after "#".
     A VW row is `label |namespace feature:value …` with numbers as features; a missing value is 1,
@@ -56,11 +56,9 @@ class SparseText(TextSource[Piece]):
 
     @property
     def bound(self) -> int:
-        """Number of features that there may be."""
         return LARGEST_INDEX + 1 if self.n_features is None else self.n_features
 
     def fast(self, text: bytes) -> Piece:
-        """Parse LIBSVM or VW lines with pyarrow's CSV reader."""
         lines = text.count(b"\n")
         plain = b"\n" + with_unix_ends(text)[:-1]
         heads = lines
@@ -95,7 +93,6 @@ class SparseText(TextSource[Piece]):
         return Piece(labels, indptr, indices, values[kept])
 
     def slow(self, lines: Iterable[tuple[int, bytes]], path: Path) -> Piece:
-        """Parse LIBSVM or VW lines one by one. Raises `Malformed` with every kind of fault."""
         labels = array("d")
         indptr = array("q", [0])
         indices = array("i")
@@ -121,10 +118,7 @@ class SparseText(TextSource[Piece]):
         return Piece(np.array(labels), np.array(indptr), np.array(indices), np.array(values))
 
     def row(self, line: bytes, path: Path, number: int) -> tuple[float, dict[int, float]]:
-        """Parse a row to its label and its values, by feature from 0.
-
-        Raises `WrongInput` for another syntax.
-        """
+        """The label, and values by feature from 0."""
         is_vw = self.format == "vw"
         tokens = self.vw_tokens(line, path, number) if is_vw else _tokens(line.split(b"#", 1)[0])
         text, column = next(tokens)
@@ -162,7 +156,6 @@ class SparseText(TextSource[Piece]):
         return label, row
 
     def index(self, name: bytes, where: str) -> int:
-        """Number from 0 of the feature with this number in the file, if there can be one."""
         digits = name.lstrip(b"0") or b"0"
         number = int(digits[:11])
         most = LARGEST_INDEX + self.first
@@ -189,7 +182,6 @@ class SparseText(TextSource[Piece]):
         return number - self.first
 
     def vw_tokens(self, text: bytes, path: Path, number: int) -> Iterator[Token]:
-        """The label of a VW line and its features, if it has nothing else."""
         head, bar, body = text.partition(b"|")
         begin = len(head) + 1
         fields = list(_tokens(head))
@@ -240,20 +232,19 @@ class SparseText(TextSource[Piece]):
         return chain(fields[:1], tokens)
 
     def read(self, piece: Block) -> Piece:
-        """Read and parse a block of text. Raises `WrongInput` for a malformed line."""
         return self.rows(piece)
 
 
 def sparse_source(
     paths: Sequence[Path], form: str, reading: Reading, block_bytes: int
 ) -> SparseText:
-    """Open LIBSVM or VW files (`form` is "libsvm" or "vw") as one source.
-
-    Features are counted from 0 or 1 as `reading.zero_based` says, by default from 1 for LIBSVM and
-    from 0 for VW. Raises `WrongInput` if a file has no rows.
-    """
+    """By default, features are counted from 1 for LIBSVM and from 0 for VW."""
     rule = LabelRule(reading.labels)
     zero_based = form == "vw" if reading.zero_based is None else reading.zero_based
+    tops = {path: top_of(path) for path in paths}
+    refuse_first(
+        (not line, f"{path}: the file holds no rows") for path, (_, _, line) in tops.items()
+    )
     return SparseText(
         format=form,
         layout="sparse",
@@ -262,7 +253,7 @@ def sparse_source(
         class_names=rule.names,
         done=rule.done,
         origin={**reading.given(), "format": form},
-        files=tuple(map(_file, paths)),
+        files=tuple(TextFile(path, k, len(comments)) for path, (comments, k, _) in tops.items()),
         rule=rule,
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
@@ -270,16 +261,8 @@ def sparse_source(
     )
 
 
-def _file(path: Path) -> TextFile:
-    """A LIBSVM or VW file and where its rows begin; raises `WrongInput` if it has none."""
-    comments, number, line = top_of(path)
-    if not line:
-        raise WrongInput(f"{path}: the file holds no rows")
-    return TextFile(path, number, len(comments))
-
-
 def _namespace(path: Path) -> bytes:
-    """The namespace of a VW file: that of the first of its first rows that has features."""
+    """The namespace of the first row that has features."""
     found = (NAMESPACE.match(line) for _, line in islice(lines_of(path), MOST_ROWS))
     name = next((match[1] for match in found if match), b"")
     return b"" if name.isdigit() else name
@@ -297,5 +280,5 @@ def _why_no_feature(token: bytes, name: bytes, is_vw: bool) -> str:
 
 
 def _tokens(text: bytes, before: int = 0) -> Iterator[Token]:
-    """Tokens of a text that follows after `before` bytes of its line."""
+    """The text follows after `before` bytes of its line."""
     return ((match[0], before + match.start() + 1) for match in TOKEN.finditer(text))

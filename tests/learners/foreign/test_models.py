@@ -14,7 +14,7 @@ from tests.helpers.project import ROOT
 river = pytest.importorskip("river", reason="needs River: pip install 'koco-stream[river]'")
 sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn: pip install scikit-learn")
 
-PAGE = ROOT / "docs" / "foreign-learners.md"
+PAGE = ROOT / "docs" / "own-learner.md"
 SPARSE, REAL = stream(0, n=120, d=12)
 DENSE = np.where(SPARSE == 0.0, 0.25, SPARSE)
 MIXED = np.where(np.arange(120)[:, None] < 60, DENSE, SPARSE)  # some blocks have no zeros
