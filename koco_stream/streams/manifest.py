@@ -71,9 +71,9 @@ class Manifest:
         if found:
             return found[0]
         close = similar(str(given), [*names.values()], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         known = ", ".join([*names.values()][:30]) or "real numbers"
-        raise WrongInput(f"dataset {self.name!r} has no label {given!r}{hint}; it has {known}")
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise WrongInput(f"dataset {self.name!r} has no label {given!r}; it has {known}{hint}")
 
     def to_json(self) -> str:
         """The manifest file, which ends with a hash of the rest."""
