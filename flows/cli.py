@@ -96,8 +96,8 @@ def outcome_of(error: Exception) -> tuple[int, str]:
         while status == 1 and named and not os.path.exists(named):
             named = os.path.dirname(named)  # what is not there yet has no permissions
         return status, f"{named}{': ' * bool(named)}{error.strerror}; {words}"
-    interrupted = str(error) == "Query interrupted"  # DuckDB's word for Ctrl-C
-    return 1, "stopped" if interrupted else f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {error}"
+    return 1, "stopped" if said == "RuntimeError: Query interrupted" else said  # by Ctrl-C
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -252,9 +252,9 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
         text = usual_sweep(load_manifest(store, name))
         return replace(_expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text)), usual=True)
     files = [str(one) for one in path.parent.glob("*.toml") if one.is_file()]
-    close = [f" Did you mean {one!r}?" for one in similar(name, [*files, *known, *there], 1)]
+    close = "".join(f" Did you mean {one!r}?" for one in similar(name, [*files, *known, *there], 1))
     raise WrongInput(
-        f"no sweep file, packaged sweep or dataset of {store} is called {name!r}.{''.join(close)}"
+        f"no sweep file, packaged sweep or dataset of {store} is called {name!r}.{close}"
         " `koco sweep --list` shows the packaged sweeps, `koco list datasets --store"
         f" {shlex.quote(str(store))}` the datasets; `koco prepare NAME --from FILE` makes one"
     )

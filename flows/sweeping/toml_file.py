@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -50,17 +49,17 @@ class TomlFile:
             raise WrongInput(
                 f"{path}: no such {kind} file ({error.strerror or error}); {examples}"
             ) from None
-        except UnicodeDecodeError as error:
-            raise WrongInput(f"{path}: {error}; a {kind} file is text in UTF-8") from None
-        except ValueError as error:
+        except ValueError as error:  # UnicodeDecodeError too
             why, _, place = str(error).partition(" (at line ")
             number = int(place.partition(",")[0] or 0)
-            line = f"{path}, line {number}: {self.text.splitlines()[number - 1].strip()[:60]!r}"
-            prepared = f"; rows are first prepared: koco prepare NAME --from {quote(str(path))}"
+            shown = number and f"{self.text.splitlines()[number - 1].strip()[:60]!r}"
+            line = f", line {number}: {shown}" if number else ""
             raise WrongInput(
-                f"{line if number else path} is not TOML ({why}); a text stands in quotation"
+                f"{path}{line} is not TOML in UTF-8 ({why}); a text stands in quotation"
                 " marks, a number is written as 0.5 or 1e-3, true and false in small letters, and a"
-                f" key once{prepared * (path.suffix != '.toml')}"
+                " key once"
+                + "; rows are first prepared: koco prepare NAME --from FILE"
+                * (path.suffix != ".toml")
             ) from None
         self.lines = {} if text else lines_of(self.text)
 
