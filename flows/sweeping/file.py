@@ -268,7 +268,9 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     try:
         text = tomli_w.dumps(_plain(content))
     except (TypeError, ValueError) as error:
-        raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
+        raise WrongInput(
+            f"{DICTIONARY}: {error}; use only numbers, texts and lists, and a learner's name"
+        ) from None
     return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
 
 
