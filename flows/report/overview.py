@@ -61,8 +61,8 @@ def sentence_of(sections: Sections) -> str:
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)
-        ended = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
-        begin = f"{leader['learner']} alone {ended}{better}: {example}"
+        alone = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
+        begin = f"{leader['learner']} alone {alone}{better}: {example}"
     elif n > 1:
         often = [item for item in wins.most_common() if item[0] != leader["learner"]]
         also = "".join(f", {name} on {count}" for name, count in often[:MOST_NAMED])

@@ -40,7 +40,7 @@ class TomlFile:
         tables: dict[str, type[BaseModel]],
         text: str | None = None,
     ) -> None:
-        self.path, self.examples, self.tables = path, examples, tables
+        self.path, self.examples, self.tables, self.text = path, examples, tables, text or "\n"
         try:
             self.text = path.read_text(encoding="utf-8-sig") if text is None else text
             self.content = tomllib.loads(self.text)
@@ -52,11 +52,10 @@ class TomlFile:
         except ValueError as error:  # UnicodeDecodeError too
             why, _, place = str(error).partition(" (at line ")
             number = int(place.partition(",")[0] or 0)
-            shown = number and f"{self.text.splitlines()[number - 1].strip()[:60]!r}"
-            line = f", line {number}: {shown}" if number else ""
+            line = f", line {number}: {(self.text.splitlines()[number - 1]).strip()[:60]!r}"
             raise WrongInput(
-                f"{path}{line} is not TOML in UTF-8 ({why}); a text stands in quotation"
-                " marks, a number is written as 0.5 or 1e-3, true and false in small letters, and a"
+                f"{path}{line * (number > 0)} is not TOML in UTF-8 ({why}); a text stands in"
+                " quotation marks, a number is written as 0.5 or 1e-3, true and false in small letters, and a"
                 " key once"
                 + "; rows are first prepared: koco prepare NAME --from FILE"
                 * (path.suffix != ".toml")
