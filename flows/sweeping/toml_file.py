@@ -55,8 +55,8 @@ class TomlFile:
             line = f", line {number}: {(self.text.splitlines()[number - 1]).strip()[:60]!r}"
             raise WrongInput(
                 f"{path}{line * (number > 0)} is not TOML in UTF-8 ({why}); a text stands in"
-                " quotation marks, a number is written as 0.5 or 1e-3, true and false in small letters, and a"
-                " key once"
+                " quotation marks, a number is written as 0.5 or 1e-3, true and false in small"
+                " letters, and a key once"
                 + "; rows are first prepared: koco prepare NAME --from FILE"
                 * (path.suffix != ".toml")
             ) from None
