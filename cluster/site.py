@@ -252,7 +252,7 @@ def first_error(
     elif first["type"] in OF_TABLES and keys[0] in tables and {*map(type, keys[1:])} <= {int}:
         names = ", ".join(tables[str(keys[0])].model_fields)
         message = (
-            f"write [[{keys[0]}]] on a line of its own, and below it the keys: {names}"
+            f"give tables with the keys {names}; each begins with [[{keys[0]}]] on its own line"
             if get_origin(model.model_fields[str(keys[0])].annotation) is list
             else f"this is one table, with the keys {names}"
         )

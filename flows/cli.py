@@ -82,12 +82,12 @@ class Usage(click.Group):
 def outcome_of(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno in REMEDIES:
         status, words = REMEDIES[error.errno]
-        named = error.filename or ""
-        while status == 1 and named and not os.path.exists(named):
-            named = os.path.dirname(named)  # what is not there yet has no permissions
-        return status, f"{named}{': ' * bool(named)}{error.strerror}; {words}"
-    interrupted = str(error) == "Query interrupted"  # DuckDB's word for Ctrl-C
-    return 1, "stopped" if interrupted else f"{type(error).__name__}: {error}"
+        path = Path(error.filename or ".")
+        # what is not there yet has no permissions
+        there = next(filter(os.path.exists, (path, *path.parents))) if status == 1 else path
+        return status, f"{f'{there}: ' * bool(error.filename)}{error.strerror}; {words}"
+    said = f"{type(error).__name__}: {error}"
+    return 1, "stopped" if said == "RuntimeError: Query interrupted" else said  # by Ctrl-C
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -105,7 +105,7 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
         again = shlex.join(
             ["koco", "sweep", request.sweep_file, "--store", str(request.store), "--retry-failed"]
         )
-        say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
+        say(f"{failed:,} of {summary['runs']:,} runs have failed; with the cause mended: {again}")
     if stopped := summary["statuses"].get("stopped", 0):
         say(
             f"{stopped:,} of {summary['runs']:,} runs were stopped by time_limit; with a larger one"

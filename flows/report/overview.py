@@ -64,8 +64,8 @@ def sentence_of(sections: Sections) -> str:
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)
-        ended = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
-        begin = f"{leader['learner']} alone {ended}{better}: {example}"
+        alone = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
+        begin = f"{leader['learner']} alone {alone}{better}: {example}"
     elif n > 1:
         most = wins[leader["learner"]]
         first = sorted(name for name, count in wins.items() if count == most)

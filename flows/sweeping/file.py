@@ -22,7 +22,7 @@ from pydantic import (
     Tag,
 )
 
-from cluster.site import Clock, clock_seconds
+from cluster.site import Clock, clock_seconds, written
 from flows.sweeping.halving import Halving
 from flows.sweeping.request import packaged
 from flows.sweeping.search import (
@@ -58,7 +58,6 @@ from storage.store import check_store
 
 MOST_RUNS = 10_000_000
 EXAMPLES = "`koco sweep DATASET --dry-run` prints an example, on a prepared dataset"
-OF_ALL = "{} is for all runs; give it above the first table"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
 
 
@@ -82,7 +81,14 @@ Seeds = Annotated[
 
 
 class DatasetTable(BaseModel, extra="allow", strict=True):
-    name: str
+    name: Annotated[
+        str,
+        written(
+            r"[A-Za-z0-9][A-Za-z0-9._=,-]*",
+            "a dataset has a name of letters, digits and . _ - = , which koco prepare NAME --from"
+            " FILE gives it",
+        ),
+    ]
     positive_class: Classes = [None]
     multiclass: Literal["one-vs-rest"] | None = None
     order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
@@ -132,6 +138,18 @@ TABLES: dict[str, type[BaseModel]] = {
     "report": ReportTable,
     "halving": Halving,
     "search": Search,
+}
+
+# by a key that stands in the table of another thing
+PLACES = {
+    **{
+        key: f"{key} is for all runs; give it above the first table"
+        for key in SweepFile.model_fields
+    },
+    **{
+        key: f"{key} is of a dataset; give it in a [[dataset]] table"
+        for key in DatasetTable.model_fields
+    },
 }
 
 
@@ -226,10 +244,10 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     if name in there:
         text = usual_sweep(load_manifest(store, name))
         return replace(_expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text)), usual=True)
-    files = [str(one) for one in path.parent.glob("*.toml") if one.is_file()]
-    close = [f" Did you mean {one!r}?" for one in similar(name, [*files, *known, *there], 1)]
+    names = [*map(str, path.parent.glob("*.toml")), *known, *there]
+    close = "".join(f" Did you mean {one!r}?" for one in similar(name, names, 1))
     raise WrongInput(
-        f"no sweep file, packaged sweep or dataset of {store} is called {name!r}.{''.join(close)}"
+        f"no sweep file, packaged sweep or dataset of {store} is called {name!r}.{close}"
         " `koco sweep --list` shows the packaged sweeps, `koco list datasets --store"
         f" {shlex.quote(str(store))}` the datasets; `koco prepare NAME --from FILE` makes one"
     )
@@ -240,7 +258,9 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     try:
         text = tomli_w.dumps(_plain(content))
     except (TypeError, ValueError) as error:
-        raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
+        raise WrongInput(
+            f"{DICTIONARY}: {error}; use only numbers, texts and lists, and a learner's name"
+        ) from None
     return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
 
 
@@ -316,11 +336,7 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
     for key, value in (table.model_extra or {}).items():
         with file.blaming("dataset", number, key):
             if key not in known:
-                raise WrongInput(
-                    OF_ALL.format(key)
-                    if key in SweepFile.model_fields
-                    else f"unknown key{nearest(key, known)}"
-                )
+                raise WrongInput(PLACES.get(key) or f"unknown key{nearest(key, known)}")
             grids[key] = values_of(value)
     for given in combinations(grids):
         with file.blaming("dataset", number, "name"):
@@ -336,8 +352,10 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
     draws = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
-            if key in SweepFile.model_fields.keys() - learner.defaults().keys():
-                raise WrongInput(OF_ALL.format(key))
+            # learners of other libraries may have any other argument
+            is_own = learner.numbers == "own" and key not in learner.defaults()
+            if key in PLACES and (is_own or key == "time_limit"):
+                raise WrongInput(PLACES[key])
             parameter = learner.parameter(key)
             if is_drawn(value):
                 draws[key] = drawn(parameter, value)

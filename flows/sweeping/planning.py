@@ -78,15 +78,14 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     bound = "max_dictionary in its table, " * (
         "max_dictionary" in learner_named(longest).defaults()
     )
-    file = "the sweep file"
-    if checked.sweep.usual:
-        name, store = checked.request.sweep_file, shlex.quote(checked.request.store)
-        file = f"{name}.toml, made by `koco sweep {name} --store {store} --dry-run > {name}.toml`"
-    mine = planned.taken[longest]
+    name, store = checked.request.sweep_file, shlex.quote(checked.request.store)
+    made = f"{name}.toml, made by `koco sweep {name} --store {store} --dry-run > {name}.toml`"
     return [
-        f"{shown_name(longest)} is expected to take {mine:,.1f} s, all other learners together"
-        f" {sum(planned.taken.values()) - mine:,.1f} s; it runs last; to bound it, give {bound}"
-        f"time_limit at the top of {file}, or max_rows in the table of its dataset"
+        f"{shown_name(longest)} is expected to take {planned.taken[longest]:,.1f} s, all other"
+        f" learners together {sum(planned.taken.values()) - planned.taken[longest]:,.1f} s; it runs"
+        f" last; to bound it, give {bound}time_limit at the top of"
+        f" {made if checked.sweep.usual else 'the sweep file'}, or max_rows in the table of its"
+        " dataset"
     ]
 
 

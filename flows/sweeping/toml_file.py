@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -40,7 +39,7 @@ class TomlFile:
         tables: dict[str, type[BaseModel]],
         text: str | None = None,
     ) -> None:
-        self.path, self.examples, self.tables = path, examples, tables
+        self.path, self.examples, self.tables, self.text = path, examples, tables, text or "\n"
         try:
             self.text = path.read_text(encoding="utf-8-sig") if text is None else text
             self.content = tomllib.loads(self.text)
@@ -49,17 +48,16 @@ class TomlFile:
             raise WrongInput(
                 f"{path}: no such {kind} file ({error.strerror or error}); {examples}"
             ) from None
-        except UnicodeDecodeError as error:
-            raise WrongInput(f"{path}: {error}; a {kind} file is text in UTF-8") from None
-        except ValueError as error:
+        except ValueError as error:  # UnicodeDecodeError too
             why, _, place = str(error).partition(" (at line ")
             number = int(place.partition(",")[0] or 0)
-            line = f"{path}, line {number}: {self.text.splitlines()[number - 1].strip()[:60]!r}"
-            prepared = f"; rows are first prepared: koco prepare NAME --from {quote(str(path))}"
+            line = f", line {number}: {(self.text.splitlines()[number - 1]).strip()[:60]!r}"
             raise WrongInput(
-                f"{line if number else path} is not TOML ({why}); a text stands in quotation"
-                " marks, a number is written as 0.5 or 1e-3, true and false in small letters, and a"
-                f" key once{prepared * (path.suffix != '.toml')}"
+                f"{path}{line * (number > 0)} is not TOML in UTF-8 ({why}); a text stands in"
+                " quotation marks, a number is written as 0.5 or 1e-3, true and false in small"
+                " letters, and a key once"
+                + "; rows are first prepared: koco prepare NAME --from FILE"
+                * (path.suffix != ".toml")
             ) from None
         self.lines = {} if text else lines_of(self.text)
 

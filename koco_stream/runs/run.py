@@ -124,10 +124,10 @@ class Run:
                 * (len(classes) > 2)
             )
         if task == "regression" and self.learner_class.classifies(self.params):
-            other = "a regressor" if self.learner_class.numbers == "foreign" else 'loss = "squared"'
             raise WrongInput(
                 f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1,"
-                f" but dataset {name} has real targets; take {other}"
+                f" but dataset {name} has real targets; take "
+                + ("a regressor" if self.learner_class.numbers == "foreign" else 'loss = "squared"')
             )
 
     def _check_multiclass(self, classes: Sequence[float], task: str) -> None:
