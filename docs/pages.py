@@ -1,281 +1,313 @@
-"""Pages of the site that are made from the code when it is built, so that they cannot be out of
-date: commands, tables, learners.
+"""Writes what the documentation takes from the code: whole pages, and parts of hand-written ones.
+
+`python -m docs.pages` names what is not current, and `python -m docs.pages --write` writes it.
 """
 
-import html
 import inspect
 import json
 import math
 import re
-from pathlib import Path
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from functools import cache
+from html import escape
 
 import click
-from properdocs.structure.files import File
 
-from flows.cli import koco
+from docs.measured import ROOT, benchmark_page, item, paragraph, speed_part
+from flows.cli import COMMANDS, koco
 from koco_stream.learners import LEARNERS, record
-from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SEED, SHARED
 from koco_stream.metrics import METRICS
 from koco_stream.runs import schemas as records
+from koco_stream.runs.schemas import ASKED, PARAMETER_COLUMNS
 
 
-def on_files(files, config):
-    """The builder calls this with the files that it has found."""
-    for name, page in MADE.items():
-        files.append(File.generated(config, name, content=page()))
-    return files
-
-
-def commands_page():
-    """Every subcommand of koco: its usage, help, options and example."""
-    sections = [
-        "# The koco command",
-        f"    {usage(koco, 'koco')}",
-        help_of(koco),
-        *options_of(koco),
-    ]
-    for path, command in subcommands(koco, "koco"):
-        sections += [
-            f"## {path}",
-            f"    {usage(command, path)}",
-            help_of(command),
-            *options_of(command),
-        ]
-    return "\n\n".join(sections) + "\n"
-
-
-def subcommands(group, path):
-    """(`koco NAME`, the command) of all below the group, a group before those in it."""
-    for name, command in sorted(group.commands.items()):
-        yield f"{path} {name}", command
-        if isinstance(command, click.Group):
-            yield from subcommands(command, f"{path} {name}")
-
-
-def usage(command, path):
-    """The usage in a line."""
-    return " ".join([path, *command.collect_usage_pieces(click.Context(command, info_name=path))])
-
-
-def help_of(command):
-    """The help in Markdown: what stands below \\b, the example, is code."""
-    text, _, example = inspect.cleandoc(command.help or "").partition("\b\nExample:\n")
-    text = re.sub(
-        r"[*_<>|]",
-        lambda found: (
-            "\\" + found.group() if found.group() in "*_|" else html.escape(found.group())
-        ),
-        text.strip(),
-    )
-    text = re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", text)
-    return f"{text}\n\n```sh\n{inspect.cleandoc(example)}\n```" if example else text
-
-
-def options_of(command):
-    """The options, one a line."""
-    context = click.Context(command)
-    shown = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-    lines = [
-        f"- `{names}`: {html.escape(text, quote=False)}"
-        for names, text in filter(None, shown)
-        if text and names != "--help"
-    ]
-    return ["\n".join(lines)] if lines else []
-
-
-def tables_page():
-    """The columns of the result tables."""
-    sections = [
-        "# Tables",
-        (
-            "This page is the reference for the result tables. They are Parquet files in the store,"
-            " and are joined by `run_id`; [Read results](read-results.md) has examples. Columns"
-            " marked † may differ from one execution to the next (times, hosts, cohorts). All other"
-            " columns are the same bit for bit if code and environment are the same. The schemas of"
-            " the files also contain meanings and units."
-        ),
-        "## runs",
-        "`store/results/runs/*.parquet`: one row per run.",
-        columns_of(records.RUNS),
-        "## curves",
-        (
-            "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t,"
-            " and at half its rounds. Runs stored by earlier versions have no point there."
-        ),
-        columns_of(records.CURVES),
-        "## windows",
-        (
-            "`store/results/windows/*.parquet`: the [metrics](metrics.md) of each window, if a"
-            " sweep asks for windows."
-        ),
-        columns_of(records.WINDOWS),
-        "## predictions",
-        "`store/results/predictions/*.parquet`: one row per round, if a sweep keeps predictions.",
-        columns_of(records.PREDICTIONS),
-        "## metrics",
-        metrics_table(),
-        "## record",
-        (
-            "In Python, `record` of a learner returns an Arrow table with `t` (the round, from 1),"
-            f" `prediction` and `loss`. Some learners add {words(record.COUNTED)} (counts up to the"
-            f" round). Learners with a dictionary add {words(record.RECORDED)} (after the round)."
-        ),
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def metrics_table():
-    """The declared metrics as a table."""
-    lines = ["| metric | labels | range | better | meaning |", "| --- | --- | --- | --- | --- |"]
-    lines += [
-        f"| `{q.name}` | {q.task}{', two classes' * q.of_two} | {q.low:g} to {q.high:g} |"
-        f" {q.better} | {q.meaning} |"
-        for q in METRICS.values()
-    ]
-    return "\n".join(lines)
-
-
-def columns_of(columns):
-    """Declared columns as a table."""
-    lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
-    lines += [
-        f"| `{c.name}`{' †' * c.measured} | {c.type} | {c.unit} |"
-        f" {c.meaning.replace('|', chr(92) + '|')} |"
-        for c in columns
-    ]
-    return "\n".join(lines)
-
-
-def learners_page():
-    """Every learner: what it is, its parameters, what can be read from it."""
-    shared = ", ".join(f"[`{q.name}`](#shared)" for q in SHARED)
-    sections = [
-        "# Learners",
-        (
-            "This page is the reference for all learners and their parameters. Sweep files use the"
-            " same names. In Python, the parameters are"
-            f" arguments of the class. All learners also take {shared}. [Python](python.md)"
-            " describes the methods that they share."
-        ),
-        "## Shared",
-        parameters_of((*SHARED, SEED), {**next(iter(LEARNERS.values())).defaults(), "seed": 0}),
-        (
-            "`seed` is an argument in Python. In a sweep file it is `learner_seeds`, for all"
-            " learners at once."
-        ),
-    ]
-    for name, learner in LEARNERS.items():
-        own = tuple(q for q in learner.parameters if q not in SHARED)
-        sections += [
-            f"## {name}",
-            about(learner),
-            parameters_of(own, learner.defaults()) if own else "",
-            attributes_of(learner),
-        ]
-    return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def about(cls):
-    """The class's docstring, its mentions of pages as links."""
-    return re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", inspect.cleandoc(cls.__doc__))
-
-
-def parameters_of(parameters, defaults):
-    """Declared parameters as a table."""
-    lines = [
-        "| parameter | type | default | allowed | meaning |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    return "\n".join(
-        [
-            *lines,
-            *(
-                f"| `{q.name}` | {q.kind.__name__} | `{defaults[q.name]!r}` | {allowed(q)} |"
-                f" {q.meaning} |"
-                for q in parameters
-            ),
-        ]
-    )
-
-
-def allowed(parameter):
-    """The values that a parameter may have, in words."""
-    if parameter.choices:
-        return ", ".join(f"`{choice}`" for choice in parameter.choices)
-    if parameter.kind is bool:
-        return ""
-    low = (
-        ""
-        if math.isinf(parameter.low)
-        else f"{'above' if parameter.above else 'from'} {parameter.low:g}"
-    )
-    high = "" if math.isinf(parameter.high) else f"to {parameter.high:g}"
-    return " ".join(word for word in (low, high, "or None" * parameter.optional) if word)
-
-
-def attributes_of(cls):
-    """What can be read from a learner, or done with it, beside what all have."""
-    own = [
-        (n, v)
-        for c in cls.__mro__[: cls.__mro__.index(Learner)]
-        for n, v in vars(c).items()
-        if not n.startswith("_")
-        and (isinstance(v, property) or inspect.isfunction(v))
-        and n not in vars(Learner)
-    ]
-    lines = []
-    for name, value in dict(reversed(own)).items():
-        call = (
-            ""
-            if isinstance(value, property)
-            else str(inspect.signature(value))
-            .split(" ->")[0]
-            .replace("(self, ", "(")
-            .replace("'", "")
-        )
-        lines.append(f"- `{name}{call}`: {' '.join(inspect.cleandoc(value.__doc__).split())}")
-    return "\n".join(lines)
-
-
-def speed_page():
-    """The claims of the benchmark, as its last whole run on one machine had them."""
-    found = json.loads((Path(__file__).parent / "speed.json").read_text())
-    sections = [
-        "# Measured speed",
-        (
-            "`make bench` runs the learners beside Vowpal Wabbit and NumPy, in turn, on one core,"
-            " and sweeps on two, beside joblib and Optuna. Here is each of its claims,"
-            f" as measured on one machine ({found['machine']}). They are ratios of medians, so"
-            " that they mean something on yours too; `python -m tests.bench --json FILE` writes"
-            " them. What does not hold is an aim that is not reached. It is called disturbed if the"
-            " repetitions lie far apart, as they do beside other work."
-        ),
-        claims_table(found["claims"]),
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def claims_table(claims):
-    """Claims of the benchmark as a table."""
-    lines = ["| claim | required | measured | holds |", "| --- | --- | --- | --- |"]
-    for found in claims:
-        bound, measured, holds = (found[name] for name in ("bound", "measured", "holds"))
-        required = "" if bound is None else f"at {'least' if bound > 0 else 'most'} {abs(bound):g}"
-        shown = "not measured" if measured is None else f"{measured:.4g}"
-        said = {True: "yes", False: "disturbed" if found["disturbed"] else "no", None: ""}[holds]
-        lines.append(f"| {found['claim']} | {required} | {shown} | {said} |")
-    return "\n".join(lines)
-
-
-def words(names):
+def named(names):
     """The names, as code."""
     return ", ".join(f"`{name}`" for name in names)
 
 
-MADE = {
+def first_sentence(text):
+    """The first sentence of a docstring or of a section of one."""
+    return re.split(r"(?<=\.)(?<!al\.)\s", " ".join(text.split()))[0]
+
+
+# -------------------------------------------------------------------------------- commands
+
+
+def commands_page():
+    """Every command: what it does, an example, and its options."""
+    every = [*commands_below(koco, "koco")]
+    often = [
+        option
+        for option in dict.fromkeys(text for _, one in every for text in options_of(one))
+        if sum(option in options_of(one) for _, one in every) > 1
+    ]
+    sections = [
+        "# The koco command",
+        *map(paragraph, escape(help_of(koco)[0], quote=False).split("\n\n")),
+        "## Options of several commands",
+        "\n".join(item(option) for option in often),
+    ]
+    for path, command in every:
+        text, example = help_of(command)
+        options = options_of(command)
+        shared = named(option.split("`")[1].split()[0] for option in options if option in often)
+        lines = [item(option) for option in options if option not in often]
+        sections += [
+            f"## {path}",
+            paragraph(f"{escape(first_sentence(text), quote=False)} Example: `{example}`"),
+            "\n".join([*lines, item(f"also {shared}")] if shared else lines),
+        ]
+    return sections
+
+
+def commands_below(group, path):
+    """(`koco NAME`, the command) of all below the group: those of each day first."""
+    ordered = [one for several in COMMANDS.values() for one in several]
+    for command in ordered if group is koco else group.commands.values():
+        if isinstance(command, click.Group):
+            yield from commands_below(command, f"{path} {command.name}")
+        else:
+            yield f"{path} {command.name}", command
+
+
+def help_of(command):
+    """The help, and its example."""
+    text, _, example = inspect.cleandoc(command.help).partition("\b\nExample:\n")
+    return text.strip(), example.strip()
+
+
+def options_of(command):
+    """What is said of each option, without the range of its numbers."""
+    context = click.Context(command)
+    options = [q for q in command.params if isinstance(q, click.Option)]
+    shown = [option.get_help_record(context) for option in options]
+    ranges = r"\s*\[[^\[]*[<>]=?[^\[]*\]|; [^\[;]*<=?x<=?\d+(?=\])"
+    return [
+        " ".join(f"`{names.removesuffix(' RANGE')}`: {re.sub(ranges, '', text)}".split())
+        for names, text in shown
+    ]
+
+
+# ---------------------------------------------------------------------------------- tables
+
+
+def tables_page():
+    """The columns of the result tables."""
+    measured = [c for c in records.RUNS if c not in PARAMETER_COLUMNS and c.name not in METRICS]
+    place = measured.index(next(c for c in measured if c.name == "numbers_version"))
+    after_loss = 1 + [c.name for c in measured].index("error_rate")
+    asked = item(f"{named(METRICS)} (double): [metrics](#metrics); null if not asked for")
+    parameters = item(
+        f"{named(c.name for c in PARAMETER_COLUMNS)}: the learner's"
+        " [parameters](learners.md#parameters); null where it has none of this name"
+    )
+    windows = [c for c in records.WINDOWS if c.name not in METRICS]
+    return [
+        "# Tables",
+        paragraph(
+            "The result tables are Parquet files in the store, joined by `run_id`;"
+            " [Results](results.md) reads them. Columns with † may differ from one execution to the"
+            " next (times, hosts, cohorts). All others are the same bit for bit, in the same code"
+            " and environment. The files' schemas have these meanings too."
+        ),
+        "## runs",
+        "`store/results/runs/*.parquet`: a row for each run.",
+        "\n".join(
+            [
+                *columns_of(measured[:place]),
+                parameters,
+                *columns_of(measured[place:after_loss]),
+                asked,
+                *columns_of(measured[after_loss:]),
+            ]
+        ),
+        "## curves",
+        paragraph(
+            "`store/results/curves/*.parquet`: each run at rounds that are evenly spaced in log t,"
+            " and at half its rounds."
+        ),
+        "\n".join(columns_of(records.CURVES)),
+        "## windows",
+        "`store/results/windows/*.parquet`: each window, if a sweep asks for windows.",
+        "\n".join([*columns_of(windows), asked]),
+        "## predictions",
+        "`store/results/predictions/*.parquet`: each round, if a sweep keeps predictions.",
+        "\n".join(columns_of(records.PREDICTIONS)),
+        "## metrics",
+        "\n".join(
+            item(
+                f"`{q.name}` ({q.task}{', two classes' * q.of_two}; {q.low:g} to {q.high:g},"
+                f" {q.better} is better): {q.meaning}"
+            )
+            for q in ASKED
+        ),
+        "## record",
+        paragraph(
+            "In Python, `record` of a learner gives an Arrow table with `t` (the round, from 1),"
+            f" `prediction` and `loss`. Some learners add {named(record.COUNTED)}: counts up to the"
+            f" round. Those with a dictionary add {named(record.RECORDED)}: after the round."
+        ),
+    ]
+
+
+def columns_of(columns):
+    """Declared columns, an item each."""
+    return [
+        item(f"`{c.name}`{' †' * c.measured} ({str(c.type).partition('[')[0]}): {c.meaning}")
+        for c in columns
+    ]
+
+
+# -------------------------------------------------------------------------------- learners
+
+
+def learners_page():
+    """Every parameter, then every learner with its own."""
+    shared = (*SHARED, SEED)
+    meanings, defaults = {}, {"seed": ["0"]}
+    for name, learner in LEARNERS.items():
+        for q in learner.parameters:
+            defaults.setdefault(q.name, []).append(default_text(learner.defaults()[q.name]))
+            if q not in SHARED:
+                key = replace(q, matters_if=None)
+                meanings.setdefault(q.name, {}).setdefault(key, (meant(q), []))[1].append(name)
+    usual = {name: max(values, key=values.count) for name, values in defaults.items()}
+    sections = [
+        "# Learners",
+        paragraph(
+            "Names and defaults are those of sweep files and of Python's constructors. The lists of"
+            " parameters have the defaults; a learner's own stands beside the name there."
+            " [Choosing](choosing.md) says which learner to try and how large parameters should be,"
+            " and [Python](api.md#learners) has each class in full. In costs, s is the number of"
+            " non-zeros of a row, d that of features, m the size of the sketch, B and J the number"
+            " of points kept, and t the round."
+        ),
+        "## Shared parameters",
+        "\n".join(item(f"`{q.name}` {usual[q.name]}: {meant(q)}") for q in shared),
+        paragraph("A sweep file has `learner_seeds`, for all learners, instead of `seed`."),
+        "## Parameters",
+        "\n".join(
+            item(f"`{name}` {usual[name]}: {'; or '.join(meaning_of_some(found.values()))}")
+            for name, found in sorted(meanings.items())
+        ),
+    ]
+    for name, learner in LEARNERS.items():
+        own = {q.name: default_text(learner.defaults()[q.name]) for q in learner.parameters}
+        given = ", ".join(
+            f"`{q}`" if value == usual[q] else f"`{q}` {value}"
+            for q, value in own.items()
+            if q not in [one.name for one in SHARED]
+        )
+        sections += [f"## {name}", about(learner), item(given) if given else ""]
+    return sections
+
+
+def meaning_of_some(found):
+    """The meanings of a name, those of most learners first, and the others with their learners."""
+    (most, _), *others = sorted(found, key=lambda one: -len(one[1]))
+    return [most, *(f"for {' and '.join(names)}, {text}" for text, names in others)]
+
+
+def about(cls):
+    """What a learner is and costs, and its source: the docstring's first sentences."""
+    text = inspect.cleandoc(cls.__doc__)
+    [source] = re.findall(r"^Notes\n-+\n(.*?)(?:\n\n|\Z)", text, re.M | re.S)
+    said = f"{text.partition(chr(10) * 2)[0]} {first_sentence(source)}"
+    return paragraph(re.sub(r"docs/([\w-]+\.md)", r"[errata](\1)", said))
+
+
+def meant(parameter):
+    """The values that a parameter may have, and what it means."""
+    words = [f"`{choice}`" for choice in parameter.choices]
+    if parameter.kind is bool:
+        words = ["true or false", *words]
+    if math.isfinite(parameter.low):
+        words.append(f"{'above' if parameter.above else 'from'} {parameter.low:g}")
+    if math.isfinite(parameter.high) and parameter.high < 2**62:
+        words.append(f"to {parameter.high:g}")
+    text = f"{parameter.meaning} ({(', ' if parameter.choices else ' ').join(words)})"
+    if parameter.matters_if:
+        name, values = parameter.matters_if
+        text += f"; it matters with `{name}` {named(values)}"
+    return text.replace(" ()", "")
+
+
+def default_text(value):
+    """A default, as a sweep file has it."""
+    return json.dumps(value) if not isinstance(value, str) and value is not None else f"{value}"
+
+
+# ---------------------------------------------------------------------------- architecture
+
+
+def rooms_part():
+    """The rooms of each package, layer above layer, as the contracts of the imports have them."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = {c["containers"][0]: c["layers"] for c in contracts["contracts"] if "containers" in c}
+    lines = []
+    for package in ("flows", "storage", "cluster", "koco_stream"):
+        first, *others = layers.get(package, [""])
+        lines += [f"{package:13}{first}".rstrip(), *(f"{'':13}{row}" for row in others), ""]
+    return ["\n".join(["```", *lines[:-1], "```"])]
+
+
+@cache
+def walks():
+    """The lists of docs/walk.py, in a process in which nothing is compiled."""
+    words = [sys.executable, str(ROOT / "docs" / "walk.py")]
+    return json.loads(subprocess.check_output(words, cwd=ROOT, text=True))
+
+
+# ----------------------------------------------------------------------------------- files
+
+PAGES = {
     "commands.md": commands_page,
     "tables.md": tables_page,
     "learners.md": learners_page,
-    "speed.md": speed_page,
+    "benchmark.md": benchmark_page,
 }
+# parts of hand-written pages, each between two comments of its name
+INSIDE = {
+    "costs.md": {"speed": speed_part},
+    "architecture.md": {
+        "rooms": rooms_part,
+        **{name: lambda name=name: [walks()[name]] for name in ("row", "sweep", "prepare")},
+    },
+}
+MADE = "<!-- made by docs/pages.py -->"
+
+
+def written(page):
+    """The text that a page should have."""
+    if page in PAGES:
+        title, *sections = PAGES[page]()
+        return "\n\n".join([title, MADE, *filter(None, sections)]) + "\n"
+    text = (ROOT / "docs" / page).read_text()
+    for name, part in INSIDE[page].items():
+        between = re.compile(rf"(<!-- {name}: .*? -->\n).*?(<!-- end of {name} -->)", re.S)
+        inner = "\n\n".join(part())
+        text, n = between.subn(lambda m, inner=inner: f"{m[1]}\n{inner}\n\n{m[2]}", text)
+        assert n == 1, f"docs/{page} lacks the comments around its part {name}"
+    return text
+
+
+def main():
+    """Write what is not current, or name it and end with status 1."""
+    stale = []
+    for page in (*PAGES, *INSIDE):
+        file, text = ROOT / "docs" / page, written(page)
+        if not file.exists() or file.read_text() != text:
+            stale.append(f"docs/{page}")
+            if "--write" in sys.argv:
+                file.write_text(text)
+    if stale and "--write" not in sys.argv:
+        sys.exit(f"not current: {', '.join(stale)}; write them by python -m docs.pages --write")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,10 @@
-"""The files that a sweep walks through, as the page of the architecture lists them: those that are
-on the call stack at the moments of the sweep's sentence, while a small sweep runs uncompiled.
+"""The files that a row, a sweep and a source file walk through, for the page of the architecture:
+those on the call stack at certain moments, while small ones run uncompiled.
 
-`python docs/walk.py` prints the list, and `python docs/walk.py --write` puts it into the page.
+`python docs/walk.py` prints the lists as JSON, which docs/pages.py puts into the page.
 """
 
-import ast
+import json
 import os
 import re
 import sys
@@ -16,8 +16,7 @@ from textwrap import fill
 os.environ["NUMBA_DISABLE_JIT"] = "1"  # a compiled step has no frame
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
-LISTED = re.compile(r"^1\. `flows/commands/.*?\n\nA room calls back.*?\n(?=\n)", re.M | re.S)
+PACKAGES = "flows", "cluster", "storage", "koco_stream"
 SWEEP = """
 name = "walk"
 [[dataset]]
@@ -27,62 +26,202 @@ n_features = 3
 [[learner]]
 name = "OGD"
 """
-WIDTH = 88
+LEARNERS = "koco_stream/learners"
+LINES = "koco_stream/numerics/llvm/feature_lines.py"
 WRITES = "koco_stream/io/table_file.py", "write_tables"
-# a function that is called while another one runs, by their files
-MOMENTS = [
-    (("flows/commands/sweep.py", "sweep"), ("flows/sweeping/toml_file.py", "__init__")),
-    (("flows/sweeping/launch.py", "launch"), ("flows/sweeping/checks.py", "all_runs")),
-    (("flows/sweeping/launch.py", "run_sweep"), ("storage/results.py", "finished_runs")),
-    (("flows/sweeping/launch.py", "run_sweep"), ("koco_stream/runs/planner.py", "plan")),
-    (
-        ("koco_stream/engine/cohort.py", "run_cohort"),
-        ("koco_stream/learners/linear/ogd.py", "step"),
-    ),
-    (("koco_stream/engine/result_file.py", "commit"), WRITES),
-    (("storage/collecting.py", "collect"), WRITES),
-    (("flows/sweeping/launch.py", "run_sweep"), ("flows/report/document.py", "write_report")),
-    (("flows/sweeping/launch.py", "outcome"), ("koco_stream/io/table_file.py", "read_table")),
-]
-PACKAGES = "flows", "cluster", "storage", "koco_stream"
+# moments in words, with a function that is called while another one runs, by their files
+MOMENTS = {
+    "row": [
+        (
+            "all rows are checked, and brought into canonical form",
+            (f"{LEARNERS}/base.py", "progressive"),
+            ("koco_stream/streams/rows.py", "canonical"),
+        ),
+        (
+            "the sketch's lines of a row's features are gathered",
+            (f"{LEARNERS}/scan.py", "scan_rows"),
+            (LINES, "literal_gather"),
+        ),
+        (
+            "the prediction is bounded",
+            (f"{LEARNERS}/linear/newton_round.py", "bounded"),
+            (f"{LEARNERS}/linear/oja_sketch.py", "project"),
+        ),
+        (
+            "the gradient is taken",
+            (f"{LEARNERS}/linear/newton_round.py", "step"),
+            ("koco_stream/losses.py", "loss_slope"),
+        ),
+        (
+            "sketch and weights are updated",
+            (f"{LEARNERS}/linear/oja_son.py", "learn"),
+            (LINES, "literal_scatter"),
+        ),
+        (
+            "in some rounds, all lines are brought up to date",
+            (f"{LEARNERS}/linear/oja_son.py", "learn"),
+            (f"{LEARNERS}/linear/oja_sketch.py", "fold"),
+        ),
+    ],
+    "sweep": [
+        (
+            "the file is read",
+            ("flows/commands/sweep.py", "sweep"),
+            ("flows/sweeping/toml_file.py", "__init__"),
+        ),
+        (
+            "its runs are listed",
+            ("flows/sweeping/launch.py", "launch"),
+            ("flows/sweeping/checks.py", "all_runs"),
+        ),
+        (
+            "those in the store are subtracted",
+            ("flows/sweeping/launch.py", "run_sweep"),
+            ("storage/results.py", "finished_runs"),
+        ),
+        (
+            "cohorts are planned",
+            ("flows/sweeping/launch.py", "run_sweep"),
+            ("koco_stream/runs/planner.py", "plan"),
+        ),
+        (
+            "a worker learns a row",
+            ("koco_stream/engine/cohort.py", "run_cohort"),
+            (f"{LEARNERS}/linear/ogd.py", "step"),
+        ),
+        ("it writes a result file", ("koco_stream/engine/result_file.py", "commit"), WRITES),
+        ("results are collected", ("storage/collecting.py", "collect"), WRITES),
+        (
+            "the report is written",
+            ("flows/sweeping/launch.py", "run_sweep"),
+            ("flows/report/document.py", "write_report"),
+        ),
+        (
+            "the results are read for the last lines",
+            ("flows/sweeping/launch.py", "outcome"),
+            ("koco_stream/io/table_file.py", "read_table"),
+        ),
+    ],
+    "prepare": [
+        (
+            "the format is recognised",
+            ("flows/commands/data.py", "prepare"),
+            ("storage/sources/reading.py", "source_of"),
+        ),
+        (
+            "a block of lines is read by pyarrow, and becomes a file of rows",
+            ("storage/preparing/prepare.py", "prepare_source"),
+            ("storage/sources/text/sparse.py", "fast"),
+        ),
+        (
+            "what the scale needs of all rows is computed",
+            ("storage/preparing/prepare.py", "prepare_source"),
+            ("storage/preparing/facts.py", "with_facts"),
+        ),
+        (
+            "rows are scaled, and written as a shard",
+            ("storage/preparing/files.py", "write_shard"),
+            ("storage/preparing/transform.py", "__call__"),
+        ),
+        (
+            "the dataset gets its identity",
+            ("storage/preparing/prepare.py", "prepare_source"),
+            ("storage/preparing/files.py", "identity_of"),
+        ),
+        (
+            "all goes into the store, the manifest last",
+            ("storage/preparing/prepare.py", "prepare_source"),
+            ("storage/preparing/prepare.py", "publish"),
+        ),
+    ],
+}
 
 
-def walk():
-    """The calls (file, function) on the stack at each moment, from the command on."""
-    from click.testing import CliRunner
+def learn():
+    """Some rows through OjaSON, with the lines of a sketch that is worth its instructions."""
+    import numpy as np
 
+    from koco_stream import OjaSON
+
+    X = np.random.default_rng(0).standard_normal((200, 20))
+    OjaSON(sketch_size=10, alpha=1.0).progressive(X, np.sign(X[:, 0]))
+
+
+def sweep(folder):
+    """A small sweep."""
     from flows.commands.sweep import sweep
 
+    Path(folder, "walk.toml").write_text(SWEEP)
+    run(sweep, f"{folder}/walk.toml", "--store", f"{folder}/store")
+
+
+def prepare(folder):
+    """A small LIBSVM file."""
+    from flows.commands.data import prepare
+
+    Path(folder, "a.svm").write_text("1 1:2 3:1\n-1 2:1\n" * 50)
+    words = ["--from", f"{folder}/a.svm", "--scale", "minmax", "--store", f"{folder}/store"]
+    run(prepare, "a", *words)
+
+
+def run(command, *words):
+    """A command, in this process."""
+    from click.testing import CliRunner
+
+    done = CliRunner().invoke(command, [*words, "--workers=0"])
+    assert done.exit_code == 0, done.output
+
+
+def stacks_of(action, moments):
+    """The calls (file, function) on the stack at each moment, lists of them."""
+    inner = {name for _, _, (_, name) in moments}
     stacks = {}
-
-    def place(frame):
-        return frame.f_code.co_filename.removeprefix(f"{ROOT}/"), frame.f_code.co_name
-
-    inner = {name for _, (_, name) in MOMENTS}
 
     def called(frame, event, _):
         if event != "call" or frame.f_code.co_name not in inner:
             return
         calls = []
-        here = frame
-        while here:
-            calls.append(place(here))
-            here = here.f_back
-        for moment in MOMENTS:
-            if calls[0] == moment[1] and moment[0] in calls:
+        while frame:
+            file = frame.f_code.co_filename.removeprefix(f"{ROOT}/")
+            calls.append((file, frame.f_code.co_name))
+            frame = frame.f_back
+        for words, outer, last in moments:
+            if calls[0] == last and outer in calls[1:]:
                 ours = [call for call in reversed(calls) if call[0].startswith(PACKAGES)]
-                stacks.setdefault(moment, []).append(ours)
+                stacks.setdefault(words, []).append(ours)
 
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["KOCO_CACHE"] = f"{folder}/cache"
-        file = Path(folder, "walk.toml")
-        file.write_text(SWEEP)
-        sys.setprofile(called)
-        done = CliRunner().invoke(sweep, [str(file), "--store", f"{folder}/store", "--workers=0"])
-        sys.setprofile(None)
-    assert done.exit_code == 0, done.output
-    assert list(stacks) == MOMENTS, stacks.keys()
-    return [stack for found in stacks.values() for stack in found]
+    sys.setprofile(called)
+    action()
+    sys.setprofile(None)
+    return {words: stacks[words] for words, _, _ in moments}
+
+
+def listed(stacks):
+    """A moment a line, with the files that are not in those before it and their functions; and the
+    rooms that call those above them.
+    """
+    seen, back, lines = set(), {}, []
+    for number, (words, several) in enumerate(stacks.items(), 1):
+        files = {}
+        for stack in several:
+            for file, function in stack:
+                if (file, function) not in seen and function.isidentifier():
+                    files.setdefault(file, {})[function.removeprefix("literal_")] = None
+                seen.add((file, function))
+            for (caller, _), (file, _) in pairwise(stack):
+                rooms = room_of(caller), room_of(file)
+                if rooms[0] != rooms[1] and imports(rooms[1], rooms[0]):
+                    back[rooms] = f"`{rooms[0]}` to `{rooms[1]}`"
+        named = [
+            f"`{file}` ({', '.join(f'`{name}`' for name in names)})"
+            for file, names in files.items()
+        ]
+        text = f"{number}. {words}: {', '.join(named) or 'by what is named above'}"
+        lines.append(fill(text, 100, subsequent_indent="   ", break_on_hyphens=False))
+    if back:
+        text = f"A room calls back one that imports it: {', '.join(back.values())}."
+        lines += ["", fill(text, 100)]
+    return "\n".join(lines)
 
 
 def room_of(file):
@@ -98,29 +237,20 @@ def imports(room, other):
     return any(re.search(rf"^\s*from {name}[. ]", file.read_text(), re.M) for file in files)
 
 
-def listed(stacks):
-    """The list: a line for each file, and one for the rooms that call those above them."""
-    functions, back = {}, {}
-    for stack in stacks:
-        for file, function in stack:
-            functions.setdefault(file, {})[function] = None
-        for (caller, _), (file, _) in pairwise(stack):
-            rooms = room_of(caller), room_of(file)
-            if rooms[0] != rooms[1] and imports(rooms[1], rooms[0]):
-                back[rooms] = f"`{rooms[0]}` to `{rooms[1]}`"
-    lines = []
-    for number, (file, names) in enumerate(functions.items(), 1):
-        about = ast.get_docstring(ast.parse((ROOT / file).read_text())).partition("\n\n")[0]
-        about = re.split(r"(?<=\.)\s", " ".join(about.split()))[0]
-        names = ", ".join(f"`{name}`" for name in names if name.isidentifier())
-        lines.append(fill(f"{number}. `{file}` ({names}): {about}", WIDTH, subsequent_indent="   "))
-    calls = fill(f"A room calls back one that imports it: {', '.join(back.values())}.", WIDTH)
-    return "\n".join([*lines, "", calls, ""])
+def main():
+    """Print the three lists."""
+    sys.path.insert(0, str(ROOT))
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["KOCO_CACHE"] = f"{folder}/cache"
+        for name, action in (
+            ("row", learn),
+            ("sweep", lambda: sweep(folder)),
+            ("prepare", lambda: prepare(folder)),
+        ):
+            found[name] = listed(stacks_of(action, MOMENTS[name]))
+    json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    found = listed(walk())
-    if "--write" in sys.argv:
-        PAGE.write_text(LISTED.sub(lambda _: found, PAGE.read_text(), count=1))
-    sys.stdout.write(found)
+    main()

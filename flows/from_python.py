@@ -24,10 +24,11 @@ from flows.sweeping.request import SweepRequest
 from flows.tables.text import line_width
 from flows.views.answer import best_of, in_terminal
 from flows.views.views import Views, runs_of
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.prepare import Preparing, check_name
+from storage.sources.arrow import as_texts, is_numeric
 from storage.sources.source import Reading
 from storage.store import existing_store
 
@@ -35,6 +36,20 @@ if TYPE_CHECKING:
     import pandas
 
     from flows.comparing.comparison import Comparison
+
+LISTS = ("drop", "categorical", "numeric", "strip")  # options that may be repeated
+VALUED = "missing|drop|categorical|numeric|target|layout"
+# how a message on a file names things, and how one on a table does
+WORDS = {
+    rf"--({VALUED}) (?:'([^']*)'|(?!(?:does|is)\b)([\w.]+))": r'\1="\2\3"',
+    "--one-hot": "one_hot=True",
+    "--hash-bits ": "hash_bits=",
+    r"row group \d+, ": "",
+}
+OTHERS = (
+    "each column needs a name of its own and one kind of values, numbers, texts or times;"
+    " frame[column].astype(str) makes texts of others"
+)
 
 
 def sweep(
@@ -172,8 +187,9 @@ def prepare(
     unknown = options.keys() - {one.name for one in fields(Reading) + fields(Preparing)}
     if unknown:
         raise WrongInput(f"there is no option {min(unknown)!r}; `koco prepare --help` lists them")
-    given = options if target is None else {**options, "target": str(target)}
-    table = _as_table(data)
+    given = {name: _option(name, value) for name, value in options.items()}
+    given |= {} if target is None else {"target": str(target)}
+    table = _as_table(data, given)
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{name}.parquet"
         try:
@@ -182,24 +198,71 @@ def prepare(
             return launch_preparation(
                 str(store), name, [file], prefect, given=given, replace=replace, quiet=True
             )
-        except (pa.ArrowException, WrongInput) as error:
-            raise WrongInput(str(error).replace(str(file), "the table")) from None
+        except WrongInput as error:
+            words = str(error).replace(str(file), "the table")
+            for pattern, instead in WORDS.items():
+                words = re.sub(pattern, instead, words)
+            raise WrongInput(words) from None
+        except pa.ArrowException as error:
+            raise WrongInput(f"the table: {error}; {OTHERS}") from None
 
 
-def _as_table(data: Any) -> pa.Table:
+def _option(name: str, value: Any) -> Any:
+    """An option as the command gives it: names of columns as texts, labels as a rule."""
+    if name in LISTS:
+        return tuple(map(str, [value] if isinstance(value, str | int) else value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{text}={number}" for text, number in value.items())
+    return value
+
+
+def _as_table(data: Any, given: dict[str, Any]) -> pa.Table:
     """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
+    if any(hasattr(kind, "fill_value") for kind in list(getattr(data, "dtypes", ()))):
+        data = _of_sparse(data, given)
     try:
         if isinstance(data, np.ndarray):
-            return pa.table({f"{k}": column for k, column in enumerate(data.T, 1)})
-        if hasattr(data, "sparse"):  # of pandas, whose sparse columns Arrow does not take
-            return pa.table(data.sparse.to_dense())
-        return pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
-    except (pa.ArrowException, TypeError) as error:
+            fields = {name: data[name] for name in data.dtype.names or ()}
+            columns = fields or enumerate(data.T, 1)
+            return pa.table({f"{name}": column for name, column in dict(columns).items()})
+        table = pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        said = "; ".join(map(str, error.args))
         raise WrongInput(
             f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions that"
-            f" can be prepared: {error}; a column holds numbers, texts or times, not several of"
-            " them, and is not sparse unless all are"
+            f" can be prepared: {said}; {OTHERS}"
         ) from None
+    for k, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        if pa.types.is_dictionary(kind) and is_numeric(kind.value_type):  # categories
+            table = table.set_column(k, name, as_texts(table.column(k)))
+    return table
+
+
+def _of_sparse(frame: Any, given: dict[str, Any]) -> Any:
+    """What Arrow takes of a data frame of pandas with sparse columns: prepared rows if all features
+    are sparse, and no option is for columns; otherwise a dense frame.
+    """
+    names = [*map(str, frame.columns)]
+    target = given.get("target", names[-1])
+    if target not in names:
+        raise WrongInput(f"target={target!r}: no such column{nearest(target, names)}")
+    k = names.index(target)
+    features = frame.iloc[:, [j for j in range(len(names)) if j != k]]
+    sparse = all(getattr(kind, "fill_value", None) == 0 for kind in features.dtypes)
+    if not sparse or {*LISTS, "missing", "one_hot"} & given.keys():
+        kinds = frame.dtypes.items()
+        return frame.astype(
+            {name: kind.subtype for name, kind in kinds if hasattr(kind, "subtype")}
+        )
+    given.pop("target", None)  # the label, of prepared rows
+    rows = features.sparse.to_coo().tocsr()
+    offsets = pa.array(rows.indptr, pa.int64())
+    columns = {
+        "label": np.asarray(frame.iloc[:, k]),
+        "indices": pa.LargeListArray.from_arrays(offsets, pa.array(rows.indices)),
+        "values": pa.LargeListArray.from_arrays(offsets, pa.array(rows.data)),
+    }
+    return pa.table(columns, metadata={"n_features": f"{rows.shape[1]}"})
 
 
 class SweepResult:

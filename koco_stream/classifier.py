@@ -304,7 +304,8 @@ def _signs(labels: Array, classes: Array) -> Array:
     if not known.all():
         row = int(np.argmin(known))
         raise WrongInput(
-            f"y[{row}] is {labels.tolist()[row]!r}, and the classes are {classes.tolist()}"
+            f"y[{row}] is {labels.tolist()[row]!r}, and the classes are {classes.tolist()}; correct"
+            " it, or give all as classes to the first call"
         )
     return np.where(matches[1:] if classes.size == 2 else matches, 1.0, -1.0)
 

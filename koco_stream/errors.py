@@ -3,6 +3,8 @@
 import sys
 import warnings
 
+MOST = 100  # names in a message
+
 
 class WrongInput(ValueError):
     """The input is invalid and nothing was changed.
@@ -53,9 +55,10 @@ def warn(message: str, kind: type[Warning] = UserWarning) -> None:
 
 
 def nearest(word: str, words: list[str]) -> str:
-    """The end of a message about an unknown word: the most similar of `words`, or all."""
+    """The end of a message about an unknown word: the most similar, or the first of `words`."""
     close = similar(word, words, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(words))}"
+    some = ", ".join([*sorted(words)[:MOST], *["…"] * (len(words) > MOST)])
+    return f"; did you mean {close[0]!r}?" if close else f"; there are: {some}"
 
 
 def similar(word: str, words: list[str], most: int) -> list[str]:

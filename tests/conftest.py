@@ -38,6 +38,7 @@ if not WORKER:  # ended so, the session leaves nothing behind either
 LONGEST = (
     "tests/system/test_container.py",
     "tests/docs/test_docs.py",
+    "tests/docs/test_site.py",
     "tests/system/test_release.py",
     "tests/system/test_clusters.py",
     "tests/flows/schedules/test_serving.py",

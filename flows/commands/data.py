@@ -112,8 +112,8 @@ LISTED = {
     type=click.IntRange(min=1),
     metavar="N",
     help=(
-        "Compute the scale, and the replacements of missing values, from the first N rows only, so"
-        " that nothing is taken from later rows.  [default: all rows]"
+        "Take the scale, and the replacements of missing values, from the first N rows only."
+        "  [default: all rows]"
     ),
 )
 @click.option(

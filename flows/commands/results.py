@@ -128,8 +128,8 @@ def _export(table: Any, file: Path | None) -> None:
     type=click.Choice(["all", "first-half"]),
     default="all",
     show_default=True,
-    help="How each learner's configuration is chosen: by all rounds, which are also compared; or"
-    " by the first half of each stream, of which the second half is then compared.",
+    help="Choose configurations by all rounds, and compare the same; or by the first half of each"
+    " stream, and compare the second.",
 )
 @click.option(
     "--metric",

@@ -20,6 +20,7 @@ from flows.commands.options import (
 from flows.runtime.console import say, wrapped
 from flows.runtime.processes import seconds_since_start
 from flows.sweeping.request import SweepRequest, description, packaged
+from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 
 
@@ -50,13 +51,25 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     help="Repeat the runs that have failed, or whose windows or predictions are gone.",
 )
 @click.option(
+    "--positive",
+    metavar="CLASS",
+    help="Of the classes of a dataset, learn this one against the rest.  [default: all of them]",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Do nothing, and print the plan; of a dataset, the sweep file, ready to be kept.",
 )
 @PREFECT
 @JSON
-def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where: Any) -> None:
+def sweep(
+    spec: str,
+    positive: str | None,
+    dry_run: bool,
+    prefect: bool | None,
+    as_json: bool,
+    **where: Any,
+) -> None:
     """Run the sweep SPEC: a TOML file, a packaged sweep, or the usual sweep on a prepared dataset.
 
     The usual sweep needs no file: it runs five learners with small grids on the dataset, in about
@@ -72,6 +85,12 @@ def sweep(spec: str, dry_run: bool, prefect: bool | None, as_json: bool, **where
     """
     from flows.sweeping.file import sweep_called
 
+    if positive and (Path(spec).is_file() or spec in packaged()):
+        raise WrongInput(
+            f"--positive is for a dataset; in {spec}, add positive_class = {json_text(positive)}"
+            " below a dataset's name"
+        )
+    spec = f"{spec}:{positive}" if positive else spec
     request = SweepRequest(spec, **where)
     given = sweep_called(spec, request.store)  # a mistake in it is told before more is imported
     if dry_run:

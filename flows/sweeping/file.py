@@ -227,7 +227,8 @@ def read_sweep(path: str | Path) -> Sweep:
 
 
 def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
-    """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset.
+    """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset,
+    with a class of it after a colon to learn this one.
 
     It is the first of these that there is, but a file without a suffix that is called as a dataset
     has its rows.
@@ -241,8 +242,9 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
         return read_sweep(found)
     check_store(store)
     there = prepared_names(store)
-    if name in there:
-        text = usual_sweep(load_manifest(store, name))
+    dataset, _, positive = name.partition(":")
+    if dataset in there:
+        text = usual_sweep(load_manifest(store, dataset), positive)
         return replace(_expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text)), usual=True)
     names = [*map(str, path.parent.glob("*.toml")), *known, *there]
     close = "".join(f" Did you mean {one!r}?" for one in similar(name, names, 1))

@@ -7,6 +7,8 @@ there, in units of the labels and of the rows' norm.
 
 import math
 import re
+import shlex
+from dataclasses import replace
 from typing import Any
 
 from koco_stream.io.files import json_text
@@ -30,7 +32,7 @@ SECONDS = 120.0  # for all runs on one core, by what learners say that they cost
 ROWS = 50_000
 BYTES = 5e8
 FILE = """\
-# The usual sweep on {name}, as `koco sweep {name}` runs it: learners that did well in the
+# The usual sweep on {name}, as `koco sweep {words}` runs it: learners that did well in the
 # benchmark, with small grids in units of the labels and of the rows' norm.
 name = "{sweep}"
 
@@ -41,26 +43,32 @@ order_seeds = {orders}  # the fewest with which a difference can be significant
 """
 
 
-def usual_sweep(manifest: Manifest) -> str:
-    """The usual sweep file on a dataset.
+def usual_sweep(manifest: Manifest, positive: str = "") -> str:
+    """The usual sweep file on a dataset, whose class `positive` is learnt against the rest; all of
+    them, if there are more than two and none is named.
 
     The fourth learner is KAWV, or where that would be slow ONS, and else OjaSON. No learner is left
     out because rows or features are many: runs end early then.
     """
+    sweep = words = manifest.name
+    classes = ""
+    if positive:
+        name = manifest.names_of_classes[manifest.class_of(positive)]
+        sweep, words = f"{sweep}-{name}", f"{words} --positive {shlex.quote(name)}"
+        classes = f"positive_class = {json_text(name)}\n"
+        manifest = replace(manifest, classes=[-1.0, 1.0])  # as its learners see it
+    elif len(manifest.classes) > 2:
+        classes = 'multiclass = "one-vs-rest"\n'
+    elif not {*manifest.classes} <= {-1.0, 1.0}:
+        classes = f"positive_class = {manifest.classes[-1]}\n"
     grids = grids_for(manifest)
     quick = (name for name in ("KAWV", "ONS") if is_quick(name, grids[name], manifest))
     chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Constant")
     n = manifest.n_rows
     ratio = sum(costs(name, grids[name], manifest, n)[0] for name in chosen) / SECONDS
     limit = f"max_rows = {max(int(n / ratio), 100)}  # all {n:,} would take long\n"
-    classes = ""
-    if len(manifest.classes) > 2:
-        classes = 'multiclass = "one-vs-rest"\n'
-    elif not {*manifest.classes} <= {-1.0, 1.0}:
-        classes = f"positive_class = {manifest.classes[-1]}\n"
-    head = FILE.format(
-        name=manifest.name, sweep=re.sub("[,=]", "-", manifest.name), classes=classes, orders=ORDERS
-    )
+    sweep = re.sub(r"[^\w.-]", "-", sweep, flags=re.ASCII)[:200]
+    head = FILE.format(name=manifest.name, sweep=sweep, words=words, classes=classes, orders=ORDERS)
     tables = (
         f'\n# {WHY[name]}\n[[learner]]\nname = "{name}"\n'
         + "".join(f"{key} = {json_text(value)}\n" for key, value in grids[name].items())

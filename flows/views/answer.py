@@ -13,7 +13,7 @@ from flows.scores.means import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.tables.text import laid_out
-from flows.views.views import Views, quoted, runs_of
+from flows.views.views import IN_ORDER, Views, quoted, runs_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
@@ -43,7 +43,7 @@ DEVIATIONS = ("mean_loss_std", "error_rate_std")  # two digits say enough
 # of single runs on a terminal
 SINGLE = (
     "dataset",
-    "positive_class",
+    "class_name",
     "multiclass",
     "order",
     "order_seed",
@@ -88,7 +88,9 @@ def answer(
     names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
     views.select([*names, *conditions])
     if single:
-        table = runs_of(views, "selected")
+        of_runs = f"SELECT class_name FROM selected ORDER BY {IN_ORDER}"
+        names_of_classes = views.table(of_runs).column("class_name")
+        table = runs_of(views, "selected").append_column("class_name", names_of_classes)
     elif other is not None:
         table = _beside(views, sweeps, best)
     else:

@@ -63,7 +63,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class Constant(Learner):
-    """The trivial learner: the constant with the least loss on the labels so far.
+    """The trivial learner: the constant with the least loss on the labels so far, in O(1).
 
     It predicts the mean of the labels for the squared, half squared and squared hinge loss,
     log((n₊ + ½)/(n₋ + ½)) for the logistic loss with n₊ labels +1 and n₋ labels −1, and the sign of
@@ -88,8 +88,8 @@ class Constant(Learner):
 
     Notes
     -----
-    The ½ in the logistic loss is that of Krichevsky and Trofimov (1981). Without it, the
-    constant would be infinite until both labels were seen.
+    What every learner should beat. The ½ in the logistic loss is that of Krichevsky and Trofimov
+    (1981). Without it, the constant would be infinite until both labels were seen.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from storage.sources.arrow import (
     refuse,
     with_missing,
 )
-from storage.sources.dates import in_parts
+from storage.sources.dates import OTHER_DATE, in_parts
 from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
@@ -47,7 +47,7 @@ from storage.sources.source import (
     Reading,
     Source,
     dense_piece,
-    few,
+    with_classes,
 )
 
 
@@ -134,7 +134,8 @@ class ColumnSource(Source):
         problems = [
             (
                 no_class and self.missing != "drop",
-                f", no class; {DROP_ROWS}; or if it is a class, {otherwise}",
+                f", no class; {DROP_ROWS}"
+                + f"; or if it is a class, {otherwise}" * (text not in ("", "?")),
             ),
             (is_date and lacks and self.missing is None, f"; {CHOOSE}"),
             (
@@ -143,6 +144,11 @@ class ColumnSource(Source):
                 f" correct it, or for categories {otherwise}",
             ),
             (category and is_other_number(text.strip()), f", not a finite number; {REWRITE}"),
+            (
+                category and OTHER_DATE.fullmatch(text.strip()) is not None,
+                ", a date in another order or notation; write it as 2024-12-31, or leave the"
+                f" column out with --drop {choice.given(column)}; or for categories {otherwise}",
+            ),
         ]
         said = next((words for is_there, words in problems if is_there), "")
         return said and f"{choice.called(column)} is {text[:60]!r}{said}"
@@ -157,15 +163,10 @@ class ColumnSource(Source):
         for texts in parallel_map(partial(self.texts_of, narrow), pieces):
             for k in met:
                 met[k].update(dict.fromkeys(texts[k]))
-                choice.refuse_many(self.paths[0], k, len(met[k]))
+                choice.refuse_many(self.paths[0], k, met[k])
         known = {k: sorted(texts) for k, texts in met.items()}
         names = {text for text in met.pop(choice.target, ()) if not choice.is_no_class(text)}
-        # labels of a UCI test file end with a dot
-        classes = sorted(text for text in names if not (text[-1] == "." and text[:-1] in names))
-        numbers = (-1.0, 1.0) if len(classes) == 2 else map(float, range(1, len(classes) + 1))
-        named = dict(zip(numbers, classes, strict=True)) or source.class_names
-        done = [*source.done, *([f"classes in sorted order: {few(classes)}"] if classes else [])]
-        source = replace(source, known=known, class_names=named, done=tuple(done))
+        source = with_classes(replace(source, known=known), names)
         if not met:
             return source
         feature_names = choice.feature_names(known)
@@ -178,7 +179,7 @@ class ColumnSource(Source):
             layout="dense"
             if 2 * n_categories <= len(feature_names) and source.layout == UNDECIDED
             else "sparse",
-            done=(*done, f"one-hot, values in sorted order: {said}"),
+            done=(*source.done, f"one-hot, values in sorted order: {said}"),
         )
 
     def texts_of(self, narrow: Self, piece: Any) -> dict[int, list[str]]:
@@ -219,9 +220,7 @@ class ColumnSource(Source):
         labels = rows.labels
         columns = []
         if choice.target in choice.texts:
-            by_name = {name: number for number, name in self.class_names.items()}
-            texts = rows.texts[choice.target]
-            numbers = [by_name.get(text, by_name.get(text.removesuffix("."))) for text in texts]
+            numbers = [self.rule.number(text) for text in rows.texts[choice.target]]
             labels = np.array(numbers, float)[labels.astype(int)]  # None is NaN then
         for k, column in zip(choice.features, rows.values.T, strict=True):
             if parts := choice.dates.get(k):
@@ -259,7 +258,13 @@ class ColumnSource(Source):
 def column_fields(
     paths: Sequence[Path], form: str, choice: Choice, reading: Reading
 ) -> dict[str, Any]:
+    """Raises `WrongInput` for a target of dates."""
     name = choice.given(choice.target)
+    if choice.target in choice.dates:
+        raise WrongInput(
+            f"{paths[0]}: the target, {choice.called(choice.target)}, holds dates or times; name"
+            f" another --target, or for classes add --categorical {name}"
+        )
     rule = LabelRule(reading.labels, f"correct it, or for classes add --categorical {name}")
     as_text = {*choice.texts}
     numeric = [k for k in choice.features if k not in as_text]

@@ -18,10 +18,12 @@ DIGITS = (
 )
 OTHER_NOTATION = re.compile(
     rf"{SIGN}\s?\(?(?:{MONEY}\s?{SIGN}\s?)?{DIGITS}\s?(?:{MONEY}|[%‰])?\)?"
-    rf"|{SIGN}0[xXoObB][\da-fA-F_]+|{SIGN}\d*\.\d*[dD][+-]?\d+"
+    rf"|{SIGN}0(?:[xX][\da-fA-F_]+|[oO][0-7_]+|[bB][01_]+)|{SIGN}\d*\.\d*[dD][+-]?\d+"
 )
 REWRITE = "write it with digits and a decimal point only, such as -1234.5"
-CHOOSE = "fill the value in, or say what to do with missing values: --missing mean or drop"
+CHOOSE = (
+    "fill the value in, or say what to do with missing values: --missing mean or --missing drop"
+)
 DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
 EXAMPLE = "give its number with --labels, for example --labels LABEL=1"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
@@ -76,11 +78,12 @@ def number_of(
     remedy: str = "correct it",
     column: int | None = None,
     if_missing: str = FILL_IN,
+    rewrite: str = REWRITE,
 ) -> float:
     """Unlike `float`, it refuses "nan", "inf" and "1_000".
 
-    `what` describes the field in the message. The advice there is `remedy`, or `if_missing` where
-    the field marks a missing value.
+    `what` describes the field in the message. The advice there is `remedy`, `if_missing` where the
+    field marks a missing value, or `rewrite` where it is a number in another notation.
     """
     if NUMBER.match(token):
         value = float(token)
@@ -90,7 +93,7 @@ def number_of(
     remedies = [
         (is_missing(text), if_missing),
         (is_infinite(text), FILL_IN),
-        (is_other_number(text), f"{REWRITE}, or {EXAMPLE}" if remedy == EXAMPLE else REWRITE),
+        (is_other_number(text), f"{rewrite}, or {EXAMPLE}" if remedy == EXAMPLE else rewrite),
         (True, remedy),
     ]
     advice = next(one for fits, one in remedies if fits)
@@ -151,12 +154,12 @@ class LabelRule:
         column: int | None = None,
         if_missing: str = FILL_IN,
     ) -> float:
-        if self.text is None:
-            return number_of(token, path, line, what, self.remedy, column, if_missing)
         name = token.decode("utf-8", "replace")
         number = self.number(name)
         if number is not None:
             return number
+        if self.text is None:
+            return number_of(token, path, line, what, self.remedy, column, if_missing)
         more = shlex.quote(f"{self.text},{name}={len(self.values) + 1}")
         add = "correct it" if self.text == "letters" or "," in name else f"add it: --labels {more}"
         lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"

@@ -23,6 +23,11 @@ from storage.sources.text.sparse import sparse_source
 
 TEXTS = ("libsvm", "vw", "csv", "space")
 FORMATS = (*TEXTS, "arff", "parquet", "documents")
+NO_TABLES = {
+    b"PK\3\4": "a workbook or an archive",
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "text in UTF-16"),
+    **dict.fromkeys((b"[{", b'{"'), "JSON"),
+}
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 
 AS_SEEN = Reading()
@@ -71,8 +76,8 @@ def source_of(
             *(
                 (
                     other != form,
-                    f"{path} is {other} and {paths[0]} is {form}; name the format of both with"
-                    " --format",
+                    f"{path} is {other} and {paths[0]} is {form}; prepare them as two datasets,"
+                    " or if both have one format, name it with --format",
                 )
                 for path, other in zip(paths, forms, strict=True)
             ),
@@ -128,8 +133,13 @@ def guess_format(path: Path) -> str:
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:
+        top = handle.read(4)
+        refuse_first(
+            (top.startswith(begin), f"{path} is {what}; save it as CSV in UTF-8")
+            for begin, what in NO_TABLES.items()
+        )
         # also by name, so that a damaged Parquet file is reported as damaged
-        if handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet":
+        if top == b"PAR1" or path.suffix.lower() == ".parquet":
             return "parquet"
     _, number, line = top_of(path)
     form = format_of(path, line)

@@ -74,8 +74,10 @@ class Choice:
     def is_no_class(self, text: str) -> bool:
         return text in ("", "?") or (self.target not in self.categorical and is_missing(text))
 
-    def refuse_many(self, path: Path, column: int, n_texts: int) -> None:
+    def refuse_many(self, path: Path, column: int, texts: Collection[str]) -> None:
         name = self.given(column)
+        n_texts = len(texts)
+        mixed = n_texts > MOST_CATEGORIES and any(map(is_number, texts))
         drop = f"leave it out with --drop {name}"
         many = f"{path}: {self.called(column)} holds more than {{:,}} different texts; "
         target = column == self.target
@@ -83,15 +85,16 @@ class Choice:
             [
                 (
                     target and n_texts > MOST_CLASSES,
-                    f"{many.format(MOST_CLASSES)}name a --target with fewer classes, or if it holds"
-                    f" numbers, add --numeric {name}",
+                    f"{many.format(MOST_CLASSES)}name another --target, with fewer classes"
+                    + f"; or if it holds numbers, add --numeric {name}" * mixed,
                 ),
                 (n_texts > MOST_TEXTS, many.format(MOST_TEXTS) + drop),
                 (
                     n_texts > MOST_CATEGORIES and not (target or self.one_hot),
-                    f"{many.format(MOST_CATEGORIES)}{drop}, make a feature of each with --one-hot,"
-                    " or hash these with --one-hot --layout sparse --hash-bits 18; if it holds"
-                    f" numbers and some texts, add --numeric {name}",
+                    f"{many.format(MOST_CATEGORIES)}{drop}; or make a feature of each with"
+                    " --one-hot; or hash these with --one-hot --layout sparse --hash-bits 18"
+                    + f"; or if it holds numbers, add --numeric {name} --missing mean"
+                    * mixed,
                 ),
             ]
         )
@@ -214,7 +217,7 @@ def with_kinds(
         known = [] if len(known) > 2 and all(map(is_numeric, known[1:])) else known
         if known or k in of_texts:
             texts.append(k)
-            parts = () if k in {choice.target, *choice.categorical} else parts_of(known)
+            parts = () if k in choice.categorical else parts_of(known)
             dates |= {k: parts} if parts else {}
     return replace(choice, texts=tuple(texts), dates=dates)
 

@@ -6,8 +6,10 @@ size, and so has the memory. Faults of rows are collected, so that all of them a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -16,6 +18,7 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
+from storage.sources.numbers import is_numeric
 
 MISSING_CHOICES = ("mean", "drop")
 # the fields of `Reading` for sources that have columns
@@ -43,6 +46,19 @@ def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
 def few(words: Sequence[str]) -> str:
     beyond = len(words) - MOST_TOLD
     return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")
+
+
+def with_classes(source: Any, classes: Collection[str]) -> Any:
+    """The source with numbers of these classes, if there are any: −1 and 1 if two, else 1, 2, …"""
+    if not classes:
+        return source
+    # labels of a UCI test file end with a dot
+    names = sorted(text for text in classes if not (text[-1] == "." and text[:-1] in classes))
+    numbers = (-1.0, 1.0) if len(names) == 2 else map(float, range(1, len(names) + 1))
+    rule = copy(source.rule)
+    rule.values = dict(zip(names, numbers, strict=True))
+    done = (*source.done, f"classes in sorted order: {few(names)}")
+    return replace(source, rule=rule, class_names=rule.names, done=done)
 
 
 class Malformed(WrongInput):
@@ -184,7 +200,7 @@ class Source(ABC):
     counts it. `class_names` is empty if labels are numbers. `changes` has the number of rows before
     each change of the concept. The manifest says what was `done` while reading, and the `origin` of
     the rows. `missing` None refuses missing values, "drop" leaves their rows out of the pieces, and
-    otherwise they are NaN there.
+    otherwise they are NaN there. In rows without columns that are `named`, labels may be texts.
     """
 
     format: str
@@ -198,6 +214,7 @@ class Source(ABC):
     done: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict)
     missing: str | None = None
+    named: bool = False
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
         """Copy of this source with what must be known of all rows before the first piece is read.
@@ -208,7 +225,14 @@ class Source(ABC):
             return self
         hashes = zip(self.paths, parallel_map(file_hash, self.paths), strict=True)
         files = [{"file": path.name, "sha256": sha256} for path, sha256 in hashes]
-        return replace(self, origin={**self.origin, "files": files})
+        pieces = self.pieces(scratch) if self.named else ()
+        names = {*chain.from_iterable(parallel_map(self.names_in, pieces))}
+        source = replace(self, origin={**self.origin, "files": files})
+        return source if any(map(is_numeric, names)) else with_classes(source, names)
+
+    def names_in(self, piece: Any) -> Iterable[str]:
+        """The labels of a piece that are texts, if the source is `named`."""
+        raise NotImplementedError
 
     @abstractmethod
     def pieces(self, scratch: Path) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import scipy.stats
 from flows.report.papers.benchmark import KEPT
 from tests.helpers.project import ROOT
 
-PAGE = (ROOT / "docs" / "algorithms.md").read_text()
+PAGE = (ROOT / "docs" / "findings.md").read_text()
 LINE = r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
 MEASURED = {name: [float(x) for x in given] for name, *given in re.findall(LINE, PAGE, re.M)}
 

@@ -130,10 +130,9 @@ SVM = {
     "nan": (b"1 1:2\n-1 3:nan\n", "line 2, column 6: .*'nan'.* remove the row or fill"),
     "infinite label": (b"1 1:2\ninf 3:1\n", "line 2, column 1: the label is 'inf'.*remove the row"),
     "overflow": (b"1 1:1e999\n", "line 1, column 5: .*'1e999'.*; correct it"),
-    "descending": (b"1 3:2 2:1\n", "line 1, column 7: feature 2 comes after 3; sort each line"),
     "duplicate": (
-        b"1 3:2 3:1\n",
-        "line 1, column 7: feature 3 comes after 3; sort each line by feature, each one once",
+        b"1 3:2 1:1 3:1\n",
+        "line 1, column 11: feature 3 is there twice; keep one of them",
     ),
     "zero index": (
         b"1 1:1\n1 0:2\n",
@@ -172,11 +171,11 @@ SVM = {
     ),
     "qid": (
         b"1 qid:3 1:2\n",
-        "line 1, column 3: 'qid:3' is not a feature; query ids are not supported, remove them",
+        "line 1, column 3: 'qid:3' is not a feature; query ids are not supported; remove them: sed",
     ),
     "text label": (
-        b"spam 1:2\n",
-        "line 1, column 1: the label is 'spam'.*give its number with --labels, .* spam=1",
+        b"1 1:1\nspam 1:2\n",
+        "line 2, column 1: the label is 'spam'.*give its number with --labels, .* spam=1",
     ),
     "no label": (
         b"1 1:2\n 2:4\n",
@@ -292,7 +291,7 @@ CSV = {
     ),
     "names or a row": (
         b"a,b,g\nc,d,b\n",
-        "line 1: neither this line nor the next row has a number; add --header if this line holds"
+        "line 1: neither this line nor the next rows have a number; add --header if this line holds"
         " column names, otherwise --no-header",
         {"one_hot": True, "labels": "g=1,b=-1"},
     ),
@@ -414,7 +413,7 @@ VW = {
         "line 2, column 1: the label is '#'.*give its number with --labels",
     ),
     "vw text label": (
-        b"spam |f 1:2\n",
+        b"spam |f 1:2\n1 |f 1:2\n",
         "line 1, column 1: the label is 'spam'.*give its number with --labels",
     ),
 }

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flows
+from flows.views.answer import answer, in_terminal
 from flows.views.views import Views
 from koco_stream import WrongInput, stream
 from koco_stream.streams.manifest import load_manifest
@@ -55,6 +56,8 @@ def refused(folder, text, name="a.csv", **options):
         ("x,y\n1,none\n2,NA\n", {"categorical": ("y",)}, [1, -1], {-1: "NA", 1: "none"}),
         ("x,y\n1,b\n2,g\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
         ("b 1:1\ng 1:2\n", {"labels": "g=5,b=7"}, [7, 5], {5: "g", 7: "b"}),
+        ("dog 1:1\n# one\ncat 1:2\n", {}, [1, -1], {-1: "cat", 1: "dog"}),
+        ("c | 0:1\na | 1:2\nb |\n", {}, [3, 1, 2], {1: "a", 2: "b", 3: "c"}),
         ("x,y\n1,3\n2,10\n3,3\n", {}, [3, 10, 3], {}),
     ],
 )
@@ -92,6 +95,8 @@ def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
         views = Views(tmp_path / "store", sweeps)
         shown = views.rows("SELECT DISTINCT stream FROM runs ORDER BY ALL")
         assert [row["stream"] for row in shown] == ["x:setosa", "x:versicolor"]
+    text, _ = in_terminal(*answer(tmp_path / "store", single=True), more=0, width=200)
+    assert {"setosa", "versicolor"} <= {*text.split()}
     _, y = stream(tmp_path / "store", "x", positive_class="setosa").whole()
     assert y.tolist() == [1, -1, 1, -1]
 
@@ -111,9 +116,16 @@ def test_identity__does_not_depend_on_the_names(tmp_path):
         (
             "x,y\n" + "".join(f"1,k{k}\n" for k in range(201)),
             {},
-            "column 'y' holds more than 200 different texts; name a --target",
+            "column 'y' holds more than 200 different texts; name another --target",
         ),
         ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column 'x' is named by two of"),
+        ("x,y\n1,2024-03-14\n", {}, "the target, column 'y', holds dates or times; name another"),
+        (
+            "a 1:1\nb,c 1:2\n",
+            {"format": "libsvm"},
+            "line 2, .*give the row one label, without commas",
+        ),
+        ("a 1:1\n? 1:2\n", {"format": "libsvm"}, r"line 2, .*'\?'.*fill the value in"),
     ],
 )
 def test_classes_that_are_none__are_refused(text, options, message, tmp_path):
@@ -139,7 +151,7 @@ def test_columns__are_what_they_are_said_to_be(form, tmp_path):
     )
     frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
     how = {"categorical": ["zip"], "numeric": ["size"]}
-    with pytest.raises(WrongInput, match=r"column 'size' is .*--missing mean or drop"):
+    with pytest.raises(WrongInput, match=r"column 'size' is .*--missing mean or --missing drop"):
         prepare_file(tmp_path / "store", "x", path, **how)
     manifest = prepare_file(tmp_path / "store", "x", path, missing="mean", **how)
     zips = ["zip=10115", "zip=20095", "zip=80331"]
@@ -238,14 +250,104 @@ def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
     assert prepared(tmp_path, text)[1].tolist() == X.tolist()
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-03-14 15:30", [2024, 74, 4, 15.5]),
+        ("2024/3/4T5:30:00.0Z", [2024, 64, 1, 5.5]),
+        ("14.3.2024 15 UTC", [2024, 74, 4, 15]),
+        ("2024-03-14 15:30:00 +0130", [2024, 74, 4, 15.5]),
+        ("2024-03", [2024, 61]),
+        ("9:45", [9.75]),
+    ],
+)
+def test_notations_of_a_moment__are_read(text, expected):
+    assert [*moment(text).values()] == expected
+
+
+def test_columns_of_months__have_a_year_and_a_day(tmp_path):
+    months = "month,x,y\n" + "".join(f"{2000 + k}-0{k + 1},1,2.5\n" for k in range(9))
+    manifest, X, _ = prepared(tmp_path, months)
+    assert manifest.feature_names == ["month.year", "month.day_of_year", "x"]
+    assert X[:2].tolist() == [[2000, 1, 1], [2001, 32, 1]]
+
+
+@pytest.mark.parametrize(
+    "text", ["03/14/2024", "3/14/24 8:00 AM", "14-Mar-2024", "March 14, 2024", "14-03-2024"]
+)
+@pytest.mark.parametrize("first", ["red", ""])
+def test_date_in_another_order__is_refused_with_what_to_do(first, text, tmp_path):
+    rows = f'{first},1\n"{text}",2\n'
+    message = refused(tmp_path, f"t,y\n{rows}", missing="mean")
+    assert f"line 3: column 't' is '{text}', a date in another order or notation" in message
+    assert "--drop t; or for categories add --categorical t" in message
+
+
+@pytest.mark.parametrize("text", ["10.0.10.1", "1.2.10", "1/2", "555-1234", "Mars 3", "0b3fe2"])
+def test_text_with_digits__is_a_category(text, tmp_path):
+    assert f"t={text}" in prepared(tmp_path, f"t,x,y\nred,1,1\n{text},2,2\n")[0].feature_names
+
+
+# What the first line is
+# --------------------------------------------------------------------------------------------------
+
+WORDS = [["p", "x"], ["e", "b"], ["p", "b"], ["e", "x"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("first", "rows", "named"),
+    [
+        (["class", "cap"], WORDS, True),
+        (["p", "b"], WORDS, False),
+        (["2020", "2021", "label"], [["1", "2", "a"], ["3", "4", "b"]] * 5, True),
+        (["region", "2020", "2021"], [["N", "1.5", "2"], ["S", "-3", "4"]] * 5, True),
+        (["N", "2020", "2021"], [["N", "1.5", "2"], ["S", "-3", "4"]] * 5, False),
+        (["39", "private", "77516"], [["50", "state", "83311"], ["38", "state", "2"]] * 5, False),
+        (["kind", "x", "y"], [["a", "?", "b"], ["c", "?", "b"], ["c", "1.5", "d"]], True),
+        (["a", "?", "b"], [["a", "?", "b"], ["c", "1.5", "b"]], False),
+    ],
+)
+def test_first_line__is_a_row_or_names_by_what_is_below(first, rows, named, tmp_path):
+    text = "".join(",".join(row) + "\n" for row in (first, *rows))
+    found = prepared(tmp_path, text, missing="mean")[0]
+    assert found.n_rows == len(rows) + (not named)
+    assert any(name.startswith(first[0]) for name in found.feature_names) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\nc,d\n",
+        "class,x\n" + "p,x\ne,b\n" * 9,
+        "2019,2020,2021\n1.5,2.5,3.5\n",
+        "x,2\n" + "1.5,1\n" * 9,
+    ],
+)
+def test_first_line_that_may_be_either__is_asked_about(text, tmp_path):
+    assert re.search("line 1: .*add --header.*--no-header", refused(tmp_path, text))
+    assert prepared(tmp_path, text, header=True)[0].n_rows == text.count("\n") - 1
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [(b"PK\3\4", "a workbook"), ("x,y\n1,2\n".encode("utf-16"), "UTF-16"), (b'[{"x":1}]', "JSON")],
+)
+def test_file_of_another_kind__is_refused_as_such(begin, what, tmp_path):
+    (tmp_path / "a.csv").write_bytes(begin)
+    with pytest.raises(WrongInput, match=f"is .*{what}.*; save it as CSV"):
+        prepare_file(tmp_path / "store", "x", tmp_path / "a.csv")
+
+
 @pytest.mark.parametrize("later", ["2024-13-01", "soon", "12:30", "3", ""])
 def test_text_that_does_not_fit__is_refused_with_its_line(later, tmp_path):
     message = refused(tmp_path, f"t,y\n2024-01-01,1\n{later},2\n")
     assert "a.csv, line 3: column 't' is" in message
-    assert ("--categorical t" if later else "--missing mean or drop") in message
+    assert ("--categorical t" if later else "--missing mean or --missing drop") in message
 
 
-@pytest.mark.parametrize("text", ["12", "T12", "20240101", "2024-01", "1-2-2024", "red", ""])
+@pytest.mark.parametrize(
+    "text", ["12", "T12", "20240101", "2024-13", "1-2-2024", "24:00", "red", ""]
+)
 def test_other_text__is_no_date(text):
     assert moment(text) == {}
 
@@ -292,6 +394,13 @@ def test_arff__is_the_same_as_csv(tmp_path):
     assert arff.class_names == csv.class_names == ["Iris-setosa", "Iris-virginica"]
     assert X[0].tolist() == [5.1, 0, 0, 1, 2024, 1, 1, 1]
     assert y.tolist() == [-1, 1, 1]
+
+
+def test_arff_separated_by_tabs__is_the_same(tmp_path):
+    expected = prepared(tmp_path, IRIS, "a.arff", missing="mean")[0].dataset_hash
+    head, data, rows = IRIS.partition("@DATA\n")
+    tabs = head + data + rows.replace(",", "\t")
+    assert prepared(tmp_path, tabs, "a.arff", missing="mean")[0].dataset_hash == expected
 
 
 def test_sparse_arff__stays_sparse_and_names_what_it_lacks(tmp_path):
@@ -347,7 +456,54 @@ def test_array_and_sparse_frame__are_prepared(tmp_path):
     assert (array.n_features, array.feature_names) == (2, ["2", "3"])
     frame = pd.DataFrame(X, columns=list("aby")).astype(pd.SparseDtype(float, 0.0))
     sparse = flows.prepare("sparse", frame, tmp_path / "store", target="y")
-    assert (sparse.n_features, sparse.classes) == (2, [-1, 1])
+    assert (sparse.n_features, sparse.classes, sparse.layout) == (2, [-1, 1], "sparse")
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    X=st.integers(0, 9).map(lambda seed: np.random.default_rng(seed).integers(-1, 2, (7, 3))),
+    at=st.integers(0, 3),
+    texts=st.booleans(),
+)
+def test_sparse_features__are_the_dense_ones_beside_any_target(X, at, texts, tmp_path_factory):
+    store = tmp_path_factory.mktemp("sparse") / "store"
+    y = np.array(["b", "a", "c", "a", "b", "a", "c"] if texts else [1, 2, 1, 1, 2, 2, 1])
+    frame = pd.DataFrame(X, columns=list("uvw")).astype(pd.SparseDtype(float, 0.0))
+    frame.insert(at, "y", y)
+    found = flows.prepare("sparse", frame, store, target="y")
+    assert (found.layout, found.n_values) == ("sparse", np.count_nonzero(X))
+    rows, labels = stream(store, "sparse").whole()
+    assert rows.toarray().tolist() == X.tolist()
+    assert labels.tolist() == ([2, 1, 3, 1, 2, 1, 3] if texts else y.tolist())
+    assert found.class_names == (["a", "b", "c"] if texts else [])
+    mixed = frame.assign(u=X[:, 0] + 0.5, k=pd.Categorical([1, 2, 1, 1, 2, 2, 1]))
+    found = flows.prepare("mixed", mixed, store, target="y")
+    assert {*found.feature_names} == {"u", "v", "w", "k=1", "k=2"}
+
+
+def test_structured_and_masked_arrays__are_tables(tmp_path):
+    fields = np.array([(1.5, "a"), (2.5, "b")], [("x", float), ("y", "U1")])
+    found = flows.prepare("mine", fields, tmp_path / "store")
+    assert (found.feature_names, found.class_names) == (["x"], ["a", "b"])
+    masked = np.ma.masked_equal(np.array([[1.0, 1], [9, 2], [3, 1]]), 9)
+    flows.prepare("x", masked, tmp_path / "store", missing="mean")
+    assert dense_rows(tmp_path / "store")[0].tolist() == [[1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"drop": "id"}, ["x", "7"]),
+        ({"drop": 7, "categorical": "id"}, ["id=1", "id=2", "x"]),
+        ({"drop": ["id", 7], "labels": {"a": 5, "b": 7}}, ["x"]),
+    ],
+)
+def test_options__are_lists_or_alone_and_rules_mappings(options, names, tmp_path):
+    frame = pd.DataFrame({"id": [1, 2], "x": [1.5, 2.5], 7: [0, 1], "y": ["a", "b"]})
+    with pytest.warns(UserWarning, match="mixed type"):
+        found = flows.prepare("mine", frame, tmp_path / "store", **options)
+    assert found.feature_names == names
+    assert found.classes == ([5, 7] if "labels" in options else [-1, 1])
 
 
 @pytest.mark.parametrize(
@@ -355,7 +511,16 @@ def test_array_and_sparse_frame__are_prepared(tmp_path):
     [
         (np.zeros(3), {}, "ndarray is no data frame"),
         (object(), {}, "object is no data frame"),
-        (pa.table({"x": [1.0, None], "y": [1, 2]}), {}, "the table, .*row 2: column 'x' is null"),
+        (
+            pa.table({"x": [1.0, None], "y": [1, 2]}),
+            {},
+            'the table, row 2: column \'x\' is null; .*missing="mean" or missing="drop"',
+        ),
+        (pd.DataFrame([[1, 2, 3]], columns=list("xxy")), {}, "Duplicate .* a name of its own"),
+        (pd.DataFrame({"x": [1, "a"], "y": 1}), {}, r"column x .*; frame\[column\].astype\(str\)"),
+        (pa.table({"t v": [timedelta(1)], "y": [1]}), {}, 'leave it out with drop="t v"'),
+        (pa.table({"x": ["3/14/2024"], "y": [1]}), {}, 'drop="x"; or .* categorical="x"'),
+        ([{"x": 1}], {}, "list is no data frame"),
         (pa.table({"x": [1.0], "y": [1]}), {"targe": "y"}, "there is no option 'targe'"),
     ],
 )

@@ -43,8 +43,12 @@ def follow(file, options=()):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("names.svm", "it's 1:1\na=b 2:1\n$HOME 2:2\n*.csv 1:1\n"),
-        ("names.vw", "spam | 1:1\nham | 2:1\n"),
+        ("names.svm", "it's 1:1\n2 1:1\na=b 2:1\n$HOME 2:2\n*.csv 1:1\n"),
+        ("names.vw", "spam | 1:1\nham | 2:1\n1 | 1:1\n"),
+        ("dates.csv", "t,x,y\n3/14/2024,1,1\n12/1/2024,2,2\n"),
+        ("target.csv", "x,t\n1,2024-03-14\n2,2024-03-15\n"),
+        ("texts.csv", "a,b\nc,d\na,d\n"),
+        ("streets.csv", "a,b,y\n" + "".join(f"s{k},1,{k % 2}\n" for k in range(101))),
         ("zero.svm", "1 0:1\n-1 2:1\n"),
         ("blanks.txt", "x1 x2 y\n1 2 1\n2 3 -1\n"),
         ("twice.csv", "a,b,a,y\n1,2,3,1\n2,3,4,-1\n"),
@@ -81,6 +85,22 @@ def test_message__names_no_option_where_none_helps(name, text, said, tmp_path, m
     found = prepared(name, [])
     assert said in found
     assert offered(found) == []
+
+
+def test_remedy_for_a_column__is_whole_and_for_what_it_holds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{k % 2}\n" for k in range(120))
+    for text, first in (("low", 60), ("unknown", 0)):
+        values = rows.splitlines(keepends=True)
+        values[first] = f"{text},1\n"
+        (tmp_path / "a.csv").write_text("a,y\n" + "".join(values))
+        if (said := prepared("a.csv", [])) is not None:
+            assert "--numeric a --missing mean" in said
+        assert prepared("a.csv", ["--numeric", "a", "--missing", "mean"]) is None
+    (tmp_path / "a.csv").write_text("a,y\n1,b\n2,\n3,c\n")
+    assert offered(prepared("a.csv", [])) == [["--missing", "drop"]]
+    (tmp_path / "a.csv").write_text("a,b,y\n" + "".join(f"s{k},1,2\n" for k in range(101)))
+    assert "--numeric" not in prepared("a.csv", [])
 
 
 @pytest.mark.parametrize("missing", [(), ("--missing", "drop"), ("--missing", "mean")])

@@ -557,7 +557,7 @@ def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form
         refused += read is None
         if read is not None:
             source, found = read
-            texts = form in ("csv", "space") and source.choice.texts
+            texts = source.choice.texts if form in ("csv", "space") else source.named
             assert texts or found == as_python_reads(text, source), text
             assert all(np.isfinite([label, *row.values()]).all() for label, row in found), text
     assert 30 < refused < 225

@@ -254,18 +254,19 @@ def test_all_problems_of_a_table__are_told_at_once(tmp_path):
     assert refused(tmp_path, "own.csv", OWN).split("\n") == [
         "3 problems:",
         "  own.csv, line 3: column 'the age' is '?', not a finite number; fill the value in, or say"
-        " what to do with missing values: --missing mean or drop",
+        " what to do with missing values: --missing mean or --missing drop",
         "  own.csv, line 3: column 'income' is '2,5', not a finite number; write it with digits and"
-        " a decimal point only, such as -1234.5",
+        " a decimal point only, such as -1234.5; if all commas are decimal ones: tr , . < FILE"
+        " > NEW",
         "  own.csv, line 4: 5 columns where the first line has 4; correct or remove the line",
     ]
 
 
 def test_problems_of_the_first_faulty_piece__are_told(tmp_path, monkeypatch):
-    text = "1 1:1\n2 1:x\n1 1:1\n1 2:1 1:1\n1 3:y\n\0\n1 z\n"
+    text = "1 1:1\n2 1:x\n1 1:1\n1 2:1 2:1\n1 3:y\n\0\n1 z\n"
     message = refused(tmp_path, "a.svm", text)
     assert message.startswith("3 problems:\n  a.svm, line 2, column 5: the value of feature 1")
-    assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 1 comes" in message
+    assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 2 is there" in message
     assert message.splitlines()[-1].startswith("  a.svm, line 6, column 1: a NUL byte")
     source_of_the_file = partial(source_of, block_bytes=9)
     monkeypatch.setattr("storage.preparing.prepare.source_of", source_of_the_file)

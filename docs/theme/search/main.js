@@ -1,5 +1,5 @@
 // Search in the pages, also from disk: a browser reads no file there but scripts, so that the texts
-// of the pages are one (docs/search.py). They are loaded when somebody searches.
+// of the pages are one (docs/site.py). They are loaded when somebody searches.
 const MOST = 30;
 let ready;
 

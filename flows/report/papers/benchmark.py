@@ -88,7 +88,7 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
     n_learners = len(found.learners)
     named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"
     claim = {
-        "claim": f"the documentation's page has these {n_blocks * n_learners:,} configurations with"
+        "claim": f"the package's own table has these {n_blocks * n_learners:,} configurations with"
         f" their scores ({n_learners} learners on {n_blocks} datasets)",
         "criterion": "all are equal to the last bit",
         "came_out": "all are equal" if not different else f"{len(different):,} differ{named}",

@@ -5,7 +5,7 @@ from koco_stream.learners.spec import Parameter
 
 
 class BKONS(PROSNKONS):
-    """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points.
+    """PROS-N-KONS whose dictionary stops growing at `max_dictionary` points; O(J² + Js) a round.
 
     It then continues to learn in their span. Until then its results are bit-identical to those of
     `PROSNKONS`.

@@ -5,7 +5,7 @@ from koco_stream.learners.spec import Parameter
 
 
 class CONKONS(PROSNKONS):
-    """PROS-N-KONS that keeps its solution when a point joins the dictionary, instead of restarting.
+    """PROS-N-KONS that keeps its solution when a point joins, instead of restarting; O(J² + Js).
 
     Parameters
     ----------

@@ -186,9 +186,8 @@ def least(s: State, n: int) -> int:
 
 
 class DualSGD(DictionaryLearner):
-    """Regularised kernel gradient descent with a budget of points.
-
-    Removed points are approximated in random Fourier features.
+    """Regularised kernel gradient descent on B points, in O(Bs + Ds) a round. Removed points are
+    approximated by D random Fourier features.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
 
 
 class FOGD(Learner):
-    """Online gradient descent on random Fourier features of the Gaussian kernel.
+    """Online gradient descent on D random Fourier features of the Gaussian kernel, in O(Ds).
 
     Predictions are not truncated.
 

@@ -72,7 +72,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 
 class KAWV(KernelNewtonStep):
-    """The exact kernel ridge forecaster, which takes O(t²) time per round and memory.
+    """The exact kernel ridge forecaster, in O(t² + ts) a round and O(t²) memory.
 
     It learns by least squares with ridge α from all rows so far, and adds this round's row with the
     label 0 before it predicts.

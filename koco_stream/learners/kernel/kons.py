@@ -5,7 +5,7 @@ from koco_stream.learners.spec import ALPHA, CURVATURE, CURVATURE_SCHEDULE, KERN
 
 
 class KONS(KernelNewtonStep):
-    """The exact kernel online Newton step, which takes O(t²) time per round and memory.
+    """The exact kernel online Newton step, in O(t² + ts) a round and O(t²) memory.
 
     Parameters
     ----------

@@ -217,9 +217,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class KORS(DictionaryLearner):
-    """Kernel online row sampling: a dictionary of rows that grows as rows arrive.
+    """Kernel online row sampling: a growing dictionary of rows, and no predictions; O(J² + Js).
 
-    It predicts nothing: `progressive` returns zeros, and y is optional.
+    `progressive` returns zeros, and y is optional.
 
     Parameters
     ----------

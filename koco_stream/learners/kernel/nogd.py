@@ -204,8 +204,7 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
 
 
 class NOGD(DictionaryLearner):
-    """Kernel gradient descent up to `budget` points, then gradient descent on their Nyström
-    features.
+    """Kernel gradient descent up to B points, then on their k Nyström features, in O(Bs + Bk).
 
     Predictions are not truncated.
 

@@ -20,7 +20,7 @@ from koco_stream.learners.spec import (
 
 
 class NONSALD(PROSNKONS):
-    """Newton steps in the span of the rows that are not nearly in the span of those before them.
+    """CON-KONS on the rows that are not nearly in the span of those before them; O(J² + Js).
 
     A row joins if k(x, x) − k_IᵀK_I⁻¹k_I > threshold·k(x, x). It keeps its solution when a point
     joins, and draws no random numbers.

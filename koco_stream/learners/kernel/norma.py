@@ -150,7 +150,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 
 class NORMA(SharedKernelLearner):
-    """Functional gradient descent with a budget of the most recent points.
+    """Functional gradient descent with a budget of the B most recent points, in O(Bs) a round.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class NORMA(SharedKernelLearner):
         Parameter(
             "tube",
             float,
-            "NORMA: ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
+            "ν of the soft margin, with the hinge loss; 0 for the hinge loss itself",
             low=0,
             high=1,
             matters_if=("loss", ("hinge",)),

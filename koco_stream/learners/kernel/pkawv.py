@@ -231,7 +231,7 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
 
 
 class PKAWV(DictionaryLearner):
-    """The kernel ridge forecaster in the span of KORS's dictionary.
+    """The kernel ridge forecaster in the span of KORS's dictionary, in O(J² + Js) a round.
 
     It learns by least squares with ridge α from all rows so far, and adds this round's row with the
     label 0 before it predicts. A round takes O(J²), one in which a point joins O(t(J + s)).

@@ -276,7 +276,7 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
 
 
 class PROSNKONS(DictionaryLearner):
-    """Exact Newton steps in the span of KORS's dictionary, restarted whenever a point joins.
+    """Newton steps in the span of KORS's dictionary, restarted when a point joins; O(J² + Js).
 
     Parameters
     ----------

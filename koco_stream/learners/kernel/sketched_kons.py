@@ -16,7 +16,7 @@ from koco_stream.types import Array
 
 
 class SketchedKONS(KernelNewtonStep):
-    """The kernel online Newton step with a sketch of sampled points.
+    """The kernel online Newton step with a sketch of B sampled points, in O(B² + ts) a round.
 
     It stores all rows and takes O(B² + t) per round for B points, and O(td) for kernel values,
     which runs of a sweep share.

@@ -23,7 +23,8 @@ def inverse(eigenvalue: float, delta: float) -> float:
 
 
 class AdaFD(EigenSketchLearner):
-    """Full-matrix AdaGrad with frequent directions, w ← w − step_size·((SᵀS)^½ + δI)⁻¹ g.
+    """Full-matrix AdaGrad with frequent directions, w ← w − step_size·((SᵀS)^½ + δI)⁻¹ g, in
+    O(m³ + ms) a round.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class AdaGrad(Learner):
-    """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²).
+    """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²), in O(s) a round.
 
     Parameters
     ----------

@@ -224,7 +224,7 @@ forward, step = with_sketch("fd_son", inspect, residual_of, project, learn, colu
 
 
 class FDSON(Learner):
-    """Sketched online Newton with frequent directions, with a buffer of m gradients.
+    """Sketched online Newton with frequent directions; a round's cost grows with s, not d.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class FTRLProximal(Learner):
-    """Follow the proximally regularised leader: AdaGrad with weights that are exactly 0.
+    """Follow the proximally regularised leader: AdaGrad with weights that are exactly 0, in O(s).
 
     Parameters
     ----------
@@ -104,6 +104,10 @@ class FTRLProximal(Learner):
     ----------
     coef_ : ndarray of shape (d,)
         The weights, with the intercept's last if there is one.
+
+    Notes
+    -----
+    McMahan et al. (KDD 2013).
     """
 
     parameters = (*SHARED, STEP_SIZE, DAMPING, L1, L2)

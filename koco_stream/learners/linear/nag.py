@@ -80,7 +80,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class NAG(Learner):
-    """Normalised AdaGrad: the scale of a feature changes nothing (Ross, Mineiro, Langford, 2013).
+    """Normalised AdaGrad: the scale of a feature changes nothing; O(s) a round.
 
     Parameters
     ----------
@@ -99,6 +99,10 @@ class NAG(Learner):
     ----------
     coef_ : ndarray of shape (d,)
         The weights, the intercept's last; a row with a new largest value rescales them first.
+
+    Notes
+    -----
+    Ross, Mineiro, Langford (UAI 2013).
     """
 
     parameters = (*SHARED, STEP_SIZE)

@@ -87,7 +87,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 
 class OGD(Learner):
-    """Projected online gradient descent, w ← w − step_size·g.
+    """Projected online gradient descent, w ← w − step_size·g, in O(s) a round.
 
     Parameters
     ----------

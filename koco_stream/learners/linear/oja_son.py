@@ -231,7 +231,7 @@ forward, step = with_sketch(
 
 
 class OjaSON(Learner):
-    """Sketched online Newton with Oja's sketch, O(m² + ms) a round on rows with s non-zeros.
+    """Sketched online Newton with Oja's sketch, in O(m² + ms) a round.
 
     Parameters
     ----------

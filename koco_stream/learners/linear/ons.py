@@ -216,7 +216,7 @@ def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: floa
 
 
 class ONS(Learner):
-    """The Online Newton Step with the full matrix, O(d²) a round and in memory.
+    """The Online Newton Step with the full matrix, in O(d²) a round and memory.
 
     Parameters
     ----------

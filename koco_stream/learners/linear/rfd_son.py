@@ -26,7 +26,7 @@ def inverse(eigenvalue: float, alpha: float) -> float:
 
 
 class RFDSON(EigenSketchLearner):
-    """Sketched online Newton with robust frequent directions: no ridge to tune.
+    """Sketched online Newton with robust frequent directions, without a ridge to tune; O(m³ + ms).
 
     Parameters
     ----------

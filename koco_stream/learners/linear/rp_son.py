@@ -235,7 +235,7 @@ forward, step = with_sketch("rp_son", inspect, residual_of, project, learn, colu
 
 
 class RPSON(Learner):
-    """Sketched online Newton with random projections, O(m² + ms) a round.
+    """Sketched online Newton with random projections, in O(m² + ms) a round.
 
     Parameters
     ----------

@@ -27,7 +27,8 @@ def inverse(eigenvalue: float, alpha: float) -> float:
 
 
 class SAdaGrad(EigenSketchLearner):
-    """Full-matrix AdaGrad with frequent directions, w ← w − step_size·(SᵀS + αI)^(−½) g.
+    """Full-matrix AdaGrad with frequent directions, w ← w − step_size·(SᵀS + αI)^(−½) g, in
+    O(m³ + ms) a round.
 
     Parameters
     ----------

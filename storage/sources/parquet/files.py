@@ -106,7 +106,7 @@ class ParquetRows(Source):
                     first += whole.n_rows
                     size = self.decoded_bytes(file, group) if whole.n_rows else 0
                     if size > GROUP_BYTES:
-                        at_once = max(whole.n_rows * PIECE_BYTES // size, 1)
+                        at_once = max(whole.n_rows * GROUP_BYTES // size, 1)
                         yield from self._split(file, whole, at_once, scratch)
                     elif whole.n_rows:
                         yield whole

@@ -27,7 +27,7 @@ from storage.sources.arrow import (
     refuse_nulls,
 )
 from storage.sources.features import ColumnSource, Parsed, column_fields
-from storage.sources.numbers import LabelRule, shown
+from storage.sources.numbers import LabelRule, is_missing, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
 from storage.sources.source import OF_COLUMNS, Piece, Reading, refuse_first
@@ -73,11 +73,13 @@ def prepared_rows(
             ]
         )
     rule = LabelRule(reading.labels)
+    named = is_text(schemas[0].field("label").type)
     return PreparedRows(
         format="parquet",
         paths=tuple(paths),
         rule=rule,
-        texts=("label",) if is_text(schemas[0].field("label").type) else (),
+        texts=("label",) * named,
+        named=named and reading.labels is None,
         layout="dense" if dense else "sparse",
         n_features=sizes[0],
         class_names=rule.names,
@@ -93,6 +95,12 @@ class PreparedRows(ParquetRows):
     @property
     def columns(self) -> tuple[str, ...]:
         return ("label", "values") if self.layout == "dense" else ("label", "indices", "values")
+
+    def names_in(self, piece: Slice) -> set[str]:
+        """The classes of a slice's rows."""
+        names = pc.unique(self.decoded(piece).column("label")).to_pylist()
+        self.release(piece)
+        return {name for name in names if name and not is_missing(name)}
 
     def decoded_bytes(self, file: pq.ParquetFile, group: int) -> int:
         # for a damaged column chunk, pyarrow's metadata access terminates the process; reading one
@@ -261,8 +269,10 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
                 ),
             ]
         )
-        for k in columns:
-            _check_column(path, schema.field(names[k]), kinds[k])
+        fields = {field.name: field for field in schema}
+        kinds_of = {(str(fields[names[k]].type), str(kinds[k])): k for k in reversed(columns)}
+        for k in kinds_of.values():  # in little time if columns are many
+            _check_column(path, fields[names[k]], kinds[k])
     by_type = [k for k in columns if is_text(kinds[k])]
     choice = with_kinds(choice, first_of, reading.labels is not None, by_type)
     fields = column_fields(paths, "parquet", choice, reading)
@@ -287,7 +297,8 @@ class FlatTable(ParquetRows, ColumnSource):
 
     def rows(self, piece: Slice) -> Parsed:
         batch = self.decoded(piece)
-        return self.from_arrow([batch.column(name) for name in self.columns], piece.at)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return self.from_arrow([columns[name] for name in self.columns], piece.at)
 
 
 def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:

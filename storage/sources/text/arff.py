@@ -16,7 +16,7 @@ from storage.sources.text.columns import MOST_ROWS, MOST_VALUES, ColumnText, col
 from storage.sources.text.source import TextFile, Unusual, lines_of
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-VALUE = rf"({QUOTED}|[^,'\"{{}}]*?)\s*,"
+VALUE = rf"({QUOTED}|[^,'\"{{}}]*?)\s*[,\t]"
 VALUES = re.compile(rf"\s*{VALUE}")
 NUMBERED = re.compile(rf"\s*(\d{{1,9}})\s+{VALUE}")
 ATTRIBUTE = re.compile(rf"@attribute\s+({QUOTED}|[^\s{{'\"]+)(?:\s+|(?={{))(\S.*)", re.IGNORECASE)
@@ -54,7 +54,7 @@ def values_of(line: bytes, number: int, path: Path, absent: Sequence[str]) -> li
             (
                 "".join(one[0] for one in found) != (row and f"{row},"),
                 f"{at(path, number)}: {text[:60]!r} is no row of ARFF; write value, value, … or"
-                " {number value, …}, and texts with other characters in quotes",
+                " {number value, …}, without a weight, and texts with other characters in quotes",
             ),
             *(
                 (

@@ -26,6 +26,7 @@ from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
     MISSING,
+    REWRITE,
     at,
     is_infinite,
     is_missing,
@@ -56,7 +57,10 @@ MOST_LINES = 100_000
 MOST_ROWS = 1000
 MOST_VALUES = 1_000_000
 MOST_SHOWN = 60
+COMMAS = "if all commas are decimal ones: tr , . < FILE > NEW"
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
+OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
+YEARS = range(1900, 2100)
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE = b'\n"'
@@ -118,10 +122,13 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 return math.nan
             remedy = (
                 f"correct it, or add --categorical {choice.given(k)} for categories, or --numeric"
-                f" {choice.given(k)} if a text is a missing value"
+                f" {choice.given(k)}{'' if self.missing else ' --missing mean'} if a text is a"
+                " missing value"
             )
             remedy = CHOOSE if no_number else remedy
-            return number_of(text.encode(), path, line, choice.called(k), remedy, if_missing=CHOOSE)
+            rewrite = REWRITE if choice.separator == "," else f"{REWRITE}; {COMMAS}"
+            told = (choice.called(k), remedy, None, CHOOSE, rewrite)
+            return number_of(text.encode(), path, line, *told)
 
         def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
@@ -228,7 +235,8 @@ def decoded(line: bytes, number: int, path: Path) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise WrongInput(
-            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8"
+            f"{at(path, number, error.start + 1)}: {error}; save the file as UTF-8, for example:"
+            " iconv -f CP1252 -t UTF-8 FILE > NEW"
         ) from None
 
 
@@ -286,11 +294,6 @@ def inspect(
                 " with the same columns",
             ),
             (not seen, f"{path}: the file holds no rows"),
-            (
-                recognised and not any(map(is_numeric, chain(*seen[:1]))),
-                f"{at(path, first)}: neither this line nor the next row has a number; add --header"
-                " if this line holds column names, otherwise --no-header",
-            ),
         ]
     )
     if known is None:
@@ -327,43 +330,51 @@ def _marked(
 
 
 def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
-    """The option says so, or the line has no numbers, or those of columns.
+    """The option says so, or the line has no numbers and its texts do not all recur below it, or it
+    has the numbers of columns.
 
-    Raises `WrongInput` for a line of numbers and texts if texts cannot be values, and for numbers
-    that may be those of columns or values.
+    Raises `WrongInput` for what may be column names or a row.
     """
     if reading.header is not None:
         return reading.header
-    numbers = _has_column_numbers(fields, seen)
-    texts = [field for field in fields if not is_numeric(field)]
-    if len(texts) < len(fields):
-        texts = [text for text in texts if not is_missing(text)]
+    numbers = [field for field in fields if is_numeric(field)]
+    below = {
+        k: column_of(seen, k)
+        for k, text in enumerate(fields)
+        if not (is_numeric(text) or is_missing(text) or is_infinite(text))
+    }
+    recur = [fields[k][:MOST_SHOWN] in column for k, column in below.items()]
+    # a text is new where the rows have few others, many times each
+    are_new = not any(recur) and any(OFTEN * len({*of}) <= len(of) for of in below.values())
+    first = int(numbers[0]) if numbers and numbers[0].isdecimal() else -1
+    count_up = len(numbers) > 1 and numbers == _numbers(first, len(numbers))
     exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    mixed = (
-        bool(seen)
-        and any(map(is_numeric, fields))
-        and any(
-            all(map(is_number, column_of(seen, k)))
-            for k, field in enumerate(fields)
-            if not (is_numeric(field) or is_missing(field) or is_infinite(field))
-        )
-    )
+    exact |= count_up and len(fields) == len(numbers) > 2 and first in YEARS
+    mixed = numbers and any(of and all(map(is_number, of)) for of in below.values())
+    of_columns = _has_column_numbers(fields, seen) or (count_up and are_new)
+    unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))
     refuse_first(
         [
             (
-                exact and not numbers,
-                f"{at(path, line)}: 0, 1, … may be the numbers of the columns, or a row; add"
-                " --header or --no-header",
+                exact and not of_columns,
+                f"{at(path, line)}: {', '.join(numbers[:2])}, … may be the numbers of the columns,"
+                " or a row; add --header or --no-header",
             ),
             (
-                mixed and not numbers,
-                f"{at(path, line)}: numbers and the text {''.join(texts[:1])[:60]!r}, over numbers:"
-                " if the line holds column names, add --header; if it is a row, --no-header, and"
-                " fill the value in",
+                bool(mixed) and not of_columns,
+                f"{at(path, line)}: numbers and the text"
+                f" {''.join(fields[k] for k in [*below][:1])[:60]!r}, over numbers: if the line"
+                " holds column names, add --header; if it is a row, --no-header, and fill the"
+                " value in",
+            ),
+            (
+                unsure and bool(seen),
+                f"{at(path, line)}: neither this line nor the next rows have a number; add --header"
+                " if this line holds column names, otherwise --no-header",
             ),
         ]
     )
-    return numbers or len(texts) == len(fields)
+    return of_columns or not (numbers or (recur and all(recur)))
 
 
 def _has_column_numbers(fields: list[str], seen: Rows) -> bool:

@@ -45,7 +45,7 @@ MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
 BARRED = re.compile(
     rb"[^|:']+((?<!\s)\|[^|:]*){2,}\Z|[^\s|:']+(\s*\|\s*[^\s|:]*){2,}\Z|[^\s|:']+\|[^\s|:]+\Z"
 )
-LIBSVM = re.compile(rb"\S+(\s+\d+:\S+)+\s*(#.*)?\Z")
+LIBSVM = re.compile(rb"\S+(\s+[^\s:#]+:\S+)+\s*(#.*)?\Z")
 
 Rows = TypeVar("Rows")
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from koco_stream.errors import WrongInput
 from storage.sources.arrow import labels as labels_of
-from storage.sources.numbers import LabelRule, at, number_of, shown
+from storage.sources.numbers import NUMBER, LabelRule, at, number_of, shown
 from storage.sources.source import Piece, Problems, Reading, refuse_first
 from storage.sources.text.source import (
     Block,
@@ -28,6 +28,7 @@ from storage.sources.text.source import (
     Unusual,
     lines_of,
     read_csv,
+    text_of,
     top_of,
     with_unix_ends,
 )
@@ -38,6 +39,9 @@ CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor 
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
 NAMESPACE = re.compile(rb"[^|]*\|(?=.*\S)([^\s:]*)")
 TOKEN = re.compile(rb"\S+")
+# the name of the class at the beginning of a row
+LACKING = rb"\d+:|(?i:\?|na|n/a|nan|null|none)(?=\s|$)"
+NAME = re.compile(rb"^[ \t]*(?!" + LACKING + rb")([^\s,|#]+)(?=\s|$)", re.MULTILINE)
 VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")  # what differs between faults of one kind
 Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
@@ -46,13 +50,19 @@ Token = tuple[bytes, int]  # a word of a line, and its column from 1
 class SparseText(TextSource[Piece]):
     """Source of LIBSVM or VW files.
 
-    A LIBSVM row is `label index:value …`; its indices increase, and a comment may follow after "#".
+    A LIBSVM row is `label index:value …`, each index once, and a comment may follow after "#".
     A VW row is `label |namespace feature:value …` with numbers as features; a missing value is 1,
     and the values of a repeated feature are added.
     """
 
     first: int  # number of the first feature in the files, 0 or 1
     namespace: bytes = b""  # of all features of a VW file
+
+    def names_in(self, piece: Block) -> set[str]:
+        """The classes of a block's rows."""
+        names = NAME.findall(text_of(piece))
+        self.release(piece)
+        return {name.decode("utf-8", "replace") for name in names}
 
     @property
     def bound(self) -> int:
@@ -129,7 +139,6 @@ class SparseText(TextSource[Piece]):
             )
         label = self.rule(text, path, number, "the label", column)
         row: dict[int, float] = {}
-        last = -1
         for token, column in tokens:
             where = at(path, number, column)
             name, colon, value = token.partition(b":")
@@ -137,12 +146,8 @@ class SparseText(TextSource[Piece]):
                 raise WrongInput(f"{where}: {_why_no_feature(token, name, is_vw)}")
             index = self.index(name, where)
             feature = index + self.first
-            if index <= last and not is_vw:
-                raise WrongInput(
-                    f"{where}: feature {feature} comes after {last + self.first}; sort each line by"
-                    " feature, each one once"
-                )
-            last = index
+            if index in row and not is_vw:
+                raise WrongInput(f"{where}: feature {feature} is there twice; keep one of them")
             amount = 1.0
             if colon:
                 what = f"the value of feature {feature}"
@@ -245,6 +250,7 @@ def sparse_source(
     refuse_first(
         (not line, f"{path}: the file holds no rows") for path, (_, _, line) in tops.items()
     )
+    name = NAME.match(tops[paths[0]][2])
     return SparseText(
         format=form,
         layout="sparse",
@@ -258,6 +264,7 @@ def sparse_source(
         block_bytes=block_bytes,
         first=0 if zero_based else 1,
         namespace=_namespace(paths[0]) if form == "vw" else b"",
+        named=reading.labels is None and name is not None and not NUMBER.match(name[1]),
     )
 
 
@@ -274,7 +281,7 @@ def _why_no_feature(token: bytes, name: bytes, is_vw: bool) -> str:
             f"feature {shown(name)} is not a number from 0 to {LARGEST_INDEX}; number the features"
             " first"
         )
-    queries = "query ids are not supported, remove them"
+    queries = "query ids are not supported; remove them: sed 's/ qid:[0-9]*//' FILE > NEW"
     remedy = queries if name == b"qid" else "a feature is written index:value"
     return f"{shown(token)} is not a feature; {remedy}"
 

@@ -1,6 +1,4 @@
-"""The benchmark: the page of the documentation says what the kept table has, which is of the sweeps
-that are packaged.
-"""
+"""The benchmark: its pages say what the kept table has, which is of the packaged sweeps."""
 
 import json
 import re
@@ -12,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import rankdata
 
-from docs.benchmark_tables import benchmark_page, parts_of
+from docs.measured import parts_of
 from flows.report.papers.benchmark import KEPT, PARTS, differing, kept_table, part_figures, table_of
 from flows.reproduce import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
+from tests.helpers.project import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -27,31 +26,15 @@ def kept():
     return rows
 
 
-@pytest.fixture(scope="module")
-def page():
-    """The sections of the page with their tables, as rows of texts without marks of bold."""
-    sections = re.split(r"^## ", benchmark_page(), flags=re.MULTILINE)
-    return {section.partition("\n")[0]: tables_in(section) for section in sections[1:]}
-
-
-def tables_in(section):
-    """The tables of a section in Markdown: lists of rows, the first of which has the columns."""
-    found = re.findall(r"(?:^\|.*\|$\n?)+", section, flags=re.MULTILINE)
-    rows = [
-        [
-            [cell.strip().strip("*") for cell in line.strip("|").split("|")]
-            for line in one.split("\n")
-        ]
-        for one in map(str.strip, found)
-    ]
-    return [[table[0], *table[2:]] for table in rows]
-
-
-def test_page__has_ranks_and_scores_of_the_kept_table(kept, page):
-    """Ranks and means are computed here again, by SciPy and NumPy."""
+def test_pages__have_ranks_and_scores_of_the_kept_table(kept):
+    """Ranks and means are computed here again, by SciPy and NumPy. The documentation's page has the
+    ranks, that of `koco reproduce benchmark` both.
+    """
     assert list(kept) == list(PARTS)
+    sections = re.split(r"^## ", (ROOT / "docs" / "benchmark.md").read_text(), flags=re.M)
+    in_docs = {title: text for title, _, text in (one.partition("\n") for one in sections)}
+    parts = parts_of(kept_table())
     for part, blocks in kept.items():
-        learners_shown, scores_shown = page[PARTS[part][0]][:2]
         means = {
             title.split(",")[0].split(":")[0]: {
                 name: float(f"{np.mean(row['scores']):.11e}") for name, row in rows.items()
@@ -60,14 +43,16 @@ def test_page__has_ranks_and_scores_of_the_kept_table(kept, page):
         }
         names = list(next(iter(means.values())))
         ranks = np.mean([rankdata([one[name] for name in names]) for one in means.values()], axis=0)
-        shown = {row[0]: float(row[1]) for row in learners_shown[1:]}
-        assert shown == pytest.approx(dict(zip(names, ranks, strict=True)), rel=5e-3)
-        assert list(shown) == scores_shown[0][2:]
-        assert [row[0] for row in scores_shown[1:]] == list(means)
-        for dataset, _, *cells in scores_shown[1:]:
-            for name, cell in zip(scores_shown[0][2:], cells, strict=True):
-                score = means[dataset][name]
-                assert cell == "–" if np.isinf(score) else float(cell) == pytest.approx(score, 5e-3)
+        expected = pytest.approx(dict(zip(names, ranks, strict=True)), rel=5e-3)
+        ranked, scores = part_figures(part, parts[part])
+        found = re.findall(r"(\w+)\s([\d.]+)\s\([\d.]+\)", in_docs[PARTS[part][0]])
+        assert {name: float(rank) for name, rank in found} == expected
+        assert {row["learner"]: row["mean rank"] for row in ranked.rows} == expected
+        assert [row["dataset"] for row in scores.rows] == list(means)
+        for row in scores.rows:
+            for name in names:
+                score = means[row["dataset"]][name]
+                assert row[name] == (None if np.isinf(score) else pytest.approx(score, rel=1e-11))
 
 
 def test_kept_table__is_of_the_sweeps_as_they_are_packaged(kept):

@@ -1,5 +1,7 @@
 """The usual sweep on a dataset: learners that the benchmark says to try, as a file to be kept."""
 
+import re
+import shlex
 import tomllib
 from dataclasses import replace
 
@@ -12,6 +14,7 @@ from flows.report.document import page_of
 from flows.report.papers.benchmark import kept_table
 from flows.sweeping.file import sweep_of
 from flows.sweeping.usual import SECONDS, WHY, costs, grids_for, usual_sweep
+from koco_stream import WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import load_manifest
@@ -98,6 +101,25 @@ def test_sweep__fits_its_dataset_and_takes_two_minutes(small_store, n, d, more, 
     seconds = sum(costs(name, grids[name], manifest, rounds)[0] for name in names)
     assert seconds <= 1.01 * SECONDS or rounds == 100
     assert is_whole or rounds == 100 or seconds >= 0.5 * SECONDS
+
+
+@pytest.mark.parametrize("name", ["b", ">50K, it's", "Grüner Veltliner"])
+def test_class_that_is_named__is_learnt_against_the_rest(small_store, name):
+    three = manifest_of(small_store, 150, 4, (1.0, 2.0, 3.0))
+    text = usual_sweep(replace(three, class_names=["a", name, "z"]), name)
+    content = tomllib.loads(text)
+    assert content["dataset"][0]["positive_class"] == name
+    assert "multiclass" not in content["dataset"][0]
+    assert sweep_of(content).name.startswith("mine-scale-none-")
+    [command] = re.findall("`koco sweep (.*)`", text)
+    assert shlex.split(command) == [three.name, "--positive", name]
+    with pytest.raises(WrongInput, match="no label 'y'"):
+        usual_sweep(three, "y")
+
+
+def test_class__is_of_a_dataset_and_not_of_a_file(small_store, koco, tmp_path):
+    found = koco("sweep", "ill-conditioned", "--positive", "b", "--store", small_store, status=2)
+    assert 'add positive_class = "b" below a dataset\'s name' in " ".join(found.stderr.split())
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e4])

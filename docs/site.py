@@ -1,7 +1,15 @@
-"""The texts of the pages for the search, as a script: from disk a browser reads nothing else."""
+"""What the site does otherwise than GitHub: links to files beside the pages' folder, which it does
+not have, and the search, whose texts are a script, since from disk a browser reads nothing else.
+"""
 
 import json
+import re
 from pathlib import Path
+
+
+def on_page_markdown(markdown, page, config, files):
+    """The builder calls this with the text of each page."""
+    return re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", markdown)
 
 
 def on_post_build(config):

@@ -1,0 +1,119 @@
+"""The pages' parts on what was measured: the benchmark of the learners, and their speed."""
+
+import json
+import re
+from pathlib import Path
+from textwrap import fill
+
+from flows.comparing.blocks import Blocks
+from flows.report.papers.benchmark import PARTS, comparison_of_part, kept_table
+from flows.tables.tables import grouped
+from flows.tables.text import number_text
+
+ROOT = Path(__file__).parents[1]
+WIDTH = 100
+OTHERS = re.compile(r"VW|Vowpal|NumPy|optuna|load_svmlight")  # programs that are not ours
+HOW = (
+    "**Budget.** Each learner has 16 configurations on each dataset, drawn by a scrambled "
+    "Sobol sequence from the ranges in the [sweep files](../flows/sweeps/benchmark.toml). "
+    "Halving keeps a quarter of them at each rung. Learners with more parameters get no more "
+    "configurations.",
+    "**Repeats.** Three orders, and two seeds of learners that draw random numbers.",
+    "**Selection.** A configuration is chosen by the first half of the stream, and compared "
+    "on the second. Each row is predicted before it is learnt.",
+    "**Loss.** The squared loss for all, since all have it. Several classes are learnt each "
+    "against the rest. Predictions are within [−1, 1].",
+    "**Times** are of the scan only, with both cores at work: the only numbers here that "
+    "another machine does not repeat.",
+    "**Datasets.** w1a is a part of w8a, and a9a and adult describe the same people: not all "
+    "are independent.",
+)
+
+
+def item(text):
+    """An item of a list."""
+    return fill(
+        f"- {text}", WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def paragraph(text):
+    """A paragraph."""
+    return fill(" ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def benchmark_page():
+    """The ranks of the kept table, and what may be concluded."""
+    sections = [
+        "# The benchmark",
+        paragraph(
+            "All learners of this project, tuned with equal budgets, on all real datasets at hand."
+            " `koco reproduce benchmark --data FOLDER --store store` computes it again, in less"
+            " than an hour on two cores, compares every number to the last bit, and writes a page"
+            " with the diagrams, the tests and the scores on each dataset, which"
+            " [a table](../flows/report/papers/benchmark.parquet) keeps. [Compare](compare.md) says"
+            " how ranks and tests are computed."
+        ),
+        "## How it was made",
+        "\n".join(map(item, HOW)),
+    ]
+    for part, found in parts_of(kept_table()).items():
+        one = comparison_of_part(found)
+        ranks = [
+            f"{row['learner']} {number_text(row['mean_rank'], 3)}"
+            f" ({number_text(row['microseconds'], 2)})"
+            for row in one.summary.to_pylist()
+        ]
+        sections += [
+            f"## {PARTS[part][0]}",
+            paragraph(f"{PARTS[part][1]} The sweep is `{part}`, on {one.n_blocks} datasets."),
+            paragraph(f"Mean rank, and µs a round in brackets: {', '.join(ranks)}."),
+            paragraph(f"**What follows.** {in_short(one.conclusion)}"),
+        ]
+    return sections
+
+
+def in_short(conclusion):
+    """Without the list of those that are worse, which the ranks end with."""
+    first, _, apart = conclusion.partition("; it cannot be told apart")
+    differ, _, better = first.partition(". ")
+    return f"{differ}. {better.split()[0]} cannot be told apart{apart}" if apart else conclusion
+
+
+def parts_of(table):
+    """The blocks of each part, from the table that is kept."""
+    rows = [{**row, "failed": "failed" * row["failed"], "lacking": ""} for row in table.to_pylist()]
+    parts = {}
+    for part, mine in grouped(rows, lambda row: row["part"]).items():
+        blocks = [*grouped(mine, lambda row: row["title"]).values()]
+        parts[part] = Blocks([row["learner"] for row in blocks[0]], blocks, [])
+    return parts
+
+
+def speed_part():
+    """The claims of `make bench` that are about other programs, and those that do not hold."""
+    found = json.loads((ROOT / "docs" / "speed.json").read_text())
+    claims = [claim for claim in found["claims"] if claim["bound"] is not None]
+    missed = [claim for claim in claims if not claim["holds"]]
+    beside = [c for c in claims if OTHERS.search(c["claim"]) and c not in missed]
+    return [
+        paragraph(
+            f"`make bench` measures {len(claims)} claims; these numbers are from one machine"
+            f" ({found['machine']}), and most are ratios, which mean something on yours too."
+            f" [speed.json](speed.json) has all. Of these, {len(claims) - len(missed)} hold. Those"
+            " beside other programs:"
+        ),
+        "\n".join(map(claim_item, beside)),
+        paragraph(
+            "Those that do not hold; disturbed ones have repetitions that lie far apart, as beside"
+            " other work:"
+        ),
+        "\n".join(map(claim_item, missed)),
+    ]
+
+
+def claim_item(found):
+    """A claim, what was measured, and what it was to be."""
+    bound = f"at {'least' if found['bound'] > 0 else 'most'} {abs(found['bound']):g}"
+    disturbed = ", disturbed" * bool(found["disturbed"] and not found["holds"])
+    return item(f"{found['claim']}: {found['measured']:.3g} ({bound}{disturbed})")
