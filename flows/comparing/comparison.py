@@ -11,6 +11,7 @@ from flows.charts import Chart, Row, drawn
 from flows.comparing.blocks import (
     ALL,
     CONSTANT,
+    ERROR,
     LEVEL,
     LOSS,
     Blocks,
@@ -332,12 +333,18 @@ def compare(
         (
             len(blocks.learners) < 2,
             f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are: {there};"
-            " name more sweeps, or wait until more runs have finished",
+            f" name more {'learners' if learners else 'sweeps'}, or wait until more runs have"
+            " finished",
         ),
         (
             not blocks.blocks,
-            f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
-            f" fewer of them (--learner NAME, several times)\n{reasons}",
+            f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; "
+            + (
+                "compare fewer of them (--learner NAME, several times)"
+                if metric in (None, LOSS, ERROR)
+                else f'add "{metric}" to metrics in the sweep file, and run the sweep again'
+            )
+            + f"\n{reasons}",
         ),
     )
     return Comparison(blocks, select, alpha, views.halved, unfinished(views))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.charts import Row, drawn
+from flows.charts import drawn
 from flows.comparing.blocks import blocks_of
 from flows.comparing.comparison import Comparison
 from flows.pages import Figure, Page, rendered, write_page
@@ -71,7 +71,11 @@ def write_figures(page: Page, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for chart in page.all_charts:
         for chosen, spec in chart.files():
-            words = re.sub(r"\W+", "-", f"{name} {chart.title} {chosen}".strip().lower())
+            words = re.sub(
+                r"\W+",
+                "-",
+                f"{name} {chart.title} {chosen}".replace("µs", "microseconds").strip().lower(),
+            )
             (folder / f"{words}.svg").write_text(drawn(spec), encoding="utf-8")
             (folder / f"{words}.png").write_bytes(drawn(spec, "png"))
 
@@ -150,10 +154,6 @@ def came_from(source: dict[str, Any]) -> str:
     )
 
 
-def best_rows(sections: Sections) -> list[Row]:
-    return sections.table("(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)")
-
-
 def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     sections = Sections(store, sweep)
     curves = [*sections.charts(CURVES)][:1]
@@ -162,8 +162,10 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     return rendered(
         "notebook.html",
         title=sweep,
-        summary=summary,
-        rows=best_rows(sections),
+        summary=f"{sentence_of(sections)} {summary}.",
+        rows=sections.table(  # without deviations
+            "(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)"
+        ),
         plots=plots,
         notes=[f"The report also has the curves of the other {left}."] * (left > 0),
     )

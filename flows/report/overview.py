@@ -1,6 +1,7 @@
 """The first screen of a report: what happened, how sure that is, and what to run next."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flows.charts import Chart, Row
-from flows.comparing.blocks import LEVEL
+from flows.comparing.blocks import CONSTANT, LEVEL
 from flows.comparing.words import counted, listed
 from flows.report.sections import BEST, CURVES, Sections
 from flows.scores.statistics import bootstrap, least_p
@@ -43,7 +44,7 @@ def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
 def sentence_of(sections: Sections) -> str:
     shown, wins = outcome(sections)
     if not shown:
-        return "No run has ended well yet."
+        return "No configuration has ended well in all of its runs yet."
     every = [row for rows in sections.best.values() for row in rows]
     names = {row["learner"] for row in every}
     known = [row["beats_constant"] for row in every]
@@ -59,20 +60,31 @@ def sentence_of(sections: Sections) -> str:
     numbers = [
         f"{name} {with_minus(scale * value, 3)}{unit}" for name, value in told if value is not None
     ]
-    example = f"on {leader['stream']} {', '.join(numbers)}."
+    example = f"on {_place(leader['stream'])}, {', '.join(numbers)}."
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)
-        begin = f"{leader['learner']} alone was run{better}: {example}"
+        alone = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
+        begin = f"{leader['learner']} alone {alone}{better}: {example}"
     elif n > 1:
-        often = [item for item in wins.most_common() if item[0] != leader["learner"]]
+        most = wins[leader["learner"]]
+        first = sorted(name for name, count in wins.items() if count == most)
+        first[MOST_NAMED:] = [f"{len(first) - MOST_NAMED} more"] * (len(first) > MOST_NAMED)
+        often = [item for item in wins.most_common() if item[1] < most]
         also = "".join(f", {name} on {count}" for name, count in often[:MOST_NAMED])
         begin = (
-            f"{leader['learner']} is the best of {len(names)} learners on"
-            f" {wins[leader['learner']]} of {n} datasets{also}: {example}"
+            f"{listed(first)} {'tie, each' if first[1:] else 'is'} the best of {len(names)}"
+            f" learners on {most} of {n} datasets{also}: {example}"
         )
     nobody = "No learner is better than Constant on any stream. " * ({*known} - {None} == {False})
     return nobody + begin
+
+
+def _place(stream: str) -> str:
+    """A stream in a sentence, with what is particular of it in parentheses."""
+    return re.sub(
+        "(?::|, )(.*)", r" (\1)", re.sub(":all(?=,|$)", r"\g<0> classes", stream), count=1
+    )
 
 
 def first_chart(sections: Sections) -> Chart | None:
