@@ -16,7 +16,7 @@ from html import escape
 
 import click
 
-from docs.measured import ROOT, benchmark_page, item, paragraph, speed_part
+from docs.measured import ROOT, benchmark_page, item, measured_part, paragraph, speed_part
 from flows.cli import COMMANDS, koco
 from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.spec import SEED, SHARED
@@ -272,6 +272,7 @@ PAGES = {
 }
 # parts of hand-written pages, each between two comments of its name
 INSIDE = {
+    "../README.md": {"measured": measured_part},
     "costs.md": {"speed": speed_part},
     "architecture.md": {
         "rooms": rooms_part,
