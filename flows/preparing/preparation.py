@@ -81,16 +81,10 @@ def prepare_named(
             f"{name!r} is a generated dataset, which a sweep file names directly; for your own"
             " data choose another name"
         )
-    if of not in CATALOGUE:
-        sources = unfolded(sources, given.get("format"))
     is_folder = given.get("format") != "documents" and any(path.is_dir() for path in sources)
-    if sources and not is_folder:
-        return _prepare(store, name, list(sources), given, workers, quiet)
-    if of not in CATALOGUE and len(sources) == 1:
-        raise WrongInput(
-            f"{sources[0]} is a folder without Parquet files, and the catalogue does not have"
-            f" {of!r}; give the files, or for a folder of documents add --format documents"
-        )
+    if sources and not (of in CATALOGUE and is_folder):
+        paths = unfolded(sources, given.get("format"))
+        return _prepare(store, name, paths, given, workers, quiet)
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give only the folder")
     entry = entry_named(of)
@@ -147,25 +141,17 @@ def _fetch(
         with BytesProgress() as progress:
             step = partial(progress.step, "downloading")
             return fetch.fetch(address.url, expected, folder, step, name=name)
-    except fetch.Unreachable as error:
-        raise WrongInput(f"{error}. {how_to_get(entry)}") from None
     except fetch.Gone as error:
-        raise WrongInput(
-            f"{error}; the address has moved. Find the file and pass it with --from."
-            f" {how_to_get(entry)}"
-        ) from None
+        raise WrongInput(f"{error}. {how_to_get(entry)}") from None
     except fetch.WrongChecksum as error:
-        published = (
-            "the checksum is that of the published file. Nothing was prepared; get the published"
-            " file and pass it with --from"
+        trust = (
+            ", or if you trust the new file, delete the address in"
+            f" {store_path(store) / fetch.CHECKSUMS}"
         )
-        first = (
-            f"the checksum was recorded when {entry.name} was first downloaded into {store}."
-            " Nothing was prepared; if you trust the new file, delete the address in"
-            f" {store_path(store) / fetch.CHECKSUMS}; otherwise pass the old one with --from"
-        )
-        why = first if expected == recorded_sha256 else published
-        raise WrongInput(f"{error}: {why}") from None
+        raise WrongInput(
+            f"{error}. Nothing was prepared; pass that file with --from"
+            + trust * (expected == recorded_sha256)
+        ) from None
 
 
 def _prepare(

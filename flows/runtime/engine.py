@@ -1,7 +1,5 @@
 """Start of what runs cohorts: the Dask cluster and the compilers, in parallel."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -10,7 +8,7 @@ from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.machine import cores
 from flows.runtime.console import say
@@ -19,15 +17,11 @@ from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
 from koco_stream.io.files import json_text
 from koco_stream.runs.cost_model import Timing
 
-if TYPE_CHECKING:
-    # its import takes a second, which a sweep without runs to compute can save
-    from distributed import Client
-
 
 class Engine(NamedTuple):
     """A Dask client, or None for only this process, and measured times of each learner."""
 
-    client: Client | None
+    client: Any  # its import takes a second, which a sweep without runs to compute can save
     timings: list[Timing]
 
 
@@ -39,7 +33,7 @@ class Start:
 
     def __init__(
         self,
-        cluster: Callable[[], AbstractContextManager[Client]],
+        cluster: Callable[[], AbstractContextManager[Any]],
         kinds: list[Needed],
         loads: bool = False,
     ) -> None:
@@ -50,8 +44,8 @@ class Start:
         self.client = in_background(partial(self._client, cluster, kinds if loads else []))
 
     def _client(
-        self, cluster: Callable[[], AbstractContextManager[Client]], kinds: list[Needed]
-    ) -> Client:
+        self, cluster: Callable[[], AbstractContextManager[Any]], kinds: list[Needed]
+    ) -> Any:
         client = self.stack.enter_context(cluster())
         if kinds and not any(compiler.wait() for compiler in self.compilers):
             # if a worker dies here, it will die in a cohort too, which is reported

@@ -1,7 +1,5 @@
 """Signals, work in the background, processes that end with others, and locks on a store."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal
@@ -12,14 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from flows.runtime.console import say
 from koco_stream.io import files
 from koco_stream.io.cache import private_folder
-
-if TYPE_CHECKING:
-    from koco_stream.io.paths import AnyPath
 
 T = TypeVar("T")
 SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
@@ -104,7 +99,7 @@ def _watch(serving: int) -> None:
 
 
 @contextmanager
-def locked(store: AnyPath, name: str, busy: str | Exception) -> Iterator[None]:
+def locked(store: Any, name: str, busy: str | Exception) -> Iterator[None]:
     """Hold a named lock of a store. If another process has it, raise `busy`, or say it and wait.
 
     For an object store it holds for this machine only.

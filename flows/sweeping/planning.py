@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster.clusters import capacity, patience_of, site_named
 from cluster.executors import Executor
@@ -26,9 +26,6 @@ from koco_stream.runs.cost_model import factors_of
 from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
 from koco_stream.runs.planner import Limits, Plan, longest_of, plan
 from koco_stream.runs.run import Cohort, Measured, Pause, Run
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 ROOM_SHARE = 4  # checkpoints of paused cohorts take at most a quarter of the disk's free space
 LONG = 600.0  # seconds of a learner that are worth a remark: nobody changes a file to save less
@@ -61,7 +58,7 @@ def limits_of(
     store: AnyPath,
     cluster: str,
     workers: int,
-    client: "Client | None" = None,
+    client: Any = None,
     time_limit: float | None = None,
 ) -> Limits:
     free = None if "://" in str(store) else free_bytes(Path(str(store)))

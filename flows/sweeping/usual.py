@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from koco_stream.io.files import json_text
@@ -28,9 +29,7 @@ WHY = {
 }
 ORDERS = 6  # the fewest with which Wilcoxon's test can find a difference: 2/2⁶ is below 0.05
 SECONDS = 120.0  # for all runs on one core, by what learners say that they cost
-# A learner is slow if its runs need more than half of that for so many rows, or one more bytes.
-ROWS = 50_000
-BYTES = 5e8
+ROWS = 50_000  # a learner is slow if its runs need more than half of that for so many
 FILE = """\
 # The usual sweep on {name}, as `koco sweep {words}` runs it: learners that did well in the
 # benchmark, with small grids in units of the labels and of the rows' norm.
@@ -62,10 +61,11 @@ def usual_sweep(manifest: Manifest, positive: str = "") -> str:
     elif not {*manifest.classes} <= {-1.0, 1.0}:
         classes = f"positive_class = {manifest.classes[-1]}\n"
     grids = grids_for(manifest)
-    quick = (name for name in ("KAWV", "ONS") if is_quick(name, grids[name], manifest))
-    chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Constant")
     n = manifest.n_rows
-    ratio = sum(costs(name, grids[name], manifest, n)[0] for name in chosen) / SECONDS
+    seconds = partial(seconds_of, grids, manifest)
+    quick = (name for name in ("KAWV", "ONS") if seconds(name, min(n, ROWS)) <= SECONDS / 2)
+    chosen = ("AdaGrad", "NAG", "SAdaGrad", next(quick, "OjaSON"), "Constant")
+    ratio = sum(seconds(name, n) for name in chosen) / SECONDS
     limit = f"max_rows = {max(int(n / ratio), 100)}  # all {n:,} would take long\n"
     sweep = re.sub(r"[^\w.-]", "-", sweep, flags=re.ASCII)[:200]
     head = FILE.format(name=manifest.name, sweep=sweep, words=words, classes=classes, orders=ORDERS)
@@ -112,19 +112,16 @@ def in_units(unit: float, *values: float) -> list[float]:
     return [float(f"{unit * value:.3g}") for value in values]
 
 
-def costs(name: str, grid: dict[str, Any], manifest: Manifest, rounds: int) -> tuple[float, float]:
-    """The seconds of all runs of a learner, and the bytes of one."""
+def seconds_of(
+    grids: dict[str, dict[str, Any]], manifest: Manifest, name: str, rounds: int
+) -> float:
+    """The seconds of all runs of a learner."""
     learner = LEARNERS[name]
-    values = {key: of if isinstance(of, list) else [of] for key, of in grid.items()}
+    values = {key: of if isinstance(of, list) else [of] for key, of in grids[name].items()}
     public = learner.complete({key: of[0] for key, of in values.items()})
     d = manifest.n_features + 1
     s = d if name == "ONS" else manifest.n_values / manifest.n_rows  # its matrix is not sparse
     cost = learner.cost(public, StreamSize(rounds, d, s))
     states = len(manifest.classes) if len(manifest.classes) > 2 else 1
     runs = ORDERS * math.prod(map(len, values.values()))
-    return states * runs * cost.seconds(rounds), 8.0 * states * cost.floats
-
-
-def is_quick(name: str, grid: dict[str, Any], manifest: Manifest) -> bool:
-    seconds, size = costs(name, grid, manifest, min(manifest.n_rows, ROWS))
-    return seconds <= SECONDS / 2 and size <= BYTES
+    return states * runs * cost.seconds(rounds)

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from flows.scores.means import deviations, means, of_lists
 from flows.tables.sweep_runs import read_decisions, sweep_names, sweep_note
-from koco_stream.errors import WrongInput, similar
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.schemas import CURVES, PREDICTIONS, RUNS, WINDOWS, schema, typed
 from storage.results import read_curves, read_predictions, read_runs, read_windows
@@ -216,10 +216,8 @@ def _asked(asked: str, how: str = "") -> Iterator[None]:
     except duckdb.Error as error:
         text = str(error)
         if unknown := re.search(r'Referenced column "(.+?)" not found', text):
-            close = similar(unknown[1], NAMES, 1)
             raise WrongInput(
-                f"{asked}: there is no column {unknown[1]!r}"
-                + (f"; did you mean {close[0]!r}? A" if close else "; a")
-                + " text stands in single quotes: status = 'ok'; --runs --json shows all columns"
+                f"{asked}: there is no column {unknown[1]!r} (a text stands in single quotes, as in"
+                f" status = 'ok'; --runs --json shows all columns){nearest(unknown[1], NAMES)}"
             ) from None
         raise WrongInput(f"{asked}: {text.splitlines()[0]}{how}") from None

@@ -4,13 +4,20 @@ from typing import Any
 
 from koco_stream.errors import WrongInput
 
-# Options for which a sweep has other means, or that make a run depend on files.
-ROWS = "data d cache c cache_file kill_cache k passes daemon port json dsjson csv".split()
-FILES = (
-    "initial_regressor i final_regressor f readable_model invert_hash predictions p"
-    " raw_predictions r"
-).split()
-NAMES = ("hash", "hash_seed")
+# Options for which a sweep has other means, or that make a run depend on files, and why they are
+# refused.
+REFUSED = {
+    tuple(names.split()): why
+    for names, why in {
+        "data d cache c cache_file kill_cache k passes daemon port json dsjson csv": "the rows are"
+        " the dataset's",
+        "initial_regressor i final_regressor f readable_model invert_hash predictions p"
+        " raw_predictions r": "a run reads and writes no files",
+        "hash hash_seed": "features are numbers, not hashed",
+        "link": "it changes what is shown, not what is learnt, and the loss is that of the"
+        " prediction without it",
+    }.items()
+}
 # Options with which Vowpal Wabbit draws no random numbers. Any other is taken to draw some.
 DRAW_NOTHING = frozenset(
     "sgd adaptive adax invariant normalized sparse_l2 power_t learning_rate l initial_t"
@@ -46,17 +53,9 @@ def check_options(text: Any) -> None:
     found = options_in(text)
     for name in found:
         shown = f"--{name}" if len(name) > 1 else f"-{name}"
-        if name in ROWS:
-            raise WrongInput(f"leave {shown} out of options: the rows are the dataset's")
-        if name in FILES:
-            raise WrongInput(f"leave {shown} out of options: a run reads and writes no files")
-        if name in NAMES:
-            raise WrongInput(f"leave {shown} out of options: features are numbers, not hashed")
-    if "link" in found and found["link"] != "identity":
-        raise WrongInput(
-            "leave --link out of options: it changes what is shown, not what is learnt, and the"
-            " loss is that of the prediction without it"
-        )
+        for names, why in REFUSED.items():
+            if name in names and (name, found[name]) != ("link", "identity"):
+                raise WrongInput(f"leave {shown} out of options: {why}")
 
 
 def loss(text: str) -> str:

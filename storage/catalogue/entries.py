@@ -10,7 +10,6 @@ from pydantic.dataclasses import dataclass
 from koco_stream.errors import WrongInput, nearest
 from storage.sources.compressed import OPENERS
 
-SON = "SON 2016"
 CHECKED = ConfigDict(extra="forbid")  # an unknown key or a value of another type is an error
 
 

@@ -36,12 +36,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Progress = Callable[[int, int | None], object]
 
 
-class Unreachable(ConnectionError):
-    """There is no network, or no such server."""
-
-
 class Gone(WrongInput):
-    """The server does not provide the file at this URL."""
+    """There is no network or no such server, or it does not provide the file at this URL."""
 
 
 class WrongChecksum(WrongInput):
@@ -64,13 +60,10 @@ def fetch(
 
     The data of an interrupted download is kept in NAME.part and resumed if the server confirms that
     the file has not changed. `progress` is called with the bytes so far and in total (None if the
-    server does not say). Raises `ConnectionError` if the server fails repeatedly, `Unreachable`,
-    `Gone` or `WrongChecksum`.
+    server does not say). Raises `ConnectionError` if the server fails repeatedly, `Gone`
+    or `WrongChecksum`.
     """
-    check_address(address)
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
-    if not name or name != Path(name).name or name.startswith("."):
-        raise WrongInput(f"{address} does not end in a file's name")
     target = folder / name
     partial = folder / f"{name}.part"
     about = folder / f"{name}.json"
@@ -97,10 +90,7 @@ def fetch(
 
 def check_address(address: str) -> None:
     """Only https addresses can be fetched, and http ones of this machine."""
-    try:
-        url = httpx.URL(address)
-    except httpx.InvalidURL as error:
-        raise WrongInput(f"{address!r} is not an address: {error}") from None
+    url = httpx.URL(address)
     is_here = url.scheme == "http" and url.host in LOOPBACK
     if not url.host or not (url.scheme == "https" or is_here):
         raise WrongInput(f"{address!r} cannot be fetched: only https addresses can")
@@ -142,7 +132,7 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
                 why = str(error) or type(error).__name__
                 # without any answer so far, repeating the request is useless
                 if request == 0 and isinstance(error, NO_WAY):
-                    raise Unreachable(f"no connection to {address} ({why})") from None
+                    raise Gone(f"no connection to {address} ({why})") from None
                 tries = 0 if partial.seek(0, SEEK_END) > before else tries + 1
                 if tries == TRIES:
                     raise ConnectionError(

@@ -154,7 +154,7 @@ def labels(
     known = [rule.number(text) for text in texts]
     if None in known:
         code = known.index(None)
-        correct = rule.remedy if rule.text is None else f"add it to --labels {rule.text!r}"
+        correct = rule.remedy_for(texts[code])
         correct = f"{REWRITE}, or {correct}" if is_other_number(texts[code].strip()) else correct
         raise WrongInput(
             f"{locate(int(np.argmax(codes == code)))}: {what} is {texts[code][:60]!r}; {correct}"

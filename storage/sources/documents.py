@@ -159,15 +159,8 @@ def _decoded(text: bytes) -> str:
 
 def _stripping() -> dict[str, Callable[[str], str]]:
     """Only these functions make the numbers that others publish, and their module is private."""
-    try:
-        from sklearn.datasets import _twenty_newsgroups as newsgroups
-    except ImportError as error:
-        if error.name == "sklearn":
-            raise
-        raise WrongInput(
-            "this version of scikit-learn has no functions to strip headers, footers and quotes"
-            f" ({error}); prepare without them, or install the version in constraints.txt"
-        ) from error
+    from sklearn.datasets import _twenty_newsgroups as newsgroups
+
     return {
         "headers": newsgroups.strip_newsgroup_header,
         "footers": newsgroups.strip_newsgroup_footer,

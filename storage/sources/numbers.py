@@ -25,7 +25,6 @@ CHOOSE = (
     "fill the value in, or say what to do with missing values: --missing mean or --missing drop"
 )
 DROP_ROWS = "fill the value in or remove the row; --missing drop leaves all such rows out"
-EXAMPLE = "give its number with --labels, for example --labels LABEL=1"
 MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 NOT_FINITE = ("inf", "infinity")
 MOST_DIGITS = 60  # characters of a number in another notation
@@ -90,19 +89,8 @@ def number_of(
         if math.isfinite(value):
             return value
     text = token.decode("utf-8", "replace")[:60]
-    remedies = [
-        (is_missing(text), if_missing),
-        (is_infinite(text), FILL_IN),
-        (is_other_number(text), f"{rewrite}, or {EXAMPLE}" if remedy == EXAMPLE else rewrite),
-        (True, remedy),
-    ]
-    advice = next(one for fits, one in remedies if fits)
-    if remedy == EXAMPLE:  # no rule can have a comma in a label
-        advice = (
-            advice.replace(EXAMPLE, "give the row one label, without commas")
-            if "," in text
-            else advice.replace("LABEL=1", shlex.quote(f"{text}=1"))
-        )
+    fitting = {is_missing: if_missing, is_infinite: FILL_IN, is_other_number: rewrite}
+    advice = next((words for fits, words in fitting.items() if fits(text)), remedy)
     raise WrongInput(f"{at(path, line, column)}: {what} is {text!r}, not a finite number; {advice}")
 
 
@@ -114,9 +102,9 @@ class LabelRule:
     one), then by its numeric value.
     """
 
-    def __init__(self, text: str | None, remedy: str = EXAMPLE) -> None:
+    def __init__(self, text: str | None, remedy: str = "") -> None:
         self.text = text
-        self.remedy = remedy  # for a label that is no number, without a rule
+        self.remedy = remedy  # for a label that is no number, if not a rule
         self.values: dict[str, float] = {}
         pairs = LETTERS if text == "letters" else [] if text is None else text.split(",")
         for pair in pairs:
@@ -158,15 +146,26 @@ class LabelRule:
         number = self.number(name)
         if number is not None:
             return number
+        remedy = self.remedy_for(name)
         if self.text is None:
-            return number_of(token, path, line, what, self.remedy, column, if_missing)
-        more = shlex.quote(f"{self.text},{name}={len(self.values) + 1}")
-        add = "correct it" if self.text == "letters" or "," in name else f"add it: --labels {more}"
-        lacking = f"{name[:60]!r}, which --labels {self.text!r} does not have; {add}"
+            rewrite = f"{REWRITE}, or {remedy}"
+            return number_of(token, path, line, what, remedy, column, if_missing, rewrite)
         raise WrongInput(
-            f"{at(path, line, column)}: {what} is "
-            + (lacking if name.strip() else "empty; fill it in, or remove the row")
+            f"{at(path, line, column)}: {what} is {name[:60]!r}, which --labels {self.text!r} does"
+            f" not have; {remedy}"
         )
+
+    def remedy_for(self, name: str) -> str:
+        """What to do with a label that has no number; no rule can have a comma in one."""
+        more = ",".join(filter(None, [self.text, f"{name}={len(self.values) + 1}"]))
+        remedies = [
+            (not name.strip(), FILL_IN),
+            (self.text is None, self.remedy),
+            ("," in name, "give the row one label, without commas"),
+            (self.text == "letters", "correct it"),
+            (True, f"give its number, for example --labels {shlex.quote(more)}"),
+        ]
+        return next(one for fits, one in remedies if fits and one)
 
     @property
     def names(self) -> dict[float, str]:

@@ -21,13 +21,7 @@ from storage.sources.text.columns import column_source
 from storage.sources.text.source import format_of, top_of
 from storage.sources.text.sparse import sparse_source
 
-TEXTS = ("libsvm", "vw", "csv", "space")
-FORMATS = (*TEXTS, "arff", "parquet", "documents")
-NO_TABLES = {
-    b"PK\3\4": "a workbook or an archive",
-    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), "text in UTF-16"),
-    **dict.fromkeys((b"[{", b'{"'), "JSON"),
-}
+FORMATS = ("libsvm", "vw", "csv", "space", "arff", "parquet", "documents")
 ARCHIVES = (".tar", *(f".tar{ending}" for ending in OPENERS))
 
 AS_SEEN = Reading()
@@ -61,7 +55,8 @@ def source_of(
         for problem in (
             (
                 not (path.is_file() or (path.is_dir() and reading.format == "documents")),
-                f"{path}: no such file; give the source with --from FILE",
+                f"{path}: no such file, or a folder without Parquet files; give the source with"
+                " --from FILE, and for a folder of documents add --format documents",
             ),
             (
                 path in paths[:number],
@@ -133,13 +128,8 @@ def guess_format(path: Path) -> str:
     if path.is_dir() or path.name.lower().endswith(ARCHIVES):
         return "documents"
     with path.open("rb") as handle:
-        top = handle.read(4)
-        refuse_first(
-            (top.startswith(begin), f"{path} is {what}; save it as CSV in UTF-8")
-            for begin, what in NO_TABLES.items()
-        )
         # also by name, so that a damaged Parquet file is reported as damaged
-        if top == b"PAR1" or path.suffix.lower() == ".parquet":
+        if handle.read(4) == b"PAR1" or path.suffix.lower() == ".parquet":
             return "parquet"
     _, number, line = top_of(path)
     form = format_of(path, line)

@@ -211,11 +211,9 @@ def with_kinds(
     of_numbers = {*choice.numeric, *([choice.target] if labels else [])}
     of_texts = {*choice.categorical, *by_type} - of_numbers
     for k in (*choice.features, choice.target):
-        first = next(filterfalse(is_missing, column(k)), "0")
-        is_one = k in of_numbers or is_numeric(first) or is_infinite(first)
-        known = [] if is_one else list(filterfalse(is_missing, column(k)))
-        known = [] if len(known) > 2 and all(map(is_numeric, known[1:])) else known
-        if known or k in of_texts:
+        first, *others = known = [*filterfalse(is_missing, column(k))] or ["0"]
+        of_one = k in of_numbers or is_numeric(first) or is_infinite(first)
+        if k in of_texts or not (of_one or (len(others) > 1 and all(map(is_numeric, others)))):
             texts.append(k)
             parts = () if k in choice.categorical else parts_of(known)
             dates |= {k: parts} if parts else {}

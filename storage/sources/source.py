@@ -27,7 +27,6 @@ UNDECIDED = "undecided"  # layout of a source that has to be surveyed first
 PIECE_BYTES = 8 << 20  # bytes of text read at once, unless one line is longer
 MOST_TOLD = 10  # kinds of fault in one message, and columns named for a kind
 MOST_MET = 1000  # faults after which reading ends
-ENDED = f"reading ended at {MOST_MET:,} problems"
 
 T = TypeVar("T")
 
@@ -76,7 +75,7 @@ class Problems:
         _, columns = self.met.setdefault(kind or str(error), (str(error), []))
         columns.append(column)
         if sum(len(columns) for _, columns in self.met.values()) == MOST_MET:
-            self.refuse([ENDED])
+            self.refuse([f"reading ended at {MOST_MET:,} problems"])
 
     def noting(self, read: Callable[[], T], instead: T, kind: str, column: str = "") -> T:
         """What `read` returns, or `instead` if it raises `WrongInput`, which is counted."""

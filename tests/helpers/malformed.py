@@ -175,7 +175,7 @@ SVM = {
     ),
     "text label": (
         b"1 1:1\nspam 1:2\n",
-        "line 2, column 1: the label is 'spam'.*give its number with --labels, .* spam=1",
+        "line 2, column 1: the label is 'spam'.*give its number, .* --labels spam=1",
     ),
     "no label": (
         b"1 1:2\n 2:4\n",
@@ -187,13 +187,10 @@ SVM = {
     ),
     "label beyond the rule": (
         b"1 1:2\n3 2:4\n",
-        "line 2, column 1: the label is '3', which --labels .*add it: --labels 1=1,2=-1,3=3",
+        "line 2, column 1: the label is '3', which --labels .*give its number, .* --labels 1=1,2=-1,3=3",
         {"labels": "1=1,2=-1"},
     ),
-    "nul": (
-        b"1 1:2\n1 1:\x00\n",
-        "line 2, column 5: a NUL byte; this is not text, or it is compressed",
-    ),
+    "nul": (b"1 1:2\n1 1:\x00\n", "line 2, column 5: a NUL byte, so this is a workbook"),
     "carriage return": (
         b"1 1:2\r1 1:3\n",
         "line 1, column 6: a carriage return within the line; save",
@@ -258,7 +255,7 @@ CSV = {
         r"line 2, column 5: .*expected after.*1,\"2\"3.*; correct the quotes",
     ),
     "csv latin-1": (b"a,b\n1,\xff\n", "line 2, column 3: .*0xff.*; save the file as UTF-8"),
-    "csv nul": (b"a,b\n1,2\n1,\x002\n", "line 3, column 3: a NUL byte; this is not text"),
+    "csv nul": (b"a,b\n1,2\n1,\x002\n", "line 3, column 3: a NUL byte, so this is a workbook"),
     "csv carriage return": (
         b"1,2\n3,4\r5,6\n",
         "line 2, column 4: a carriage return within the line; save",
@@ -410,11 +407,11 @@ VW = {
     ),
     "vw comment": (
         b"1 |f 1:2\n# |f\n",
-        "line 2, column 1: the label is '#'.*give its number with --labels",
+        "line 2, column 1: the label is '#'.*give its number, .* --labels",
     ),
     "vw text label": (
         b"spam |f 1:2\n1 |f 1:2\n",
-        "line 1, column 1: the label is 'spam'.*give its number with --labels",
+        "line 1, column 1: the label is 'spam'.*give its number, .* --labels",
     ),
 }
 MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
@@ -454,7 +451,7 @@ MALFORMED: dict[str, tuple[str, bytes, dict, str]] = {
         "a.svm",
         gzip.compress(ROWS, mtime=0),
         {},
-        r"a\.svm, line 1, column \d+: a NUL byte; .*compressed under a wrong name",
+        r"a\.svm, line 1, column \d+: a NUL byte, .*compressed under a wrong name",
     ),
     **{
         f"error amid many lines {suffix}": (

@@ -328,13 +328,10 @@ def test_first_line_that_may_be_either__is_asked_about(text, tmp_path):
     assert prepared(tmp_path, text, header=True)[0].n_rows == text.count("\n") - 1
 
 
-@pytest.mark.parametrize(
-    ("begin", "what"),
-    [(b"PK\3\4", "a workbook"), ("x,y\n1,2\n".encode("utf-16"), "UTF-16"), (b'[{"x":1}]', "JSON")],
-)
-def test_file_of_another_kind__is_refused_as_such(begin, what, tmp_path):
+@pytest.mark.parametrize("begin", [b"PK\3\4\0\0", "x,y\n1,2\n".encode("utf-16")])
+def test_file_of_another_kind__is_refused_as_such(begin, tmp_path):
     (tmp_path / "a.csv").write_bytes(begin)
-    with pytest.raises(WrongInput, match=f"is .*{what}.*; save it as CSV"):
+    with pytest.raises(WrongInput, match="is a workbook, text in UTF-16.*; save it as CSV"):
         prepare_file(tmp_path / "store", "x", tmp_path / "a.csv")
 
 
@@ -514,12 +511,12 @@ def test_options__are_lists_or_alone_and_rules_mappings(options, names, tmp_path
         (
             pa.table({"x": [1.0, None], "y": [1, 2]}),
             {},
-            'the table, row 2: column \'x\' is null; .*missing="mean" or missing="drop"',
+            "the table, row group 1, row 2: column 'x' is null; .*--missing mean or --missing drop",
         ),
         (pd.DataFrame([[1, 2, 3]], columns=list("xxy")), {}, "Duplicate .* a name of its own"),
         (pd.DataFrame({"x": [1, "a"], "y": 1}), {}, r"column x .*; frame\[column\].astype\(str\)"),
-        (pa.table({"t v": [timedelta(1)], "y": [1]}), {}, 'leave it out with drop="t v"'),
-        (pa.table({"x": ["3/14/2024"], "y": [1]}), {}, 'drop="x"; or .* categorical="x"'),
+        (pa.table({"t v": [timedelta(1)], "y": [1]}), {}, "leave it out with --drop 't v'"),
+        (pa.table({"x": ["3/14/2024"], "y": [1]}), {}, "--drop x; or .* --categorical x"),
         ([{"x": 1}], {}, "list is no data frame"),
         (pa.table({"x": [1.0], "y": [1]}), {"targe": "y"}, "there is no option 'targe'"),
     ],

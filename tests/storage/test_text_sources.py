@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
-from storage.sources.reading import TEXTS, source_of
+from storage.sources.reading import FORMATS, source_of
 from storage.sources.source import MISSING_CHOICES, Reading, concatenated
 from storage.sources.text.source import DECLINED, checked_lines, text_of
 from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put
@@ -167,7 +167,7 @@ def test_what_is_no_file__is_refused_and_one_that_cannot_be_read_is_no_fault_of_
     (tmp_path / "folder.svm").mkdir()
     (tmp_path / "link.svm").symlink_to(tmp_path / "nowhere.svm")
     for name in ("folder.svm", "nowhere.svm", "link.svm"):
-        with pytest.raises(WrongInput, match="no such file; give the source with --from FILE"):
+        with pytest.raises(WrongInput, match="no such file, .*give the source with --from FILE"):
             source_of([tmp_path / name])
     path = put(tmp_path / "a.svm.gz", PACKED[".gz"](b"1 1:1\n"))
     source = source_of([path])
@@ -405,7 +405,7 @@ def rows_in(form, number):
     return st.tuples(number, st.sampled_from(HEADS if form == "vw" else [""]), body).map("".join)
 
 
-@pytest.mark.parametrize("form", TEXTS)
+@pytest.mark.parametrize("form", FORMATS[:4])
 @settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
@@ -546,7 +546,7 @@ def rows_or_none(path, block_bytes, **reading):
     return source, rows
 
 
-@pytest.mark.parametrize("form", TEXTS)
+@pytest.mark.parametrize("form", FORMATS[:4])
 def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form, tmp_path):
     draw, refused = random.Random(form), 0
     for _ in range(250):

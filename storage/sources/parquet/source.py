@@ -256,23 +256,17 @@ def flat_table(paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
     used = Counter(names[k] for k in columns)
     for path, schema in zip(paths, schemas, strict=True):
         found = Counter(name for name in schema.names if not STORED.fullmatch(name))
-        same = "give files with the same columns"
         refuse_first(
-            [
-                *(
-                    (True, f"{path}: no column {name!r}, which {paths[0]} has; {same}")
-                    for name in used - found
-                ),
-                *(
-                    (True, f"{path}: column {name!r} is not in {paths[0]}; {same}")
-                    for name in found - Counter(names)
-                ),
-            ]
+            (
+                True,
+                f"{path}: column {name!r} is not in both this file and {paths[0]}; give files with"
+                " the same columns",
+            )
+            for name in (*(used - found), *(found - Counter(names)))
         )
-        fields = {field.name: field for field in schema}
-        kinds_of = {(str(fields[names[k]].type), str(kinds[k])): k for k in reversed(columns)}
+        kinds_of = {(schema.field(names[k]).type, kinds[k]): k for k in reversed(columns)}
         for k in kinds_of.values():  # in little time if columns are many
-            _check_column(path, fields[names[k]], kinds[k])
+            _check_column(path, schema.field(names[k]), kinds[k])
     by_type = [k for k in columns if is_text(kinds[k])]
     choice = with_kinds(choice, first_of, reading.labels is not None, by_type)
     fields = column_fields(paths, "parquet", choice, reading)

@@ -26,7 +26,6 @@ from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
     MISSING,
-    REWRITE,
     at,
     is_infinite,
     is_missing,
@@ -50,14 +49,12 @@ from storage.sources.text.source import (
     with_unix_ends,
 )
 
-SEPARATED_BY = {"csv": "commas, semicolons or tabs", "space": "spaces"}
 MOST_COLUMNS = 1_000_000  # each may become a feature, named in the manifest
 # lines, rows, values, and characters of each, that are looked at
 MOST_LINES = 100_000
 MOST_ROWS = 1000
 MOST_VALUES = 1_000_000
 MOST_SHOWN = 60
-COMMAS = "if all commas are decimal ones: tr , . < FILE > NEW"
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
 YEARS = range(1900, 2100)
@@ -125,10 +122,8 @@ class ColumnText(TextSource[Parsed], ColumnSource):
                 f" {choice.given(k)}{'' if self.missing else ' --missing mean'} if a text is a"
                 " missing value"
             )
-            remedy = CHOOSE if no_number else remedy
-            rewrite = REWRITE if choice.separator == "," else f"{REWRITE}; {COMMAS}"
-            told = (choice.called(k), remedy, None, CHOOSE, rewrite)
-            return number_of(text.encode(), path, line, *told)
+            told = (choice.called(k), CHOOSE if no_number else remedy)
+            return number_of(text.encode(), path, line, *told, if_missing=CHOOSE)
 
         def label(line: int, k: int, text: str) -> float:
             if self.missing == "drop" and is_missing(text) and self.rule.number(text) is None:
@@ -264,7 +259,7 @@ def inspect(
             (
                 known is None and len(fields) < 2,
                 f"{at(path, first)}: only one column; a row needs a target and at least one"
-                f" feature, separated by {SEPARATED_BY[form]}, and this is"
+                " feature, separated by commas, semicolons, tabs or blanks, and this is"
                 f" {''.join(fields)[:60]!r}",
             ),
         ]
@@ -346,12 +341,14 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     recur = [fields[k][:MOST_SHOWN] in column for k, column in below.items()]
     # a text is new where the rows have few others, many times each
     are_new = not any(recur) and any(OFTEN * len({*of}) <= len(of) for of in below.values())
+    n = len(numbers)
     first = int(numbers[0]) if numbers and numbers[0].isdecimal() else -1
-    count_up = len(numbers) > 1 and numbers == _numbers(first, len(numbers))
-    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)])
-    exact |= count_up and len(fields) == len(numbers) > 2 and first in YEARS
+    count_up = n > 1 and numbers == _numbers(first, n)
+    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)]) or (
+        count_up and n == len(fields) > 2 and first in YEARS
+    )
     mixed = numbers and any(of and all(map(is_number, of)) for of in below.values())
-    of_columns = _has_column_numbers(fields, seen) or (count_up and are_new)
+    of_columns = _are_of_columns(fields, [*below], seen) or (count_up and are_new)
     unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))
     refuse_first(
         [
@@ -377,7 +374,7 @@ def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Re
     return of_columns or not (numbers or (recur and all(recur)))
 
 
-def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
+def _are_of_columns(fields: list[str], named: list[int], seen: Rows) -> bool:
     """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them.
 
     There may be names beside them, or an empty field before them. It is sure if there are `SURE`
@@ -385,11 +382,9 @@ def _has_column_numbers(fields: list[str], seen: Rows) -> bool:
     over numbers; or if one of three columns or more has no other whole number.
     """
     unnamed = fields[0] == ""
-    named = [k for k, field in enumerate(fields) if k >= unnamed and not is_number(field)]
-    numbers = [field for field in fields if is_number(field)]
+    numbers = list(filter(is_number, fields))
     n = len(numbers)
-    none_missing = not any(is_missing(fields[k]) for k in named)
-    if not seen or numbers != _numbers(0, n) or not n or not none_missing:
+    if not seen or numbers != _numbers(0, n) or not n or any(map(is_missing, fields[unnamed:])):
         return bool(seen) and n == len(fields) >= SURE and numbers == _numbers(1, n)
     columns = [list(filter(is_number, column_of(seen, k))) for k in range(len(fields))]
     whole = [{text.lstrip("+-").isdecimal() for text in column} for column in columns]

@@ -19,7 +19,7 @@ from pyarrow import csv
 from koco_stream.errors import WrongInput
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import NUMBER, LabelRule, at, is_other_number
-from storage.sources.source import ENDED, Malformed, Source, refuse_first
+from storage.sources.source import Source, refuse_first
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE = 100_000_000  # bytes
@@ -32,14 +32,12 @@ NAMED = {
     ".libsvm": "libsvm",
     ".arff": "arff",
 }
-SEPARATORS = (",", ";", "\t")
 MARKS = (b"#", b"%")
 NO_TEXT = {
-    b"\0": "a NUL byte; this is not text, or it is compressed under a wrong name",
+    b"\0": "a NUL byte, so this is a workbook, text in UTF-16, or compressed under a wrong name;"
+    " save it as CSV in UTF-8",
     b"\r": "a carriage return within the line; save the file with line feeds as line ends",
 }
-MATRIX = b"%%MatrixMarket"
-MOST_BYTES = 1_000_000  # of comments and blank lines before the rows
 MOST_SEEN = 10_000  # bytes of a line whose numbers are looked at
 # columns with '|' between them, unlike a row of VW: several without blanks, or single words
 BARRED = re.compile(
@@ -113,12 +111,7 @@ class TextSource(Source, Generic[Rows]):
         refuse_long(piece.path, piece.line, text, "field", MOST_FIELD, self.between)
         with suppress(*DECLINED):
             return self.fast(text)
-        try:
-            return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
-        except Malformed as error:
-            if piece.n_bytes == self.n_bytes or str(error).endswith(ENDED):
-                raise
-            raise Malformed(f"{error}\nother parts of the source may have other problems") from None
+        return self.slow(checked_lines(piece.path, text.split(b"\n"), piece.line), piece.path)
 
     def pieces(self, scratch: Path) -> Iterator[Block]:
         """Blocks of at least `block_bytes` of text, but for the last of a file."""
@@ -248,25 +241,12 @@ def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
     That line is empty, with the number 0, if there is none.
     """
     comments: list[tuple[int, bytes]] = []
-    size = 0
     for number, line in lines_of(path):
         text = line.strip()
         if text and not text.startswith(MARKS):
             return comments, number, line
-        size += len(line) + 1
-        refuse_first(
-            [
-                (
-                    size > MOST_BYTES,
-                    f"{at(path, number)}: no row in the first {MOST_BYTES:,} bytes; remove what"
-                    " comes before the rows",
-                ),
-                (
-                    text.startswith(MATRIX),
-                    f"{at(path, number)}: no table of rows; write them as LIBSVM text",
-                ),
-            ]
-        )
+        if text.startswith(b"%%MatrixMarket"):
+            raise WrongInput(f"{at(path, number)}: no table of rows; write them as LIBSVM text")
         comments += [(number, line)] if text else []
     if not comments:
         raise WrongInput(f"{path}: the file holds no rows")
@@ -314,7 +294,7 @@ def separator_of(path: Path, line: bytes) -> str:
     if len(fields) > 1 and all("," not in text or is_other_number(text.strip()) for text in fields):
         return other
     tabs = "\t" in outside and _suffix(path) == ".tsv"
-    return "\t" if tabs else max(SEPARATORS, key=outside.count)
+    return "\t" if tabs else max(",;\t", key=outside.count)
 
 
 def _suffix(path: Path) -> str:

@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,6 @@ from storage.sources.text.source import (
 )
 
 LARGEST_INDEX = 2**31 - 2
-MOST_ROWS = 1000  # of which one has a feature, and so a namespace
 CACHED = 1 << 20  # the reader's block size; larger blocks exceed the processor cache and are slower
 TO_LINES = bytes.maketrans(b" \t", b"\n\n")
 NAMESPACE = re.compile(rb"[^|]*\|(?=.*\S)([^\s:]*)")
@@ -270,7 +269,7 @@ def sparse_source(
 
 def _namespace(path: Path) -> bytes:
     """The namespace of the first row that has features."""
-    found = (NAMESPACE.match(line) for _, line in islice(lines_of(path), MOST_ROWS))
+    found = (NAMESPACE.match(line) for _, line in lines_of(path))
     name = next((match[1] for match in found if match), b"")
     return b"" if name.isdigit() else name
 

@@ -59,7 +59,7 @@ WHOLE = {"datasets": 1, "order": "as-stored", "max_rows": None, "multiclass": No
         ("ONS", {"rounds": 2001}, {}, "2,001 rounds"),
         ("ONS", {"datasets": 2}, {}, "several data seeds"),
         ("ONS", {"order": "shuffled", "max_rows": 9}, {}, "from seed to seed"),
-        ("OjaSON", {}, {}, "no bound is known"),
+        ("OjaSON", {}, {}, "no theorem here"),
         ("FDSON", {}, {"diagonal": True}, "diagonal"),
         ("FDSON", {}, {"curvature_schedule": "decreasing"}, "constant"),
         ("FDSON", {}, {}, ""),

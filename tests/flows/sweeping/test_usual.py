@@ -13,7 +13,7 @@ import flows
 from flows.report.document import page_of
 from flows.report.papers.benchmark import kept_table
 from flows.sweeping.file import sweep_of
-from flows.sweeping.usual import SECONDS, WHY, costs, grids_for, usual_sweep
+from flows.sweeping.usual import SECONDS, WHY, seconds_of, grids_for, usual_sweep
 from koco_stream import WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Run
@@ -98,7 +98,7 @@ def test_sweep__fits_its_dataset_and_takes_two_minutes(small_store, n, d, more, 
     assert ("max_rows" not in dataset) == is_whole
     rounds = dataset.get("max_rows", n)
     grids = grids_for(manifest)
-    seconds = sum(costs(name, grids[name], manifest, rounds)[0] for name in names)
+    seconds = sum(seconds_of(grids, manifest, name, rounds) for name in names)
     assert seconds <= 1.01 * SECONDS or rounds == 100
     assert is_whole or rounds == 100 or seconds >= 0.5 * SECONDS
 

@@ -151,7 +151,7 @@ def test_csv__has_no_text_that_a_spreadsheet_takes_for_a_formula(koco, tmp_path)
         (["--learner", "OjaSON", "--learner", "kors"], "--learner kors: no run matches; there are"),
         (["--dataset", "rael"], "--dataset rael: no run matches; did you mean 'real'?"),
         (["--learner", "AdaGrad", "--where", "alpha=4"], "alpha is NULL"),
-        (["--where", "alpah=4"], "no column 'alpah'; did you mean 'alpha'?"),
+        (["--where", "alpah=4"], "there is no column 'alpah'"),
     ],
 )
 def test_wrong_options__are_refused_with_a_reason(koco, store, words, said):

@@ -242,7 +242,7 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         curves = views.rows("SELECT order_seed, learner FROM curves ORDER BY ALL")
         assert [tuple(one.values()) for one in curves] == left
     for condition, said in (
-        ("lerner = 'OGD'", "no column 'lerner'; did you mean 'learner'"),
+        ("lerner = 'OGD'", "no column 'lerner' .*; did you mean 'learner'"),
         ("status=ok", "no column 'ok'; a text stands in single quotes"),
         ("kind = 'OGD'", "no column 'kind'; a text stands .*; --runs --json shows all columns"),
         ("alpha <", "syntax error"),
