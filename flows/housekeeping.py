@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flows.runtime.processes import locked
+from flows.runtime.processes import locked, without_nights
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from koco_stream.errors import WrongInput
@@ -66,7 +66,7 @@ def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_id
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
     """The files that a sweep has for itself, in the order of removal; its entry is the last."""
     files = (
-        *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
+        *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md")),
         store / "results" / "halving" / f"{sweep}.parquet",
         *(store / folder / f"{sweep}.json" for folder in ("status", "sweeps")),
     )
@@ -139,11 +139,7 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
 @contextmanager
 def _alone_on(store: StorePath) -> Iterator[None]:
-    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-    with (
-        locked(store, "nightly", WrongInput(busy)),
-        locked(store, CLAIM, "waiting for a sweep that begins"),
-    ):
+    with without_nights(store), locked(store, CLAIM, "waiting for a sweep that begins"):
         refuse_running(store)
         yield
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from cluster.machine import cores
 from flows.preparing.preparation import prepare_named
 from flows.runtime.console import say
-from flows.runtime.processes import locked
+from flows.runtime.processes import NIGHTS, locked, without_nights
 from flows.runtime.recording import recorded, stage
 from flows.scores.means import mean
 from flows.sweeping.file import Sweep, sweep_called
@@ -43,7 +43,6 @@ from storage.nights import (
 )
 from storage.store import check_store, existing_store, open_store
 
-LOCK = "nightly"  # of a store, for its nightly runs: they would disturb each other's times
 NOTE = "night.json"
 # what a night came to, by what is so of any of its rows, the first that holds
 RESULTS = {
@@ -113,7 +112,7 @@ def run_night(
     begun = time.monotonic()
     store = request.store
     open_store(store)
-    with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
+    with locked(store, NIGHTS, f"another nightly run is under way on {store}; waiting for it"):
         name = (planned or datetime.now(UTC)).isoformat()
         if has_ended(store, sweep.name, name):
             return {}
@@ -274,8 +273,7 @@ def result_of(rows: Sequence[Row]) -> str:
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:
-    busy = WrongInput(f"a nightly run is under way on {store}; wait until it has ended, or stop it")
-    with locked(existing_store(store), LOCK, busy):
+    with without_nights(existing_store(store)):
         path = night_path(store, sweep)
         note = note_in(path)
         if note is None:

@@ -119,7 +119,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
             *papers,
             *sections.figures(),
             *regret(sections),
-            *([Figure("Comparison", [found.diagram], (), found.shown, notes)] if found else []),
+            *([Figure("Comparison", [found.diagram], (), found.said, notes)] if found else []),
             *details(sections),
         ],
         file=note["file"],

@@ -44,11 +44,6 @@ THEOREMS = {
         " its best k"
     ),
 }
-# Related learners without a regret bound.
-WITHOUT = {
-    "OjaSON": "no bound is known for Oja's sketch (docs/errata.md, S18)",
-    "RPSON": "the bound for random projections is not computed here (docs/errata.md, S18)",
-}
 MOST_ROUNDS = 2_000  # the kernel matrix of so many rows is decomposed within seconds
 EVERY = 4  # every fourth recorded round has a bound: two a decade
 LOSSES = """
@@ -118,8 +113,7 @@ def why_not(row: Row, params: dict[str, Any], is_there: bool) -> str:
     rounds = row["rounds"]
     curvature = params.get("curvature") or 0.0
     if learner not in THEOREMS:
-        other = "it is not an online Newton step that a theorem here is about"
-        return f"{learner}: {WITHOUT.get(learner, other)}"
+        return f"{learner}: no theorem here is about it"
     most = curvature_of("squared", params.get("clip", math.inf))
     reasons = (
         (row["datasets"] > 1, "a bound is for one dataset, and the stream has several data seeds"),

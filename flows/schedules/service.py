@@ -24,7 +24,7 @@ from flows.runtime.prefect_server import (
 from flows.runtime.processes import SERVER, interrupt, locked
 from flows.sweeping.file import read_sweep
 from flows.sweeping.toml_file import Name, TomlFile
-from koco_stream.errors import WrongInput, similar
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.files import text_hash
 from koco_stream.io.paths import store_path
 from storage.store import check_store, open_store
@@ -144,13 +144,9 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
             if schedule.name in [other.name for other in schedules[:number]]:
                 raise WrongInput(f"two schedules are called {schedule.name!r}; rename one")
         with file.blaming("schedule", number, "timezone"):
-            zones = sorted(available_timezones())
-            if schedule.timezone not in zones:
-                close = similar(schedule.timezone, zones, 1)
-                hint = (
-                    f"did you mean {close[0]!r}?" if close else "names are like UTC or Europe/Paris"
-                )
-                raise WrongInput(f"no time zone is called {schedule.timezone!r}; {hint}")
+            if schedule.timezone not in (zones := available_timezones()):
+                hint = nearest(schedule.timezone, sorted(zones))
+                raise WrongInput(f"no time zone is called {schedule.timezone!r}{hint}")
         with file.blaming("schedule", number, "sweep"):
             schedule.sweep = folder / schedule.sweep.expanduser()
             read_sweep(schedule.sweep)

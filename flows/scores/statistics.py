@@ -20,12 +20,11 @@ SEED = 0  # of the bootstrap, so that the same results have the same interval
 
 
 class Friedman(NamedTuple):
-    """Friedman's chi-square, with its p-value at k − 1 degrees, and the less conservative F of Iman
-    and Davenport, with its p-value at k − 1 and (k − 1)(n − 1) degrees.
+    """Friedman's chi-square, and the less conservative F of Iman and Davenport, with its p-value at
+    k − 1 and (k − 1)(n − 1) degrees.
     """
 
     chi_square: float
-    p_chi_square: float
     f: float
     p: float
 
@@ -37,13 +36,9 @@ def ranks_of(values: Array) -> Array:
     return (one > other).sum(axis=-1) + ((one == other).sum(axis=-1) + 1) / 2.0
 
 
-def wins_losses_ties(one: Array, other: Array) -> tuple[int, int, int]:
-    return int((one < other).sum()), int((one > other).sum()), int((one == other).sum())
-
-
 def friedman(scores: Array) -> Friedman:
     """Friedman's test. Its chi-square is Demšar's, without SciPy's correction for ties."""
-    from scipy.special import chdtrc, fdtrc  # its import takes half a second
+    from scipy.special import fdtrc  # its import takes half a second
 
     n, k = scores.shape
     spread = np.sum(ranks_of(scores).mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4.0
@@ -52,7 +47,7 @@ def friedman(scores: Array) -> Friedman:
     # all blocks may have the same order of learners: then nothing is left
     f = (n - 1) * chi_square / left if left > 1e-9 * n else math.inf
     p = 0.0 if math.isinf(f) else float(fdtrc(k - 1, (k - 1) * (n - 1), f))
-    return Friedman(chi_square, float(chdtrc(k - 1, chi_square)), float(f), p)
+    return Friedman(chi_square, float(f), p)
 
 
 def wilcoxon(differences: Array) -> float:

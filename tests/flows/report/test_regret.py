@@ -54,12 +54,11 @@ WHOLE = {"datasets": 1, "order": "as-stored", "max_rows": None, "multiclass": No
 @pytest.mark.parametrize(
     ("learner", "row", "params", "said"),
     [
-        ("OGD", {}, {}, "not an online Newton step"),
+        ("OGD", {}, {}, "no theorem here"),
         ("KONS", {}, {"curvature": 1.0}, "above the loss's"),
         ("ONS", {"rounds": 2001}, {}, "2,001 rounds"),
         ("ONS", {"datasets": 2}, {}, "several data seeds"),
         ("ONS", {"order": "shuffled", "max_rows": 9}, {}, "from seed to seed"),
-        ("OjaSON", {}, {}, "no bound is known"),
         ("FDSON", {}, {"diagonal": True}, "diagonal"),
         ("FDSON", {}, {"curvature_schedule": "decreasing"}, "constant"),
         ("FDSON", {}, {}, ""),

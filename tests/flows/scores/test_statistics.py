@@ -47,7 +47,6 @@ def test_friedman__is_scipys_without_its_correction_for_ties(table):
     if k > 2 and correction > 1e-9:  # SciPy's is for three learners or more
         theirs = scipy.stats.friedmanchisquare(*table.T)
         assert found.chi_square == pytest.approx(theirs.statistic * correction, abs=1e-9)
-    assert found.p_chi_square == pytest.approx(scipy.stats.chi2.sf(found.chi_square, k - 1))
     if np.isfinite(found.f):
         degrees = k - 1, (k - 1) * (n - 1)
         assert found.p == pytest.approx(scipy.stats.f.sf(found.f, *degrees), abs=1e-12)
@@ -69,9 +68,6 @@ def test_ranks__are_the_literal_ones_and_do_not_depend_on_scale_or_names(table, 
     assert our.ranks_of(mapped).mean(axis=0) == pytest.approx(ranks)
     order = random.sample(range(table.shape[1]), table.shape[1])
     assert our.ranks_of(table[:, order]).mean(axis=0) == pytest.approx(ranks[order])
-    won, lost, tied = our.wins_losses_ties(table[:, 0], table[:, 1])
-    assert won + lost + tied == len(table)
-    assert won == sum(a < b for a, b in table[:, :2].tolist())
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
