@@ -42,13 +42,6 @@ class Figure:
         held = f"{sum(judged)} of {len(judged)} claims hold" * bool(judged)
         return "; ".join(filter(None, [held, self.finding]))
 
-    @property
-    def claim_rows(self) -> list[Row]:
-        return [
-            {name.replace("_", " ").capitalize(): value for name, value in one.items()}
-            for one in self.claims
-        ]
-
 
 @dataclass(frozen=True)
 class Page(Figure):
