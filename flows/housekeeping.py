@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from flows.runtime.processes import locked, without_nights
+from flows.runtime.processes import locked
 from flows.sweeping.status import CLAIM, COLUMNS, refuse_running, statuses
 from flows.tables.sweep_runs import sweep_names, sweep_note
 from koco_stream.errors import WrongInput
@@ -139,6 +139,8 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
 @contextmanager
 def _alone_on(store: StorePath) -> Iterator[None]:
+    from flows.nightly.night import without_nights  # its import takes a quarter of a second
+
     with without_nights(store), locked(store, CLAIM, "waiting for a sweep that begins"):
         refuse_running(store)
         yield

@@ -7,6 +7,7 @@ its results in `nights/SWEEP`, and reads the datasets of the main store.
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,7 +19,7 @@ from pydantic import TypeAdapter
 from cluster.machine import cores
 from flows.preparing.preparation import prepare_named
 from flows.runtime.console import say
-from flows.runtime.processes import NIGHTS, locked, without_nights
+from flows.runtime.processes import locked
 from flows.runtime.recording import recorded, stage
 from flows.scores.means import mean
 from flows.sweeping.file import Sweep, sweep_called
@@ -43,6 +44,7 @@ from storage.nights import (
 )
 from storage.store import check_store, existing_store, open_store
 
+LOCK = "nightly"  # of a store, for its nightly runs: they would disturb each other's times
 NOTE = "night.json"
 # what a night came to, by what is so of any of its rows, the first that holds
 RESULTS = {
@@ -112,7 +114,7 @@ def run_night(
     begun = time.monotonic()
     store = request.store
     open_store(store)
-    with locked(store, NIGHTS, f"another nightly run is under way on {store}; waiting for it"):
+    with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
         name = (planned or datetime.now(UTC)).isoformat()
         if has_ended(store, sweep.name, name):
             return {}
@@ -270,6 +272,12 @@ def _row(
 def result_of(rows: Sequence[Row]) -> str:
     verdicts = {"same"}.union(*((row["numbers"], row["speed"]) for row in rows))
     return next(RESULTS[one] for one in RESULTS if one in verdicts)
+
+
+def without_nights(store: StorePath) -> AbstractContextManager[None]:
+    """Context in which a store has no nightly run. Raises `WrongInput` if one is under way."""
+    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+    return locked(store, LOCK, WrongInput(busy))
 
 
 def accept_last(store: AnyPath, sweep: str) -> str:

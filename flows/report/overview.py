@@ -141,8 +141,6 @@ def facts_of(sections: Sections) -> list[str]:
         'SELECT "order", count(DISTINCT coalesce(order_seed, -1)) AS n FROM runs'
         ' GROUP BY "order" ORDER BY "order"'
     )
-    ended = ", ".join(f"{n:,} {status}" for status, n in sections.statuses.items())
-    ended = ", all ok" if [*sections.statuses] == ["ok"] else f": {ended}" if ended else ""
     of = f" of {row['runs'] + sections.missing:,}" if sections.missing else ""
     return [
         counted(row["learners"], "learner"),
@@ -152,7 +150,7 @@ def facts_of(sections: Sections) -> list[str]:
             for kind, n in map(dict.values, orders)
         ),
         *[counted(row["seeds"], "seed")] * (row["seeds"] > 0),
-        counted(row["runs"], "run", of) + ended,
+        counted(row["runs"], "run", of),
         f"{row['seconds']:,.{0 if row['seconds'] >= 100 else 1}f} s of computing",
     ]
 

@@ -10,12 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from flows.runtime.console import say
-from koco_stream.errors import WrongInput
 from koco_stream.io import files
 from koco_stream.io.cache import private_folder
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
 WATCH_SECONDS = 0.2
-NIGHTS = "nightly"  # a store's lock for its nightly runs: they would disturb each other's times
 
 
 @contextmanager
@@ -128,9 +126,3 @@ def locked(store: AnyPath, name: str, busy: str | Exception) -> Iterator[None]:
             say(busy)
             stack.enter_context(files.locked(file))
         yield
-
-
-def without_nights(store: AnyPath) -> AbstractContextManager[None]:
-    """Context in which a store has no nightly run. Raises `WrongInput` if one is under way."""
-    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-    return locked(store, NIGHTS, WrongInput(busy))

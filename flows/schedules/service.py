@@ -144,9 +144,10 @@ def read_schedules(path: Path, store: str) -> list[Schedule]:
             if schedule.name in [other.name for other in schedules[:number]]:
                 raise WrongInput(f"two schedules are called {schedule.name!r}; rename one")
         with file.blaming("schedule", number, "timezone"):
-            if schedule.timezone not in (zones := available_timezones()):
-                hint = nearest(schedule.timezone, sorted(zones))
-                raise WrongInput(f"no time zone is called {schedule.timezone!r}{hint}")
+            zones = sorted(available_timezones())
+            if schedule.timezone not in zones:
+                near = nearest(schedule.timezone, zones)
+                raise WrongInput(f"no time zone is called {schedule.timezone!r}{near}")
         with file.blaming("schedule", number, "sweep"):
             schedule.sweep = folder / schedule.sweep.expanduser()
             read_sweep(schedule.sweep)

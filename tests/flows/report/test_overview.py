@@ -43,7 +43,7 @@ def two_learners(n_datasets, orders=2):
 
 def test_sentence__has_the_numbers_of_the_figure_and_of_the_line_of_its_dataset(screen):
     found = screen(list(two_learners(8, orders=6)))
-    assert found.facts[:4] == ["2 learners", "8 datasets", "6 shuffled orders", "96 runs, all ok"]
+    assert found.facts[:4] == ["2 learners", "8 datasets", "6 shuffled orders", "96 runs"]
     assert found.finding == (
         "AdaGrad is the best of 2 learners on 7 of 8 datasets, OGD on 1: on set0, shuffled,"
         " AdaGrad errs on 10 %, OGD 20 %, Constant 50 %."
@@ -127,7 +127,7 @@ def test_failures__are_counted_and_named(screen, tmp_path):
     rows[2] |= {**NOTHING, "status": "diverged", "error": "round 7"}
     rows = [{**row, "doubtful_rounds": k % 2} for k, row in enumerate(rows)]
     found = screen(rows, missing=2, datasets=["set0", "set99"])
-    assert "36 of 38 runs: 1 diverged, 1 failed, 34 ok" in found.facts
+    assert "36 of 38 runs" in found.facts
     *said, doubtful = found.flags
     assert said == [
         "2 of 38 runs are not computed yet, and none on set99",

@@ -59,6 +59,7 @@ WHOLE = {"datasets": 1, "order": "as-stored", "max_rows": None, "multiclass": No
         ("ONS", {"rounds": 2001}, {}, "2,001 rounds"),
         ("ONS", {"datasets": 2}, {}, "several data seeds"),
         ("ONS", {"order": "shuffled", "max_rows": 9}, {}, "from seed to seed"),
+        ("OjaSON", {}, {}, "no theorem here"),
         ("FDSON", {}, {"diagonal": True}, "diagonal"),
         ("FDSON", {}, {"curvature_schedule": "decreasing"}, "constant"),
         ("FDSON", {}, {}, ""),
@@ -90,5 +91,10 @@ def test_section__has_bounds_of_what_the_store_has_and_reasons_for_the_rest(tmp_
     assert bounds.items() <= last.items()
     assert last.keys() == {*bounds, "ONS", "FDSON"}
     assert {row["round t"] for row in chart.rows} == {10, 400}
-    said = ("Theorem 2 of Luo", "Theorem 3 of Luo", "Oja's sketch", "no longer in the store")
+    said = (
+        "Theorem 2 of Luo",
+        "Theorem 3 of Luo",
+        "OjaSON: no theorem here",
+        "no longer in the store",
+    )
     assert [words for words in said if words not in figure.note] == []
