@@ -54,8 +54,6 @@ class Comparison:
         Friedman's test; None if there are too few blocks.
     critical_difference : float or None
         Nemenyi's, of mean ranks.
-    groups : list of list of str
-        The largest groups of learners whose mean ranks differ by less than that.
     summary : pyarrow.Table
         A row for each learner. `first` counts the blocks on which none is better. `wins`, `losses`,
         `ties` and the mean `difference`, with an interval from `low` to `high`, are against the
@@ -95,8 +93,6 @@ class Comparison:
         self.critical_difference = (
             statistics.critical_difference(len(order), self.n_blocks, alpha) if enough else None
         )
-        groups = statistics.groups_of_equals(ranks.tolist(), self.critical_difference or 0.0)
-        self.groups = [[self.learners[one] for one in group] for group in groups]
         self.pairs = self._pairs(exact)
         self.summary = self._summary(blocks, rounded(exact), ranks)
         self.blocks = _of_blocks(blocks, rounded(exact))
@@ -216,10 +212,9 @@ class Comparison:
         """The critical-difference diagram: mean ranks, and half the difference on both sides."""
         half = (self.critical_difference or 0.0) / 2
         places = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
-        joined = "; ".join(", ".join(group) for group in self.groups)
-        apart = f"Not told apart by it: {joined}." if joined else "It tells all of them apart."
         said = (
-            f"The critical difference is {self.critical_difference:.2f}. {apart}"
+            f"Those that differ by less than {self.critical_difference:.2f}, the critical"
+            " difference, are not told apart by it."
             if self.critical_difference is not None
             else "There are too few blocks for a critical difference."
         )

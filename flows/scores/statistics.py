@@ -90,16 +90,6 @@ def critical_difference(k: int, n: int, alpha: float) -> float:
     return q * math.sqrt(k * (k + 1) / (6.0 * n))
 
 
-def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]:
-    """The largest groups of learners, by rank, whose ranks all differ by less than `critical`."""
-    order = sorted(range(len(ranks)), key=lambda one: (ranks[one], one))
-    ends = [
-        max(k for k in range(len(order)) if k == first or ranks[order[k]] - ranks[one] < critical)
-        for first, one in enumerate(order)
-    ]
-    return [order[k : last + 1] for k, last in enumerate(ends) if last > k and last not in ends[:k]]
-
-
 def differences(scores: Array, best: Array, relative: bool) -> Array:
     """Differences of exact means (..., k) to those of one learner (...,).
 

@@ -28,10 +28,6 @@ def test_published_example__has_the_ranks_and_figures_printed_there():
     assert found.p < 0.05  # "we reject the null-hypothesis"
     for alpha, printed in demsar.CRITICAL.items():
         assert f"{our.critical_difference(4, 14, alpha):.2f}" == f"{printed:.2f}"
-    ranks = our.ranks_of(AREAS).mean(axis=0)
-    groups = our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.10))
-    assert [{demsar.LEARNERS[one] for one in group} for group in groups] == demsar.GROUPS
-    assert our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.05)) == [[3, 1, 2, 0]]
 
 
 @given(scores)
@@ -95,17 +91,6 @@ def test_holm__rejects_what_the_procedure_rejects(p_values, alpha):
         found = {which for which, p in enumerate(corrected) if p <= alpha}
         assert found == literal.rejected_by_holm(p_values, alpha) or alpha == 1.0
     assert all(p <= c <= 1.0 for p, c in zip(p_values, corrected, strict=True))
-
-
-@given(st.lists(st.integers(1, 9).map(float), min_size=1, max_size=8), st.integers(0, 9))
-def test_groups__are_the_largest_sets_that_are_not_distinguishable(ranks, critical):
-    groups = our.groups_of_equals(ranks, critical)
-    found, expected = (
-        [set(one) for one in some] for some in (groups, literal.cliques(ranks, critical))
-    )
-    assert len(found) == len(expected)
-    assert all(one in expected for one in found)
-    assert all([ranks[i] for i in one] == sorted(ranks[i] for i in one) for one in groups)
 
 
 def test_bootstrap__is_the_same_each_time_and_that_of_the_normal_distribution():
