@@ -4,7 +4,6 @@ import errno
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -90,28 +89,12 @@ def outcome_of(error: Exception) -> tuple[int, str]:
     return 1, "stopped" if said == "RuntimeError: Query interrupted" else said  # by Ctrl-C
 
 
-def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        root = Path(__file__).parent.parent
-        git = ("git", f"--git-dir={root}/.git", f"--work-tree={root}", "describe", "--always")
-        failed, commit = subprocess.getstatusoutput(shlex.join((*git, "--dirty", "--exclude=*")))
-        click.echo(f"koco {koco_stream.__version__}" + ("" if failed else f", commit {commit}"))
-        context.exit()
-
-
 @click.group(
     cls=Usage,
     commands=[one for commands in COMMANDS.values() for one in commands],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_version,
-    help="Show the version, and the commit in a checkout.",
-)
+@click.version_option(koco_stream.__version__, message="koco %(version)s")
 def koco() -> None:
     """Benchmarks of second-order online learners.
 

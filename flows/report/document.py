@@ -29,8 +29,9 @@ TABLES = (
         "Best parameters",
         "best_parameters",
         "The best configuration of each learner on each stream, by error rate, or by mean loss"
-        " where there is no error rate, over orders and seeds; one with a run that failed does not"
-        " count. The parameters are those that vary and those that are not at their default."
+        " where there is no error rate, over orders and seeds: the rounds that choose it also judge"
+        " it. One with a run that failed does not count. The parameters are those that vary and"
+        " those that are not at their default."
         " Constant always predicts the best constant so far; a configuration beats it if its mean"
         " loss is smaller and, where there are classes, also its error rate. The seconds of"
         " learners of other libraries include the conversion of each row, but not the start of"
@@ -98,19 +99,11 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     )
     # what it concludes stands on the first screen
     notes = "\n".join([found.meaning, *found.notes]) if found else ""
-    several = any(sections.varied.values())
-    # in small print what the tests say, and how configurations were chosen
-    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
-    small = (
-        f"{found.conclusion}\n{found.how}{other}"
-        if found
-        else "Configurations are chosen by the rounds on which they are judged here." * several
-    )
     return Page(
         f"Sweep {sweep}",
         [chart for chart in charts[:1] if chart],
         rows=lines_of(sections),
-        note=small,
+        note=f"{found.conclusion}\n{found.how}" if found else "",
         finding=sentence,
         facts=facts,
         flags=warnings_of(sections),
@@ -119,7 +112,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
             *papers,
             *sections.figures(),
             *regret(sections),
-            *([Figure("Comparison", [found.diagram], (), found.shown, notes)] if found else []),
+            *([Figure("Comparison", [found.diagram], (), found.said, notes)] if found else []),
             *details(sections),
         ],
         file=note["file"],

@@ -1,7 +1,6 @@
 """The first screen of a report: what happened, how sure that is, and what to run next."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -60,7 +59,7 @@ def sentence_of(sections: Sections) -> str:
     numbers = [
         f"{name} {with_minus(scale * value, 3)}{unit}" for name, value in told if value is not None
     ]
-    example = f"on {_place(leader['stream'])}, {', '.join(numbers)}."
+    example = f"on {leader['stream']}, {', '.join(numbers)}."
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)
@@ -78,13 +77,6 @@ def sentence_of(sections: Sections) -> str:
         )
     nobody = "No learner is better than Constant on any stream. " * ({*known} - {None} == {False})
     return nobody + begin
-
-
-def _place(stream: str) -> str:
-    """A stream in a sentence, with what is particular of it in parentheses."""
-    return re.sub(
-        "(?::|, )(.*)", r" (\1)", re.sub(":all(?=,|$)", r"\g<0> classes", stream), count=1
-    )
 
 
 def first_chart(sections: Sections) -> Chart | None:
@@ -149,8 +141,6 @@ def facts_of(sections: Sections) -> list[str]:
         'SELECT "order", count(DISTINCT coalesce(order_seed, -1)) AS n FROM runs'
         ' GROUP BY "order" ORDER BY "order"'
     )
-    ended = ", ".join(f"{n:,} {status}" for status, n in sections.statuses.items())
-    ended = ", all ok" if [*sections.statuses] == ["ok"] else f": {ended}" if ended else ""
     of = f" of {row['runs'] + sections.missing:,}" if sections.missing else ""
     return [
         counted(row["learners"], "learner"),
@@ -160,7 +150,7 @@ def facts_of(sections: Sections) -> list[str]:
             for kind, n in map(dict.values, orders)
         ),
         *[counted(row["seeds"], "seed")] * (row["seeds"] > 0),
-        counted(row["runs"], "run", of) + ended,
+        counted(row["runs"], "run", of),
         f"{row['seconds']:,.{0 if row['seconds'] >= 100 else 1}f} s of computing",
     ]
 
