@@ -55,11 +55,7 @@ def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Engine:
 
 
 def limits_of(
-    store: AnyPath,
-    cluster: str,
-    workers: int,
-    client: Any = None,
-    time_limit: float | None = None,
+    store: AnyPath, cluster: str, workers: int, client: Any = None, time_limit: float | None = None
 ) -> Limits:
     free = None if "://" in str(store) else free_bytes(Path(str(store)))
     room = None if free is None else free // ROOM_SHARE

@@ -331,7 +331,7 @@ def test_first_line_that_may_be_either__is_asked_about(text, tmp_path):
 @pytest.mark.parametrize("begin", [b"PK\3\4\0\0", "x,y\n1,2\n".encode("utf-16")])
 def test_file_of_another_kind__is_refused_as_such(begin, tmp_path):
     (tmp_path / "a.csv").write_bytes(begin)
-    with pytest.raises(WrongInput, match="is a workbook, text in UTF-16.*; save it as CSV"):
+    with pytest.raises(WrongInput, match=r"is a workbook, text in UTF-16.*; save it as CSV"):
         prepare_file(tmp_path / "store", "x", tmp_path / "a.csv")
 
 

@@ -167,7 +167,7 @@ def test_what_is_no_file__is_refused_and_one_that_cannot_be_read_is_no_fault_of_
     (tmp_path / "folder.svm").mkdir()
     (tmp_path / "link.svm").symlink_to(tmp_path / "nowhere.svm")
     for name in ("folder.svm", "nowhere.svm", "link.svm"):
-        with pytest.raises(WrongInput, match="no such file, .*give the source with --from FILE"):
+        with pytest.raises(WrongInput, match=r"no such file, .*give the source with --from FILE"):
             source_of([tmp_path / name])
     path = put(tmp_path / "a.svm.gz", PACKED[".gz"](b"1 1:1\n"))
     source = source_of([path])

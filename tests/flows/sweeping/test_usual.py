@@ -13,7 +13,7 @@ import flows
 from flows.report.document import page_of
 from flows.report.papers.benchmark import kept_table
 from flows.sweeping.file import sweep_of
-from flows.sweeping.usual import SECONDS, WHY, seconds_of, grids_for, usual_sweep
+from flows.sweeping.usual import SECONDS, WHY, grids_for, seconds_of, usual_sweep
 from koco_stream import WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.run import Run
