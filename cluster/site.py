@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -27,7 +27,7 @@ def clock_seconds(text: str) -> int:
     return (int(days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 
-def _written(pattern: str, message: str) -> AfterValidator:
+def written(pattern: str, message: str) -> AfterValidator:
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise ValueError(message)
@@ -46,26 +46,28 @@ def _port_range(text: str) -> str:
 PORTS = 'ports are written "FIRST:LAST", in quotation marks, between 1024 and 65535'
 Clock = Annotated[
     str,
-    _written(
+    written(
         r"(\d+-)?\d+:[0-5]\d:[0-5]\d",
         'a time is written "HH:MM:SS" or "D-HH:MM:SS", in quotation marks',
     ),
 ]
 # queues have no shorter walltime
-Walltime = Annotated[Clock, _written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
+Walltime = Annotated[Clock, written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
 Memory = Annotated[
     str,
-    _written(
+    written(
         r"(?i)[1-9]\d*(\.\d+)?\s*[MGTP]i?B?", 'memory is written with its unit, for example "8 GiB"'
     ),
 ]
-PortRange = Annotated[str, _written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
-Line = Annotated[str, _written(r".*\S.*", "one line of text, not empty")]
+PortRange = Annotated[str, written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
+Line = Annotated[str, written(r".*\S.*", "one line of text, not empty")]
 Directive = Annotated[
-    str, _written(r"-{1,2}\w.*", 'a directive as it begins in the job, such as "--mem"')
+    str, written(r"-{1,2}\w.*", 'a directive as it begins in the job, such as "--mem"')
 ]
-Word = Annotated[str, Field(pattern=r"^[\w.@:/+-]+$")]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+Word = Annotated[str, written(r"[\w.@:/+-]+", "one word of letters, digits and . _ @ : / + -")]
+Variable = Annotated[
+    str, written(r"(?a)[A-Za-z_]\w*", "a variable's name has letters, digits and _, and no blank")
+]
 
 
 class Strict(BaseModel):
@@ -221,7 +223,10 @@ KINDS_OF_VALUE = {
     "float_type": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
+    "too_short": "at least one value",
 }
+
+OF_TABLES = ("list_type", "model_type", "missing", "too_short")
 
 
 def first_error(
@@ -235,25 +240,28 @@ def first_error(
     keys = first["loc"]
     found = first["input"]
     message = first["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    if first["type"] == "missing":
-        message = f"this key is missing; {examples}"
-    elif first["type"] == "extra_forbidden":
+    message = (message[0].lower() + message[1:]).replace("input should be", "it must be")
+    kind = {"list": "a list" if found else "an empty list", "dict": "a table"}.get(
+        type(found).__name__
+    )
+    each = f"; write [[{keys[0]}]] for each" if kind == "a list" and len(keys) > 2 else ""
+    shown = (kind or (repr(found) if isinstance(found, str) else str(found))) + each
+    if first["type"] == "extra_forbidden":
         known = tables.get(str(keys[0]), model) if len(keys) > 1 else model
         message = f"unknown key{nearest(str(keys[-1]), list(known.model_fields))}"
-    elif first["type"] in ("list_type", "model_type") and keys[0] in tables and len(keys) < 3:
+    elif first["type"] in OF_TABLES and keys[0] in tables and {*map(type, keys[1:])} <= {int}:
         names = ", ".join(tables[str(keys[0])].model_fields)
         message = (
-            f"this is one table, with the keys {names}"
-            if first["type"] == "model_type" and len(keys) == 1
-            else f"write [[{keys[0]}]] on a line of its own, and below it the keys: {names}"
+            f"give tables with the keys {names}; each begins with [[{keys[0]}]] on its own line"
+            if get_origin(model.model_fields[str(keys[0])].annotation) is list
+            else f"this is one table, with the keys {names}"
         )
+    elif first["type"] == "missing":
+        message = f"this key is missing; {examples}"
     elif first["type"] in KINDS_OF_VALUE:
-        kind = {"list": "a list", "dict": "a table"}.get(type(found).__name__, repr(found))
-        each = f"; write [[{keys[0]}]] for each" if kind == "a list" and len(keys) > 2 else ""
-        message = f"give {KINDS_OF_VALUE[first['type']]}, not {kind}{each}"
-    elif not isinstance(found, dict | list):
-        message += f", not {found!r}"
+        message = f"give {KINDS_OF_VALUE[first['type']]}, not {shown}"
+    elif kind != "a table":
+        message += f", not {shown}"
     return keys, message
 
 

@@ -16,7 +16,7 @@ from html import escape
 
 import click
 
-from docs.measured import ROOT, benchmark_page, item, paragraph, speed_part
+from docs.measured import ROOT, benchmark_page, item, measured_part, paragraph, speed_part
 from flows.cli import COMMANDS, koco
 from koco_stream.learners import LEARNERS, record
 from koco_stream.learners.spec import SEED, SHARED
@@ -48,19 +48,18 @@ def commands_page():
     ]
     sections = [
         "# The koco command",
-        *map(paragraph, escape(help_of(koco)[0], quote=False).split("\n\n")),
+        *map(paragraph, escape(help_of(koco)[0], quote=False).split("\n\n")[:3]),
         "## Options of several commands",
         "\n".join(item(option) for option in often),
     ]
     for path, command in every:
         text, example = help_of(command)
         options = options_of(command)
-        shared = named(option.split("`")[1].split()[0] for option in options if option in often)
         lines = [item(option) for option in options if option not in often]
         sections += [
             f"## {path}",
             paragraph(f"{escape(first_sentence(text), quote=False)} Example: `{example}`"),
-            "\n".join([*lines, item(f"also {shared}")] if shared else lines),
+            "\n".join(lines),
         ]
     return sections
 
@@ -103,7 +102,7 @@ def tables_page():
     after_loss = 1 + [c.name for c in measured].index("error_rate")
     asked = item(f"{named(METRICS)} (double): [metrics](#metrics); null if not asked for")
     parameters = item(
-        f"{named(c.name for c in PARAMETER_COLUMNS)}: the learner's"
+        f"`{PARAMETER_COLUMNS[0].name}` to `{PARAMETER_COLUMNS[-1].name}`: the learner's"
         " [parameters](learners.md#parameters); null where it has none of this name"
     )
     windows = [c for c in records.WINDOWS if c.name not in METRICS]
@@ -273,6 +272,7 @@ PAGES = {
 }
 # parts of hand-written pages, each between two comments of its name
 INSIDE = {
+    "../README.md": {"measured": measured_part},
     "costs.md": {"speed": speed_part},
     "architecture.md": {
         "rooms": rooms_part,

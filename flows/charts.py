@@ -199,7 +199,11 @@ class Chart:
                 "size": {"condition": pointed, "value": 14 if is_line else 60},
             },
         }
-        tooltip = [self._told(name) for name in self.rows[0] if name not in self.picks]
+        tooltip = [
+            {"field": self.field(name), "title": name, "type": "nominal"}
+            for name in self.rows[0]
+            if name not in self.picks
+        ]
         yield {
             "mark": MARKS["hit"],
             "encoding": {**shared, "tooltip": tooltip},
@@ -255,14 +259,6 @@ class Chart:
             "scale": {**scale, "padding": 8},  # so that a point at an end is whole
             "axis": {"tickCount": 6, "format": ",.6~g"},
         }
-
-    def _told(self, column: str) -> Spec:
-        field = {"field": self.field(column), "title": column}
-        values = self.values(column)
-        if any(isinstance(one, str) for one in values):
-            return {**field, "type": "nominal"}
-        whole = all(isinstance(one, int) for one in values)
-        return {**field, "type": "quantitative", "format": "," if whole else ",.4~r"}
 
     def field(self, column: str) -> str:
         """A name in the data that, unlike the column's own, need not be escaped."""

@@ -1,10 +1,12 @@
 """The koco command, with all its subcommands."""
 
 import errno
+import os
 import shlex
 import signal
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,9 +81,12 @@ class Usage(click.Group):
 def outcome_of(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno in REMEDIES:
         status, words = REMEDIES[error.errno]
-        named = f"{error.filename}: " if error.filename else ""
-        return status, f"{named}{error.strerror}; {words}"
-    return 1, f"{type(error).__name__}: {error}"
+        path = Path(error.filename or ".")
+        # what is not there yet has no permissions
+        there = next(filter(os.path.exists, (path, *path.parents))) if status == 1 else path
+        return status, f"{f'{there}: ' * bool(error.filename)}{error.strerror}; {words}"
+    said = f"{type(error).__name__}: {error}"
+    return 1, "stopped" if said == "RuntimeError: Query interrupted" else said  # by Ctrl-C
 
 
 @click.group(

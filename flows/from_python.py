@@ -21,7 +21,8 @@ from cluster.machine import cores
 from flows.runtime.console import say
 from flows.sweeping.file import sweep_called, sweep_of
 from flows.sweeping.request import SweepRequest
-from flows.views.answer import best_of
+from flows.tables.text import line_width
+from flows.views.answer import best_of, in_terminal
 from flows.views.views import Views, runs_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
@@ -114,6 +115,22 @@ def sweep(
     return SweepResult(store, given.name)
 
 
+def _with_columns(data: Any) -> Any:
+    """The data, if they have columns. Raises `WrongInput` for a Series, a list and so on."""
+    data = data.collect() if hasattr(data, "collect") else data  # a lazy frame of Polars
+    flat = len(getattr(data, "shape", (0, 0))) != 2  # a structured array is not
+    if (flat and not getattr(getattr(data, "dtype", None), "names", None)) or not any(
+        hasattr(data, one) for one in ("columns", "keys", "__array__", "__arrow_c_stream__")
+    ):
+        raise WrongInput(
+            f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions, whose"
+            " columns are features and the target; of features X and labels y, pandas.DataFrame"
+            f"{'.sparse.from_spmatrix' * hasattr(data, 'tocsr')}(X).add_prefix('x').assign(y=y)"
+            " makes one"
+        )
+    return data
+
+
 def prepare(
     name: str,
     data: Any,
@@ -158,6 +175,7 @@ def prepare(
     """
     from flows.preparing.preparation import launch_preparation
 
+    data = _with_columns(data)
     unknown = options.keys() - {one.name for one in fields(Reading) + fields(Preparing)}
     if unknown:
         raise WrongInput(f"there is no option {min(unknown)!r}; `koco prepare --help` lists them")
@@ -170,7 +188,7 @@ def prepare(
             check_name(name)
             pq.write_table(table, file)
             return launch_preparation(
-                str(store), name, [file], prefect, given=given, replace=replace
+                str(store), name, [file], prefect, given=given, replace=replace, quiet=True
             )
         except WrongInput as error:
             raise WrongInput(str(error).replace(str(file), "the table")) from None
@@ -326,12 +344,8 @@ class SweepResult:
         return self.runs.to_pandas()
 
     def __repr__(self) -> str:
-        from flows.report.document import best_rows
-        from flows.report.sections import Sections
-        from flows.tables.text import laid_out
-
-        rows = best_rows(Sections(self.store, self.sweep))
-        table = laid_out([*rows[0]], [[*row.values()] for row in rows])[0] if rows else ""
+        best = self.best()
+        table = in_terminal(self.views, best, 0, line_width())[0] if best.num_rows else ""
         return f"sweep {self.sweep}: {self._summary}\n{table}"
 
     def _repr_html_(self) -> str:

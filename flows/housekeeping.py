@@ -66,7 +66,7 @@ def bytes_of(store: StorePath, sweep: str, files: list[dict[str, float]], run_id
 def files_of(store: StorePath, sweep: str) -> list[StorePath]:
     """The files that a sweep has for itself, in the order of removal; its entry is the last."""
     files = (
-        *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md", "made.json")),
+        *(store / "reports" / f"{sweep}.{ending}" for ending in ("html", "md")),
         store / "results" / "halving" / f"{sweep}.parquet",
         *(store / folder / f"{sweep}.json" for folder in ("status", "sweeps")),
     )
@@ -139,11 +139,9 @@ def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], N
 
 @contextmanager
 def _alone_on(store: StorePath) -> Iterator[None]:
-    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
-    with (
-        locked(store, "nightly", WrongInput(busy)),
-        locked(store, CLAIM, "waiting for a sweep that begins"),
-    ):
+    from flows.nightly.night import without_nights  # its import takes a quarter of a second
+
+    with without_nights(store), locked(store, CLAIM, "waiting for a sweep that begins"):
         refuse_running(store)
         yield
 

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from markupsafe import Markup, escape
 
 import koco_stream
 from flows.charts import Chart, Row, library
+from flows.tables.text import with_minus
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 # Control characters, on which a terminal acts that shows the Markdown, and those that turn the
@@ -41,13 +41,6 @@ class Figure:
         judged = [one["holds"] for one in self.claims if one["holds"] is not None]
         held = f"{sum(judged)} of {len(judged)} claims hold" * bool(judged)
         return "; ".join(filter(None, [held, self.finding]))
-
-    @property
-    def claim_rows(self) -> list[Row]:
-        return [
-            {name.replace("_", " ").capitalize(): value for name, value in one.items()}
-            for one in self.claims
-        ]
 
 
 @dataclass(frozen=True)
@@ -113,20 +106,11 @@ def text_of(value: Any) -> str:
     """Text of a cell: floats have three digits, integers commas, and None is –."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float):
-        text = f"{value:,}" if isinstance(value, int) else _float_text(value)
-        return text.replace("-", "−")
+    if isinstance(value, float):
+        return with_minus(value, 3)
+    if isinstance(value, int):
+        return f"{value:,}".replace("-", "−")
     return "–" if value is None else str(value)
-
-
-def _float_text(value: float) -> str:
-    size = abs(value)
-    if 999.5 <= size < 1e6:
-        return f"{value:,.0f}"
-    if size == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    # small ones that a column may have beside others are not written with an exponent
-    return f"{value:.6f}" if 1e-5 <= size < 1e-4 else f"{value:#.3g}".removesuffix(".")
 
 
 def columns_of(rows: Sequence[Row]) -> dict[str, bool]:

@@ -59,9 +59,7 @@ class Reproduction:
 
     @property
     def summary(self) -> str:
-        judged = [one["holds"] for one in self.claims if one["holds"] is not None]
-        found = f"{sum(judged)} of {len(judged)} claims reproduced"
-        return found if judged else "no claim could be tested"
+        return Figure("", claims=self.claims).verdict or "no claim could be tested"
 
     @property
     def lines(self) -> list[str]:
@@ -146,7 +144,8 @@ def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) ->
     for name in wanted:
         try:
             n_rows = prepared(store, name, data, workers).n_rows
-            rows.append(_row(name, state_of(name, n_rows), n_rows))
+            is_whole = n_rows >= entry_of(name).editions[0].n_rows
+            rows.append(_row(name, "whole" if is_whole else "a part", n_rows))
         except WrongInput as error:
             say(f"koco: not available: {name}: {error}")
             rows.append(_row(name, f"not available: {str(error).splitlines()[0]}"))
@@ -206,11 +205,3 @@ def _content(sweep: str) -> dict[str, Any]:
 
 def entry_of(name: str) -> Entry:
     return CATALOGUE[VARIANTS[name][0] if name in VARIANTS else name]
-
-
-def state_of(name: str, n_rows: int) -> str:
-    editions = entry_of(name).editions
-    if n_rows >= editions[0].n_rows:
-        return "whole"
-    named = [one.subset for one in editions if one.subset and one.n_rows == n_rows]
-    return f"a part: {[*named, 'fewer rows than the whole'][0]}"

@@ -66,4 +66,5 @@ def similar(word: str, words: list[str], most: int) -> list[str]:
     from difflib import get_close_matches
 
     lower = {one.casefold(): one for one in reversed(words)}
-    return [lower[one] for one in get_close_matches(word.casefold(), list(lower), n=most)]
+    # "kind" and "window" are 0.6 alike
+    return [lower[one] for one in get_close_matches(word.casefold(), list(lower), most, 0.65)]

@@ -44,7 +44,9 @@ CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]"
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N rows.")
 @JSON
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.option("--arrow", "arrow", type=click.Path(path_type=Path), help="Write an Arrow file.")
+@click.option(
+    "--arrow", type=click.Path(path_type=Path, dir_okay=False), help="Write an Arrow file."
+)
 def results(
     store: str, limit: int | None, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any
 ) -> None:

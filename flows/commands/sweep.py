@@ -97,10 +97,10 @@ def sweep(
         from flows.sweeping.planning import dry_run_of
 
         # the usual sweep is in no file, so that it is printed, to be kept in one
-        keeps = not (as_json or given.path.is_file())
+        keeps = given.usual and not as_json
         click.echo(given.text * keeps, nl=False)
         planned = dry_run_of(request)
-        lines = (f"{name}: {in_words(value)}" for name, value in planned.items())
+        lines = (f"{name}: {in_words(value)}" for name, value in planned.items() if value != {})
         stream = sys.stderr if keeps else sys.stdout
         words = "\n".join(wrapped(line, stream) for line in lines)
         click.echo(json_text(planned) if as_json else words, stream)
@@ -124,7 +124,7 @@ def sweep(
         again = shlex.join(
             ["koco", "sweep", request.sweep_file, "--store", str(request.store), "--retry-failed"]
         )
-        say(f"{failed:,} of {summary['runs']:,} runs have failed; to run them again: {again}")
+        say(f"{failed:,} of {summary['runs']:,} runs have failed; with the cause mended: {again}")
     if stopped := summary["statuses"].get("stopped", 0):
         say(
             f"{stopped:,} of {summary['runs']:,} runs were stopped by time_limit; with a larger one"

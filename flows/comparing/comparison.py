@@ -11,6 +11,7 @@ from flows.charts import Chart, Row, drawn
 from flows.comparing.blocks import (
     ALL,
     CONSTANT,
+    ERROR,
     LEVEL,
     LOSS,
     Blocks,
@@ -32,17 +33,6 @@ from koco_stream.types import Array
 
 # of these, a difference means another thing on every dataset
 WITH_UNITS = (LOSS, "log_loss", "mae", "rmse")
-# what columns of the summary are called for people, where it is not their name
-HEADINGS = {
-    "mean_rank": "mean rank",
-    "first": "best on",
-    "difference": "difference to the best",
-    "low": "from",
-    "high": "to",
-    "failed": "failed on",
-    "beats_constant": "beats Constant on",
-    "microseconds": "µs a round",
-}
 
 
 class Comparison:
@@ -64,8 +54,6 @@ class Comparison:
         Friedman's test; None if there are too few blocks.
     critical_difference : float or None
         Nemenyi's, of mean ranks.
-    groups : list of list of str
-        The largest groups of learners whose mean ranks differ by less than that.
     summary : pyarrow.Table
         A row for each learner. `first` counts the blocks on which none is better. `wins`, `losses`,
         `ties` and the mean `difference`, with an interval from `low` to `high`, are against the
@@ -75,8 +63,8 @@ class Comparison:
         A row for each pair, and for each block and learner.
     conclusion, how : str
         What may be concluded, and how configurations were chosen.
-    left_out, notes : list of str
-        The blocks and repeats that are left out, and all that weakens the conclusion.
+    notes : list of str
+        What is left out, and what else weakens the conclusion.
     """
 
     def __init__(
@@ -105,20 +93,16 @@ class Comparison:
         self.critical_difference = (
             statistics.critical_difference(len(order), self.n_blocks, alpha) if enough else None
         )
-        groups = statistics.groups_of_equals(ranks.tolist(), self.critical_difference or 0.0)
-        self.groups = [[self.learners[one] for one in group] for group in groups]
         self.pairs = self._pairs(exact)
         self.summary = self._summary(blocks, rounded(exact), ranks)
         self.blocks = _of_blocks(blocks, rounded(exact))
         self.conclusion = concluded(self)
         choices = max(block[0]["choices"] for block in blocks)
-        self.how = how_compared(self, len(found.left_out), choices, halved)
-        lacking = [(block[0]["title"], block[0]["lacking"]) for block in blocks]
-        self.left_out = [*found.left_out, *(f"{title}: {why}" for title, why in lacking if why)]
-        self.notes = [*weaknesses(blocks), *self.left_out, *notes]
+        self.how = how_compared(self, choices, halved)
+        lacking = [f"{one['title']}: {one['lacking']}" for one, *_ in blocks if one["lacking"]]
+        self.notes = [*weaknesses(blocks), *found.left_out, *lacking, *notes]
 
     def _pairs(self, exact: Array) -> pa.Table:
-        scores = rounded(exact)
         pairs = list(combinations(range(len(self.learners)), 2))
         differences = [
             statistics.differences(exact[:, [one]], exact[:, other], self.relative)[:, 0]
@@ -131,11 +115,13 @@ class Comparison:
                 (
                     self.learners[one],
                     self.learners[other],
-                    *statistics.wins_losses_ties(scores[:, one], scores[:, other]),
+                    int((difference < 0.0).sum()),
+                    int((difference > 0.0).sum()),
+                    int((difference == 0.0).sum()),
                     mean(difference[np.isfinite(difference)]),
                     p_alone,
                     p,
-                    int(np.isfinite(scores[:, one] + scores[:, other]).sum()),
+                    int(np.isfinite(exact[:, one] + exact[:, other]).sum()),
                 )
                 for (one, other), difference, p_alone, p in zip(
                     pairs, differences, alone, corrected, strict=True
@@ -222,18 +208,13 @@ class Comparison:
         return self.summary.drop_columns(list(nothing)).to_pylist()
 
     @property
-    def shown(self) -> list[Row]:
-        return [{HEADINGS.get(name, name): row[name] for name in row} for row in self.said]
-
-    @property
     def diagram(self) -> Chart:
         """The critical-difference diagram: mean ranks, and half the difference on both sides."""
         half = (self.critical_difference or 0.0) / 2
         places = ", ".join(f"{name} {rank:.2f}" for name, rank in self.ranks.items())
-        joined = "; ".join(", ".join(group) for group in self.groups)
-        apart = f"Not told apart by it: {joined}." if joined else "It tells all of them apart."
         said = (
-            f"The critical difference is {self.critical_difference:.2f}. {apart}"
+            f"Those that differ by less than {self.critical_difference:.2f}, the critical"
+            " difference, are not told apart by it."
             if self.critical_difference is not None
             else "There are too few blocks for a critical difference."
         )
@@ -266,7 +247,7 @@ class Comparison:
             "notebook.html",
             title="Comparison",
             summary=self.conclusion,
-            rows=self.shown,
+            rows=self.said,
             plots=[("", drawn(spec))],
             notes=notes,
         )
@@ -332,12 +313,18 @@ def compare(
         (
             len(blocks.learners) < 2,
             f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are: {there};"
-            " name more sweeps, or wait until more runs have finished",
+            f" name more {'learners' if learners else 'sweeps'}, or wait until more runs have"
+            " finished",
         ),
         (
             not blocks.blocks,
-            f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; compare"
-            f" fewer of them (--learner NAME, several times)\n{reasons}",
+            f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; "
+            + (
+                "compare fewer of them (--learner NAME, several times)"
+                if metric in (None, LOSS, ERROR)
+                else f'add "{metric}" to metrics in the sweep file, and run the sweep again'
+            )
+            + f"\n{reasons}",
         ),
     )
     return Comparison(blocks, select, alpha, views.halved, unfinished(views))

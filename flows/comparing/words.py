@@ -100,10 +100,9 @@ def p_text(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
-def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool) -> str:
+def how_compared(found: Comparison, choices: int, halved: bool) -> str:
     least, most = found.repeats
     often = f"{least}" if least == most else f"{least} to {most}"
-    more = f"; {n_left_out:,} more are left out" if n_left_out else ""
     best = f"For each learner and block, of up to {choices:,} configurations the one with the best"
     chosen = (
         f"{best} mean over its repeats was chosen, by the same numbers that are compared: the more"
@@ -123,7 +122,7 @@ def how_compared(found: Comparison, n_left_out: int, choices: int, halved: bool)
     return (
         f"{counted(found.n_blocks, 'block')} (a dataset in one kind of order) of"
         f" {counted(found.n_datasets, 'dataset')}, with {often} repeat{'s' * (most != 1)} (orders"
-        f" and seeds) each, by {' or '.join(found.metrics)}{more}. {chosen}{early * halved}"
+        f" and seeds) each, by {' or '.join(found.metrics)}. {chosen}{early * halved}"
     )
 
 

@@ -7,6 +7,7 @@ its results in `nights/SWEEP`, and reads the datasets of the main store.
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -273,9 +274,14 @@ def result_of(rows: Sequence[Row]) -> str:
     return next(RESULTS[one] for one in RESULTS if one in verdicts)
 
 
+def without_nights(store: StorePath) -> AbstractContextManager[None]:
+    """Context in which a store has no nightly run. Raises `WrongInput` if one is under way."""
+    busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
+    return locked(store, LOCK, WrongInput(busy))
+
+
 def accept_last(store: AnyPath, sweep: str) -> str:
-    busy = WrongInput(f"a nightly run is under way on {store}; wait until it has ended, or stop it")
-    with locked(existing_store(store), LOCK, busy):
+    with without_nights(existing_store(store)):
         path = night_path(store, sweep)
         note = note_in(path)
         if note is None:

@@ -40,7 +40,7 @@ from storage.generated.generators import ABOUT, GENERATORS, parameters_of
 from storage.preparing.prepare import check_name, map_on_dask, prepare_file
 from storage.sources.compressed import OPENERS
 from storage.sources.reading import unfolded
-from storage.store import check_store, existing_store
+from storage.store import check_makeable, check_store, existing_store
 
 LARGE = 64 << 20  # bytes of text for which starting workers, which takes seconds, pays
 PACKED = 4  # typical ratio of the text's size to that of a compressed file
@@ -62,16 +62,17 @@ def prepare_named(
     workers: int = 0,
     replace: bool = False,
     of: str | None = None,
+    quiet: bool = False,
 ) -> Manifest:
     """Prepare a dataset from files or a folder, or from the catalogue's addresses without
     `sources`.
 
     Options `given` override those of the catalogue. `of` is the catalogue dataset whose files these
     are, by default that of the same name. Raises `WrongInput` that says which files are needed and
-    how to pass them.
+    how to pass them. If `quiet`, stderr does not name the files, which are then not the user's.
     """
     check_name(name)
-    check_store(store)
+    check_makeable(store)
     of = of or name
     if not replace and name in prepared_names(store):
         raise WrongInput(f"{store} already has a dataset {name!r}; to replace it, add --replace")
@@ -83,7 +84,7 @@ def prepare_named(
     is_folder = given.get("format") != "documents" and any(path.is_dir() for path in sources)
     if sources and not (of in CATALOGUE and is_folder):
         paths = unfolded(sources, given.get("format"))
-        return _prepare(store, name, paths, given, workers)
+        return _prepare(store, name, paths, given, workers, quiet)
     if len(sources) > 1:
         raise WrongInput("--from takes one folder, or one or several files; give only the folder")
     entry = entry_named(of)
@@ -154,13 +155,19 @@ def _fetch(
 
 
 def _prepare(
-    store: str, name: str, paths: list[Path], options: dict[str, Any], workers: int
+    store: str,
+    name: str,
+    paths: list[Path],
+    options: dict[str, Any],
+    workers: int,
+    quiet: bool = False,
 ) -> Manifest:
     text_bytes = 0
     for path in paths:
         n_bytes = path.stat().st_size if path.is_file() else 0
         text_bytes += n_bytes * (PACKED if path.suffix in OPENERS else 1)
-        say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
+        if not quiet:
+            say(f"reading {path}" + (f" ({n_bytes:,} bytes)" if path.is_file() else ""))
     with ExitStack() as stack:
         if workers >= 2 and text_bytes >= LARGE:
             from cluster.clusters import local_cluster

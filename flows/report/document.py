@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.charts import Row, drawn
+from flows.charts import drawn
 from flows.comparing.blocks import blocks_of
 from flows.comparing.comparison import Comparison
 from flows.pages import Figure, Page, rendered, write_page
@@ -29,8 +29,9 @@ TABLES = (
         "Best parameters",
         "best_parameters",
         "The best configuration of each learner on each stream, by error rate, or by mean loss"
-        " where there is no error rate, over orders and seeds; one with a run that failed does not"
-        " count. The parameters are those that vary and those that are not at their default."
+        " where there is no error rate, over orders and seeds: the rounds that choose it also judge"
+        " it. One with a run that failed does not count. The parameters are those that vary and"
+        " those that are not at their default."
         " Constant always predicts the best constant so far; a configuration beats it if its mean"
         " loss is smaller and, where there are classes, also its error rate. The seconds of"
         " learners of other libraries include the conversion of each row, but not the start of"
@@ -71,7 +72,11 @@ def write_figures(page: Page, folder: Path, name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for chart in page.all_charts:
         for chosen, spec in chart.files():
-            words = re.sub(r"\W+", "-", f"{name} {chart.title} {chosen}".strip().lower())
+            words = re.sub(
+                r"\W+",
+                "-",
+                f"{name} {chart.title} {chosen}".replace("µs", "microseconds").strip().lower(),
+            )
             (folder / f"{words}.svg").write_text(drawn(spec), encoding="utf-8")
             (folder / f"{words}.png").write_bytes(drawn(spec, "png"))
 
@@ -94,19 +99,11 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
     )
     # what it concludes stands on the first screen
     notes = "\n".join([found.meaning, *found.notes]) if found else ""
-    several = any(sections.varied.values())
-    # in small print what the tests say, and how configurations were chosen
-    other = f" To choose otherwise: koco compare {sweep} --select first-half" * several
-    small = (
-        f"{found.conclusion}\n{found.how}{other}"
-        if found
-        else "Configurations are chosen by the rounds on which they are judged here." * several
-    )
     return Page(
         f"Sweep {sweep}",
         [chart for chart in charts[:1] if chart],
         rows=lines_of(sections),
-        note=small,
+        note=f"{found.conclusion}\n{found.how}" if found else "",
         finding=sentence,
         facts=facts,
         flags=warnings_of(sections),
@@ -115,7 +112,7 @@ def page_of(store: AnyPath, sweep: str, whole: bool = True) -> Page:
             *papers,
             *sections.figures(),
             *regret(sections),
-            *([Figure("Comparison", [found.diagram], (), found.shown, notes)] if found else []),
+            *([Figure("Comparison", [found.diagram], (), found.said, notes)] if found else []),
             *details(sections),
         ],
         file=note["file"],
@@ -150,10 +147,6 @@ def came_from(source: dict[str, Any]) -> str:
     )
 
 
-def best_rows(sections: Sections) -> list[Row]:
-    return sections.table("(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)")
-
-
 def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     sections = Sections(store, sweep)
     curves = [*sections.charts(CURVES)][:1]
@@ -162,8 +155,10 @@ def notebook_html(store: AnyPath, sweep: str, summary: str) -> str:
     return rendered(
         "notebook.html",
         title=sweep,
-        summary=summary,
-        rows=best_rows(sections),
+        summary=f"{sentence_of(sections)} {summary}.",
+        rows=sections.table(  # without deviations
+            "(SELECT COLUMNS(lambda name: name NOT LIKE '± %') FROM best_parameters)"
+        ),
         plots=plots,
         notes=[f"The report also has the curves of the other {left}."] * (left > 0),
     )

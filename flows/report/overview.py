@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from flows.charts import Chart, Row
-from flows.comparing.blocks import LEVEL
+from flows.comparing.blocks import CONSTANT, LEVEL
 from flows.comparing.words import counted, listed
 from flows.report.sections import BEST, CURVES, Sections
 from flows.scores.statistics import bootstrap, least_p
@@ -43,7 +43,7 @@ def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
 def sentence_of(sections: Sections) -> str:
     shown, wins = outcome(sections)
     if not shown:
-        return "No run has ended well yet."
+        return "No configuration has ended well in all of its runs yet."
     every = [row for rows in sections.best.values() for row in rows]
     names = {row["learner"] for row in every}
     known = [row["beats_constant"] for row in every]
@@ -59,17 +59,21 @@ def sentence_of(sections: Sections) -> str:
     numbers = [
         f"{name} {with_minus(scale * value, 3)}{unit}" for name, value in told if value is not None
     ]
-    example = f"on {leader['stream']} {', '.join(numbers)}."
+    example = f"on {leader['stream']}, {', '.join(numbers)}."
     begin = f"{example[0].upper()}{example[1:]}"
     if len(names) == 1:
         better = f", better than Constant on {known.count(True)} of {n}" * any(known)
-        begin = f"{leader['learner']} alone was run{better}: {example}"
+        alone = "was run" if {*sections.varied} <= {*names, CONSTANT} else "ended well"
+        begin = f"{leader['learner']} alone {alone}{better}: {example}"
     elif n > 1:
-        often = [item for item in wins.most_common() if item[0] != leader["learner"]]
+        most = wins[leader["learner"]]
+        first = sorted(name for name, count in wins.items() if count == most)
+        first[MOST_NAMED:] = [f"{len(first) - MOST_NAMED} more"] * (len(first) > MOST_NAMED)
+        often = [item for item in wins.most_common() if item[1] < most]
         also = "".join(f", {name} on {count}" for name, count in often[:MOST_NAMED])
         begin = (
-            f"{leader['learner']} is the best of {len(names)} learners on"
-            f" {wins[leader['learner']]} of {n} datasets{also}: {example}"
+            f"{listed(first)} {'tie, each' if first[1:] else 'is'} the best of {len(names)}"
+            f" learners on {most} of {n} datasets{also}: {example}"
         )
     nobody = "No learner is better than Constant on any stream. " * ({*known} - {None} == {False})
     return nobody + begin
@@ -137,8 +141,6 @@ def facts_of(sections: Sections) -> list[str]:
         'SELECT "order", count(DISTINCT coalesce(order_seed, -1)) AS n FROM runs'
         ' GROUP BY "order" ORDER BY "order"'
     )
-    ended = ", ".join(f"{n:,} {status}" for status, n in sections.statuses.items())
-    ended = ", all ok" if [*sections.statuses] == ["ok"] else f": {ended}" if ended else ""
     of = f" of {row['runs'] + sections.missing:,}" if sections.missing else ""
     return [
         counted(row["learners"], "learner"),
@@ -148,7 +150,7 @@ def facts_of(sections: Sections) -> list[str]:
             for kind, n in map(dict.values, orders)
         ),
         *[counted(row["seeds"], "seed")] * (row["seeds"] > 0),
-        counted(row["runs"], "run", of) + ended,
+        counted(row["runs"], "run", of),
         f"{row['seconds']:,.{0 if row['seconds'] >= 100 else 1}f} s of computing",
     ]
 

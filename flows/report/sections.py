@@ -45,6 +45,7 @@ CURVES: dict[str, Any] = {
     "y": "value",
     "log": "xy",
     "band": ("least", "largest"),
+    "alt": "Curves of each learner's best configuration; Best parameters has what they end at.",
 }
 CHARTS: dict[str, Sequence[dict[str, Any]]] = {
     "Curves": [CURVES],
@@ -189,9 +190,8 @@ class Sections:
                 for values in [[row[one[axis]] for row in some]]
             )
         ]
-        told = f"{len(rows):,} points." if x != "round t" else _ends(rows, y)
         usual = {
-            "alt": f"{one['title']}: {told}",
+            "alt": f"{one['title']}: {len(rows):,} points.",
             "names": sorted({row["line"] for row in rows}, key=sort_key)
             if "series" in one
             else [*self.varied, FRONT],
@@ -204,11 +204,3 @@ class Sections:
             charts = [chart for one in declared for chart in self.charts(one)]
             if charts:
                 yield Figure(title, charts, note=NOTES[title])
-
-
-def _ends(rows: Sequence[Row], y: str) -> str:
-    first = rows[0]["stream"]
-    ends = {row["learner"]: row[y] for row in rows if row["stream"] == first}
-    return (
-        f"on {first}, at the end: {'; '.join(f'{name} {end:.4g}' for name, end in ends.items())}."
-    )

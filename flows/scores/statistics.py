@@ -20,12 +20,11 @@ SEED = 0  # of the bootstrap, so that the same results have the same interval
 
 
 class Friedman(NamedTuple):
-    """Friedman's chi-square, with its p-value at k − 1 degrees, and the less conservative F of Iman
-    and Davenport, with its p-value at k − 1 and (k − 1)(n − 1) degrees.
+    """Friedman's chi-square, and the less conservative F of Iman and Davenport, with its p-value at
+    k − 1 and (k − 1)(n − 1) degrees.
     """
 
     chi_square: float
-    p_chi_square: float
     f: float
     p: float
 
@@ -37,13 +36,9 @@ def ranks_of(values: Array) -> Array:
     return (one > other).sum(axis=-1) + ((one == other).sum(axis=-1) + 1) / 2.0
 
 
-def wins_losses_ties(one: Array, other: Array) -> tuple[int, int, int]:
-    return int((one < other).sum()), int((one > other).sum()), int((one == other).sum())
-
-
 def friedman(scores: Array) -> Friedman:
     """Friedman's test. Its chi-square is Demšar's, without SciPy's correction for ties."""
-    from scipy.special import chdtrc, fdtrc  # its import takes half a second
+    from scipy.special import fdtrc  # its import takes half a second
 
     n, k = scores.shape
     spread = np.sum(ranks_of(scores).mean(axis=0) ** 2) - k * (k + 1) ** 2 / 4.0
@@ -52,7 +47,7 @@ def friedman(scores: Array) -> Friedman:
     # all blocks may have the same order of learners: then nothing is left
     f = (n - 1) * chi_square / left if left > 1e-9 * n else math.inf
     p = 0.0 if math.isinf(f) else float(fdtrc(k - 1, (k - 1) * (n - 1), f))
-    return Friedman(chi_square, float(chdtrc(k - 1, chi_square)), float(f), p)
+    return Friedman(chi_square, float(f), p)
 
 
 def wilcoxon(differences: Array) -> float:
@@ -93,16 +88,6 @@ def critical_difference(k: int, n: int, alpha: float) -> float:
 
     q = float(studentized_range.ppf(1.0 - alpha, k, np.inf)) / math.sqrt(2.0)
     return q * math.sqrt(k * (k + 1) / (6.0 * n))
-
-
-def groups_of_equals(ranks: Sequence[float], critical: float) -> list[list[int]]:
-    """The largest groups of learners, by rank, whose ranks all differ by less than `critical`."""
-    order = sorted(range(len(ranks)), key=lambda one: (ranks[one], one))
-    ends = [
-        max(k for k in range(len(order)) if k == first or ranks[order[k]] - ranks[one] < critical)
-        for first, one in enumerate(order)
-    ]
-    return [order[k : last + 1] for k, last in enumerate(ends) if last > k and last not in ends[:k]]
 
 
 def differences(scores: Array, best: Array, relative: bool) -> Array:

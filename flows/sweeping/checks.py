@@ -74,17 +74,18 @@ def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSw
     sweep = sweep or sweep_called(request.sweep_file, request.store)
     check_store(request.store)
     store = store_path(request.store)
-    try:
-        manifests = {
-            use.name: load_manifest(store, use.name)
-            if use.given is None
-            else existing_synthetic(store, use.table.name, use.given) or use.expected()
-            for use in sweep.datasets
-        }
-    except WrongInput as error:
-        raise WrongInput(
-            f"{sweep.path}: {error}. Generated datasets: {', '.join(GENERATORS)}"
-        ) from None
+    manifests = {}
+    for use in sweep.datasets:
+        try:
+            manifests[use.name] = (
+                load_manifest(store, use.name)
+                if use.given is None
+                else existing_synthetic(store, use.table.name, use.given) or use.expected()
+            )
+        except WrongInput as error:
+            raise WrongInput(
+                f"{use.at}: {error}. Generated datasets: {', '.join(GENERATORS)}"
+            ) from None
     return CheckedSweep(replace(request, store=str(store)), sweep, manifests)
 
 
@@ -108,7 +109,7 @@ def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
             if streams[0].order == SHUFFLED:
                 check_room(manifest)
         except WrongInput as error:
-            raise WrongInput(f"{sweep.path}: {error}") from None
+            raise WrongInput(f"{use.at}: {error}") from None
         for stream in streams:
             reduced = stream.reduced(manifest.n_rows, manifest.classes)
             # a metric is for numbers, for classes, or for two classes

@@ -2,8 +2,9 @@
 
 import itertools
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +22,7 @@ from pydantic import (
     Tag,
 )
 
-from cluster.site import Clock, clock_seconds
+from cluster.site import Clock, clock_seconds, written
 from flows.sweeping.halving import Halving
 from flows.sweeping.request import packaged
 from flows.sweeping.search import (
@@ -36,7 +37,7 @@ from flows.sweeping.search import (
 )
 from flows.sweeping.toml_file import Name, TomlFile
 from flows.sweeping.usual import usual_sweep
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.extras import remedy
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_called, learner_named
@@ -56,7 +57,7 @@ from storage.generated.generators import (
 from storage.store import check_store
 
 MOST_RUNS = 10_000_000
-EXAMPLES = "`koco sweep --list` shows examples"
+EXAMPLES = "`koco sweep DATASET --dry-run` prints an example, on a prepared dataset"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
 
 
@@ -80,7 +81,14 @@ Seeds = Annotated[
 
 
 class DatasetTable(BaseModel, extra="allow", strict=True):
-    name: str
+    name: Annotated[
+        str,
+        written(
+            r"[A-Za-z0-9][A-Za-z0-9._=,-]*",
+            "a dataset has a name of letters, digits and . _ - = , which koco prepare NAME --from"
+            " FILE gives it",
+        ),
+    ]
     positive_class: Classes = [None]
     multiclass: Literal["one-vs-rest"] | None = None
     order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
@@ -132,17 +140,31 @@ TABLES: dict[str, type[BaseModel]] = {
     "search": Search,
 }
 
+# by a key that stands in the table of another thing
+PLACES = {
+    **{
+        key: f"{key} is for all runs; give it above the first table"
+        for key in SweepFile.model_fields
+    },
+    **{
+        key: f"{key} is of a dataset; give it in a [[dataset]] table"
+        for key in DatasetTable.model_fields
+    },
+}
+
 
 @dataclass(frozen=True)
 class DatasetUse:
     """A dataset of a sweep, and the table that says how it is read.
 
-    `given` has the parameters of a generator, and is None for a prepared dataset.
+    `given` has the parameters of a generator, and is None for a prepared dataset. `at` is where the
+    table is, for messages.
     """
 
     name: str
     given: dict[str, Any] | None
     table: DatasetTable
+    at: str
 
     def expected(self) -> Manifest:
         """What the manifest of a generated dataset will say; its hash is a placeholder."""
@@ -183,7 +205,7 @@ class Sweep:
 
     Each configuration is a learner, its parameters and a learner seed (see `configuration_of`).
     If the search learns from results, only its first configurations are among them; `spaces` are
-    then what it searches.
+    then what it searches. `usual` says that it is in no file, but made for a dataset.
     """
 
     path: Path
@@ -197,6 +219,7 @@ class Sweep:
     search: Search | None = None
     spaces: tuple[Space, ...] = ()
     time_limit: float | None = None
+    usual: bool = False
 
 
 def read_sweep(path: str | Path) -> Sweep:
@@ -207,12 +230,14 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset,
     with a class of it after a colon to learn this one.
 
-    It is the first of these that there is.
+    It is the first of these that there is, but a file without a suffix that is called as a dataset
+    has its rows.
     """
     path = Path(spec)
     name = str(spec)
     known = packaged()
-    found = path if path.is_file() else known.get(name)
+    is_file = path.is_file() and (path.suffix or name not in prepared_names(store))
+    found = path if is_file else known.get(name)
     if found:
         return read_sweep(found)
     check_store(store)
@@ -220,12 +245,13 @@ def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     dataset, _, positive = name.partition(":")
     if dataset in there:
         text = usual_sweep(load_manifest(store, dataset), positive)
-        return _expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text))
-    files = map(str, path.parent.glob("*.toml"))
+        return replace(_expanded(TomlFile(path, "sweep", EXAMPLES, TABLES, text)), usual=True)
+    names = [*map(str, path.parent.glob("*.toml")), *known, *there]
+    close = "".join(f" Did you mean {one!r}?" for one in similar(name, names, 1))
     raise WrongInput(
-        f"no sweep file, packaged sweep or dataset of {store} is called"
-        f" {name}{nearest(name, [*files, *known, *there])}; `koco sweep --list` shows the packaged"
-        " sweeps, `koco list datasets` the datasets, and `koco prepare` makes one"
+        f"no sweep file, packaged sweep or dataset of {store} is called {name!r}.{close}"
+        " `koco sweep --list` shows the packaged sweeps, `koco list datasets --store"
+        f" {shlex.quote(str(store))}` the datasets; `koco prepare NAME --from FILE` makes one"
     )
 
 
@@ -234,7 +260,9 @@ def sweep_of(content: Mapping[str, Any]) -> Sweep:
     try:
         text = tomli_w.dumps(_plain(content))
     except (TypeError, ValueError) as error:
-        raise WrongInput(f"{DICTIONARY}: {error}; use only numbers, texts and lists") from None
+        raise WrongInput(
+            f"{DICTIONARY}: {error}; use only numbers, texts and lists, and a learner's name"
+        ) from None
     return _expanded(TomlFile(DICTIONARY, "sweep", EXAMPLES, TABLES, text))
 
 
@@ -310,12 +338,12 @@ def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[Data
     for key, value in (table.model_extra or {}).items():
         with file.blaming("dataset", number, key):
             if key not in known:
-                raise WrongInput(f"unknown key{nearest(key, known)}")
+                raise WrongInput(PLACES.get(key) or f"unknown key{nearest(key, known)}")
             grids[key] = values_of(value)
     for given in combinations(grids):
         with file.blaming("dataset", number, "name"):
             name = synthetic_name(table.name, given) if generated else table.name
-        yield DatasetUse(name, given if generated else None, table)
+        yield DatasetUse(name, given if generated else None, table, file.at("dataset", number))
 
 
 def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int]) -> Space:
@@ -326,8 +354,10 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
     draws = {}
     for key, value in (table.model_extra or {}).items():
         with file.blaming("learner", number, key):
-            if key == "time_limit":
-                raise WrongInput(f"{key} is for all runs; give it above the first table")
+            # learners of other libraries may have any other argument
+            is_own = learner.numbers == "own" and key not in learner.defaults()
+            if key in PLACES and (is_own or key == "time_limit"):
+                raise WrongInput(PLACES[key])
             parameter = learner.parameter(key)
             if is_drawn(value):
                 draws[key] = drawn(parameter, value)

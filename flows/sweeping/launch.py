@@ -41,7 +41,7 @@ from koco_stream.runs.run import Run, without_repeats
 from storage.collecting import collect, remove_damaged, remove_left
 from storage.generated.generators import prepare_synthetic
 from storage.results import finished_runs, table_files
-from storage.store import open_store
+from storage.store import check_makeable, open_store
 
 SHOWN = 20  # failed runs in a summary
 AGAIN = 60.0  # least seconds between two pages of a sweep that runs
@@ -69,6 +69,7 @@ def launch(
     with ExitStack() as stack:
         start = None
         if missing and cluster:
+            check_makeable(request.store)
             say("starting the workers")
             start = Start(
                 cluster,

@@ -1,5 +1,6 @@
 """What a sweep does with Dask: cohorts are planned and run; and the plan that a dry run shows."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from koco_stream.runs.planner import Limits, Plan, longest_of, plan
 from koco_stream.runs.run import Cohort, Measured, Pause, Run
 
 ROOM_SHARE = 4  # checkpoints of paused cohorts take at most a quarter of the disk's free space
+LONG = 600.0  # seconds of a learner that are worth a remark: nobody changes a file to save less
 MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
 # bytes of a run on disk: its results, its windows before the first, and a prediction, whose 8 do
 # not compress, and the rounds nearly
@@ -63,16 +65,20 @@ def limits_of(
 def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     """A sentence on a learner that takes more time than all others together without a limit."""
     longest = longest_of(planned.taken)
-    if longest is None or checked.sweep.time_limit is not None:
+    limited = checked.sweep.time_limit is not None
+    if longest is None or limited or planned.taken[longest] < LONG:
         return []
     bound = "max_dictionary in its table, " * (
         "max_dictionary" in learner_named(longest).defaults()
     )
-    mine = planned.taken[longest]
+    name, store = checked.request.sweep_file, shlex.quote(checked.request.store)
+    made = f"{name}.toml, made by `koco sweep {name} --store {store} --dry-run > {name}.toml`"
     return [
-        f"{shown_name(longest)} is expected to take {mine:,.1f} s, all other learners together"
-        f" {sum(planned.taken.values()) - mine:,.1f} s; it runs last; to bound it, give {bound}"
-        "time_limit at the top of the sweep file, or max_rows in the table of its dataset"
+        f"{shown_name(longest)} is expected to take {planned.taken[longest]:,.1f} s, all other"
+        f" learners together {sum(planned.taken.values()) - planned.taken[longest]:,.1f} s; it runs"
+        f" last; to bound it, give {bound}time_limit at the top of"
+        f" {made if checked.sweep.usual else 'the sweep file'}, or max_rows in the table of its"
+        " dataset"
     ]
 
 

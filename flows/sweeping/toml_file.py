@@ -8,14 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from cluster.site import first_error
+from cluster.site import first_error, written
 from koco_stream.errors import WrongInput
 
 Model = TypeVar("Model", bound=BaseModel)
 Keys = tuple[str | int, ...]  # the path to a value, such as ("learner", 0, "alpha")
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
+Name = Annotated[
+    str,
+    written(
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}",
+        "a name has up to 200 letters, digits and . _ -, and begins with a letter or digit",
+    ),
+]
 
 
 class TomlFile:
@@ -33,9 +39,9 @@ class TomlFile:
         tables: dict[str, type[BaseModel]],
         text: str | None = None,
     ) -> None:
-        self.path, self.examples, self.tables = path, examples, tables
+        self.path, self.examples, self.tables, self.text = path, examples, tables, text or "\n"
         try:
-            self.text = path.read_text(encoding="utf-8") if text is None else text
+            self.text = path.read_text(encoding="utf-8-sig") if text is None else text
             self.content = tomllib.loads(self.text)
             str(self.content)  # a number in it may be too long to be shown
         except OSError as error:
@@ -43,9 +49,15 @@ class TomlFile:
                 f"{path}: no such {kind} file ({error.strerror or error}); {examples}"
             ) from None
         except ValueError as error:  # UnicodeDecodeError too
+            why, _, place = str(error).partition(" (at line ")
+            number = int(place.partition(",")[0] or 0)
+            line = f", line {number}: {(self.text.splitlines()[number - 1]).strip()[:60]!r}"
             raise WrongInput(
-                f"{path}: {error}; a {kind} file is TOML: text in UTF-8, with texts in quotation"
-                " marks"
+                f"{path}{line * (number > 0)} is not TOML in UTF-8 ({why}); a text stands in"
+                " quotation marks, a number is written as 0.5 or 1e-3, true and false in small"
+                " letters, and a key once"
+                + "; rows are first prepared: koco prepare NAME --from FILE"
+                * (path.suffix != ".toml")
             ) from None
         self.lines = {} if text else lines_of(self.text)
 
@@ -68,8 +80,8 @@ class TomlFile:
     def at(self, *keys: str | int) -> str:
         """Location of a key for messages, `FILE, line N, learner 2, alpha`."""
         shown = ".".join(map(str, keys[: 1 + (keys[0] in self.tables)]))
-        if len(keys) > 2 and isinstance(keys[1], int):
-            shown = f"{keys[0]} {keys[1] + 1}, {keys[2]}"
+        if len(keys) > 1 and isinstance(keys[1], int) and keys[0] in self.tables:
+            shown = ", ".join((f"{keys[0]} {keys[1] + 1}", *map(str, keys[2:3])))
         lines = [self.lines.get(keys[:k]) for k in range(len(keys), 0, -1)]
         line = next((f", line {line}" for line in lines if line), "")
         return f"{self.path}{line}, {shown}"
@@ -81,6 +93,7 @@ def lines_of(text: str) -> dict[Keys, int]:
     counts = Counter[str]()
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.fullmatch(r'\s*(\[\[?)\s*"?([\w-]+)"?\s*\]\]?\s*(#.*)?', line):
+            found.setdefault((header[2],), number)
             table = (header[2], counts[header[2]]) if header[1] == "[[" else (header[2],)
             counts[header[2]] += 1
             found[table] = number

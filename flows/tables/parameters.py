@@ -41,9 +41,9 @@ def telling(learner: str, params: Params, among: Iterable[str]) -> list[str]:
     return [name for name, value in params.items() if name in among or usual.get(name) != value]
 
 
-def params_text(params: Params, only: Collection[str] | None = None) -> str:
+def params_text(params: Params, only: Collection[str]) -> str:
     return " ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in sorted(params.items())
-        if only is None or name in only
+        if name in only
     )

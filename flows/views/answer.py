@@ -34,7 +34,7 @@ SUMMARY = (
 )
 BEST = (*SUMMARY, "sketch_size")
 # what a comparison of two sweeps shows beside each other, what matters least last
-COMPARED = ("params", "mean_loss_mean", "error_rate_mean", "n_runs", "seconds_mean")
+COMPARED = ("mean_loss_mean", "params", "error_rate_mean", "n_runs", "seconds_mean")
 NOT_WHOLE = """
     SELECT stream, learner, sum(repeats)::BIGINT AS runs, sum(diverged)::BIGINT AS diverged,
            sum(failed)::BIGINT AS failed, sum(stopped)::BIGINT AS stopped
@@ -138,7 +138,9 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
         f" ORDER BY a.learner IS NULL, stream, a.merit, b.merit, learner{same}"
     )
     one, other = (table.column(f"mean_loss_mean{end}").to_numpy() for end in ("_other", ""))
-    return table.append_column("difference", differences_of(one, other))
+    return table.add_column(
+        table.column_names.index("mean_loss_mean"), "difference", differences_of(one, other)
+    )
 
 
 def _remarks(views: Views, best: bool) -> list[str]:
@@ -211,9 +213,15 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
 
 def _telling_columns(table: pa.Table) -> tuple[list[str], list[str]]:
     names = SINGLE if "run_id" in table.column_names else table.column_names
-    pairs = table.select(["dataset", "dataset_hash"]).group_by(["dataset", "dataset_hash"])
-    one_each = len(pairs.aggregate([])) == len(pc.unique(table.column("dataset")))
-    dull = {"sketch_size", *["dataset_hash"] * one_each}  # sketch_size is among the parameters
+    hashes = {"dataset_hash", "dataset_hash_other"} & {*table.column_names}
+    pairs = {
+        tuple(row.values())
+        for one in hashes
+        for row in table.group_by(["dataset", one]).aggregate([]).to_pylist()
+        if row[one]
+    }
+    one_each = len(pairs) == len({dataset for dataset, _ in pairs})
+    dull = {"sketch_size"} | (hashes if one_each else set())  # sketch_size is among the parameters
     kept = []
     same = []
     for name in names:

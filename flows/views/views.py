@@ -140,7 +140,7 @@ class Views:
             before = met
             words = f"--where {condition!r}"
             quoted = KEYWORDS.sub(lambda m: m[1] or f'"{m[2]}"', condition)
-            with _asked(words):
+            with _asked(words, """; it is SQL, such as "learner = 'OGD' AND alpha > 1\""""):
                 met = before.filter(f"({quoted}\n)")
                 found = met.limit(1).fetchall()
             if not found and before.limit(1).fetchall():
@@ -205,7 +205,7 @@ def _values(condition: str, among: Any) -> Iterator[str]:
 
 
 @contextmanager
-def _asked(asked: str) -> Iterator[None]:
+def _asked(asked: str, how: str = "") -> Iterator[None]:
     """Context in which DuckDB answers. Raises `WrongInput`, with what was asked, if it cannot."""
     import duckdb
 
@@ -218,6 +218,6 @@ def _asked(asked: str) -> Iterator[None]:
         if unknown := re.search(r'Referenced column "(.+?)" not found', text):
             raise WrongInput(
                 f"{asked}: there is no column {unknown[1]!r} (a text stands in single quotes, as in"
-                f" status = 'ok'){nearest(unknown[1], NAMES)}"
+                f" status = 'ok'; --runs --json shows all columns){nearest(unknown[1], NAMES)}"
             ) from None
-        raise WrongInput(f"{asked}: {text.splitlines()[0]}") from None
+        raise WrongInput(f"{asked}: {text.splitlines()[0]}{how}") from None

@@ -64,8 +64,12 @@ def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
         path = folder / Path(place).expanduser()
         return Reference(f"{path.name}:{class_name}", kept_copy(path))
     offered = entry_points()
-    if name != VW and not class_name and name not in offered:
-        raise WrongInput(f"no learner is called {name!r}{nearest(name, [*known, *offered])}{FORMS}")
+    is_dotted = (place if class_name else name).replace(".", "_").isidentifier()
+    if name not in (VW, *offered) and not (class_name and is_dotted):
+        module, _, last = name.rpartition(".")
+        colon = f"{name}:Class" if last == "py" else f"{module}:{last}"
+        words = [*known, *offered, VW, *[colon] * bool(module and is_dotted)]
+        raise WrongInput(f"no learner is called {name!r}{nearest(name, words)}{FORMS}")
     return installed(name)
 
 

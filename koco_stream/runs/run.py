@@ -104,7 +104,7 @@ class Run:
         """Raise `WrongInput` if the loss does not suit a dataset's classes, shown by `names`."""
         name = repr(self.stream.dataset)
         positive = self.stream.positive_class
-        words = list(map(json_text, names)) or [f"{c:g}" for c in classes]
+        words = list(map(json_text, names)) or [f"{c:.15g}" for c in classes]
         shown = ", ".join(words[:30])
         if positive is not None and task == "regression":
             raise WrongInput(
@@ -114,30 +114,31 @@ class Run:
             self._check_multiclass(classes, task)
             return
         if positive is not None and classes and positive not in classes:
-            raise WrongInput(f"dataset {name} has no label {positive:g}; its labels are {shown}")
+            raise WrongInput(f"dataset {name} has no label {positive:.15g}; its labels are {shown}")
         if positive is None and task == "classification" and not set(classes) <= {-1.0, 1.0}:
             raise WrongInput(
                 f"dataset {name} has the labels {shown}, not -1 and +1; add positive_class ="
-                f" {words[-1]} (or another of them) to its [[dataset]] table to learn that"
-                ' class against the rest, or multiclass = "one-vs-rest" to learn all of them'
+                f" {words[-1]} (or another of them) to its [[dataset]] table to learn that class"
+                " against the rest"
+                + ', or multiclass = "one-vs-rest" to learn all of them'
+                * (len(classes) > 2)
             )
         if task == "regression" and self.learner_class.classifies(self.params):
             raise WrongInput(
                 f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1,"
-                f" but dataset {name} has real targets"
+                f" but dataset {name} has real targets; take "
+                + ("a regressor" if self.learner_class.numbers == "foreign" else 'loss = "squared"')
             )
 
     def _check_multiclass(self, classes: Sequence[float], task: str) -> None:
         name = repr(self.stream.dataset)
         if self.stream.positive_class is not None:
-            raise WrongInput(
-                f"{name} has both positive_class and multiclass; leave one of them out"
-            )
+            raise WrongInput(f"{name} has both; leave out positive_class, or leave out multiclass")
         if task == "regression" or len(classes) < 3:
             kind = "real targets" if task == "regression" else f"{len(classes)} classes"
             raise WrongInput(
                 f"dataset {name} has {kind}, but multiclass needs three or more classes; leave"
-                " it out"
+                " out multiclass"
             )
         if self.learner_class.numbers == "foreign":
             raise WrongInput(

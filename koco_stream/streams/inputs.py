@@ -11,6 +11,7 @@ from koco_stream.streams.rows import Rows, canonical, dense_rows, frozen, sparse
 from koco_stream.types import Array
 
 MOST_FEATURES = 2**31 - 1  # feature numbers are int32
+TEXTS = "turn texts into numbers first, for example by pandas.get_dummies(X), or leave them out"
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
@@ -60,7 +61,9 @@ def label_vector(y: Any) -> Array:
 
 def as_labels(y: Any, n_rows: int) -> Array:
     """Finite labels (n,) as read-only float64."""
-    labels = _numeric(label_vector(y), "y")
+    labels = _numeric(
+        label_vector(y), "y", "for classes, wrap the learner: koco_stream.Classifier(learner)"
+    )
     if labels.size != n_rows:
         raise WrongInput(f"X has {n_rows} rows and y has {labels.size}; give one label a row")
     if not np.isfinite(labels).all():
@@ -198,15 +201,16 @@ def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
     return numbers.astype(np.int64), int(numbers.max(initial=0)) if numbers.size else -1
 
 
-def _numeric(array: Array, name: str) -> Array:
+def _numeric(array: Array, name: str, remedy: str = TEXTS) -> Array:
     if array.dtype == np.float32:
         return array
     if array.dtype.kind in "mM":
-        raise WrongType(f"{name} has type {array.dtype}, a time; turn it into numbers first")
-    if array.dtype.kind in "SUT":
         raise WrongType(
-            f"{name} has type {array.dtype} and is not numeric: turn texts into numbers first"
+            f"{name} has type {array.dtype}, a time; turn it into numbers first, for example by"
+            " .dt.day_of_year of its column"
         )
+    if array.dtype.kind in "SUT":
+        raise WrongType(f"{name} has type {array.dtype} and is not numeric: {remedy}")
     if array.dtype.kind == "c":
         raise WrongInput(
             f"Complex data not supported: {name} has type {array.dtype}; give real numbers"
@@ -215,7 +219,7 @@ def _numeric(array: Array, name: str) -> Array:
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
         raise WrongType(
-            f"{name} has type {array.dtype} and is not numeric: {error}; turn it into numbers first"
+            f"{name} has type {array.dtype} and is not numeric: {error}; {remedy}"
         ) from None
 
 
@@ -234,6 +238,8 @@ def _plain(given: Any, name: str) -> Array:
 
 def _from_array(X: Any) -> tuple[Rows, bool]:
     array = _plain(X, "X")
+    for name in getattr(X, "columns", ()):  # so that it is named; Polars makes numbers of times
+        _numeric(_plain(X[name], "X"), f"column {name!r} of X")
     if array.ndim != 2:
         raise WrongInput(
             f"X must have two dimensions, (rows, features), not {array.ndim}. Reshape your data"

@@ -14,6 +14,7 @@ from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
 FORMAT = 1
+FEW = 5  # datasets that a message names
 SEAL = "manifest_hash"
 # A file in a store that is nested in another store and uses its datasets. It holds the outer
 # store's name.
@@ -60,7 +61,7 @@ class Manifest:
     @property
     def names_of_classes(self) -> dict[float, str]:
         """The classes' names, or their numbers as texts."""
-        names = self.class_names or [f"{label:g}" for label in self.classes]
+        names = self.class_names or [f"{label:.15g}" for label in self.classes]
         return dict(zip(self.classes, names, strict=False))
 
     def class_of(self, given: float | str) -> float:
@@ -70,9 +71,9 @@ class Manifest:
         if found:
             return found[0]
         close = similar(str(given), [*names.values()], 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
         known = ", ".join([*names.values()][:30]) or "real numbers"
-        raise WrongInput(f"dataset {self.name!r} has no label {given!r}{hint}; it has {known}")
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise WrongInput(f"dataset {self.name!r} has no label {given!r}; it has {known}{hint}")
 
     def to_json(self) -> str:
         """The manifest file, which ends with a hash of the rest."""
@@ -116,7 +117,9 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
     path = dataset_path(store, name) / "manifest.json"
     if not path.is_file():
         there = prepared_names(store)
-        hint = nearest(name, there) if there else "; the store has no dataset yet"
+        own_first = sorted(there, key=lambda one: ("," in one, one))  # then generated ones
+        some = similar(name, there, 1) or own_first[:FEW] + ["…"] * (len(there) > FEW)
+        hint = nearest(name, some) if there else "; the store has no dataset yet"
         raise WrongInput(
             f"dataset {name!r} is not prepared in {store}{hint} (to prepare it: koco prepare"
             f" {shlex.quote(name)} --from FILE --store {shlex.quote(str(store))})"

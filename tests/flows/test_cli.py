@@ -1,5 +1,6 @@
 """The help of the koco command: commands by use, each with an example that is a command."""
 
+import errno
 import re
 import shlex
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from flows.cli import COMMANDS
+from flows.cli import COMMANDS, outcome_of
 from flows.cli import koco as command
 from storage.store import open_store
 from tests.helpers.in_process import commands
@@ -64,6 +65,18 @@ def test_name__that_no_file_can_have__is_refused_in_a_sentence(letter, koco, tmp
         ("results", "--arrow", tmp_path / name, *store),
     ):
         assert koco(*words, status=2).stderr.startswith("koco: "), words
+
+
+def test_permission__to_be_changed_is_that_of_what_there_is(tmp_path):
+    for path in (tmp_path, tmp_path / "new", tmp_path / "new" / "file"):
+        status, said = outcome_of(PermissionError(errno.EACCES, "Permission denied", str(path)))
+        assert status == 1
+        assert said.startswith(f"{tmp_path}: Permission denied; change its permissions")
+
+
+def test_ctrl_c__in_a_query_is_a_stop():
+    assert outcome_of(RuntimeError("Query interrupted")) == (1, "stopped")
+    assert outcome_of(RuntimeError("no")) == (1, "RuntimeError: no")
 
 
 def test_report__is_opened_in_the_browser(swept_store, tmp_path):

@@ -8,9 +8,13 @@ import textwrap
 import threading
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 import flows
+from flows.report.document import page_of
 from flows.sweeping.file import read_sweep, sweep_called
 from flows.sweeping.request import packaged
 from koco_stream import WrongInput
@@ -45,12 +49,18 @@ def test_dictionary__gives_the_runs_of_the_file_and_a_result_that_shows_them(
     (tmp_path / "small.toml").write_text(TOML)
     done = koco("sweep", tmp_path / "small.toml", "--store", small_store, status=0)
     assert "nothing to compute" in done.stderr
+    planned = koco("sweep", tmp_path / "small.toml", "--store", small_store, "--dry-run", status=0)
+    assert not re.search(r": *$", planned.stdout, re.MULTILINE)
     assert len(result.to_pandas()) == result.runs.num_rows == 4
     assert set(result.curves["run_id"].to_pylist()) == set(result.runs["run_id"].to_pylist())
     assert result.report.is_file()
     again = flows.results(small_store, "small")
     assert re.search(r"4 of 4 runs(.|\n)*step_size=", str(again))
-    assert re.search(r"<svg(.|\n)*OGD", again._repr_html_())
+    assert max(map(len, str(again).splitlines())) <= 100
+    assert "auc" not in str(again)
+    shown = again._repr_html_()
+    assert re.search(r"<style>(.|\n)*<svg(.|\n)*OGD", shown)
+    assert page_of(small_store, "small", whole=False).finding in shown
     with pytest.raises(WrongInput, match="did you mean 'small'"):
         flows.results(small_store, "smal")
 
@@ -76,7 +86,7 @@ def test_name__is_that_of_a_file_or_a_packaged_sweep_or_a_dataset_in_this_order(
         assert name in koco("sweep", "--list", status=0).stdout
     assert sweep_called("real", small_store).name == "real"
     (tmp_path / "small.toml").write_text(TOML)
-    for name in ("real", "halving"):
+    for name in ("reals", "search", "real.x"):
         (tmp_path / name).write_text(TOML)
         assert sweep_called(name, small_store).name == "small"
     for wrong, near in (
@@ -84,8 +94,27 @@ def test_name__is_that_of_a_file_or_a_packaged_sweep_or_a_dataset_in_this_order(
         ("ill-conditoned", "ill-conditioned"),
         ("spars", "sparse"),
     ):
-        with pytest.raises(WrongInput, match=f"did you mean '{near}'"):
+        with pytest.raises(WrongInput, match=f"Did you mean '{near}'"):
             flows.sweep(wrong, small_store, workers=0)
+
+
+X, y = [[1, 2], [3, 4], [5, 7]], [0.5, 1.5, 2.5]
+
+
+@pytest.mark.parametrize("data", [X, y, np.zeros(3), pd.Series(y), pl.Series(y), csr_array(X), 7])
+def test_data_without_columns__are_refused_with_what_makes_some(data, tmp_path, capsys):
+    with pytest.raises(WrongInput, match=f"{type(data).__name__} is no data frame") as refused:
+        flows.prepare("mine", data, tmp_path / "store")
+    [remedy] = re.findall(r"labels y, (.*) makes one", str(refused.value))
+    frame = eval(remedy, {"pandas": pd, "X": csr_array(X) if "spmatrix" in remedy else X, "y": y})
+    found = flows.prepare("mine", frame, tmp_path / "store")
+    assert (found.n_rows, found.n_features, found.task) == (3, 2, "regression")
+    assert "reading" not in capsys.readouterr().err
+
+
+def test_lazy_frame__is_collected(tmp_path):
+    lazy = pl.DataFrame({"x": y, "y": y}).lazy()
+    assert flows.prepare("mine", lazy, tmp_path / "store").n_rows == 3
 
 
 @pytest.mark.long

@@ -187,7 +187,7 @@ SVM = {
     ),
     "label beyond the rule": (
         b"1 1:2\n3 2:4\n",
-        "line 2, column 1: the label is '3', which --labels .*give its number, .* 1=1,2=-1,3=3",
+        "line 2, column 1: the label is .3., which --labels .*its number, .* --labels 1=1,2=-1,3=3",
         {"labels": "1=1,2=-1"},
     ),
     "nul": (b"1 1:2\n1 1:\x00\n", "line 2, column 5: a NUL byte, so this is a workbook"),

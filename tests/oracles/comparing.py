@@ -38,20 +38,3 @@ def rejected_by_holm(p_values, alpha):
     while left and p_values[left[0]] * len(left) <= alpha:
         found.add(left.pop(0))
     return found
-
-
-def cliques(ranks_of_learners, critical):
-    """All sets of two learners or more whose ranks all differ by less than `critical`, without
-    those that are part of another one.
-    """
-    k = len(ranks_of_learners)
-    close = [
-        set(some)
-        for size in range(2, k + 1)
-        for some in itertools.combinations(range(k), size)
-        if all(
-            abs(ranks_of_learners[i] - ranks_of_learners[j]) < critical
-            for i, j in itertools.combinations(some, 2)
-        )
-    ]
-    return [one for one in close if not any(one < other for other in close)]

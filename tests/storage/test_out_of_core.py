@@ -149,6 +149,19 @@ def test_verify__from_the_command_line(small_store, koco):
     verify("other", status=2)
 
 
+def test_dataset_that_is_not_there__is_answered_with_the_nearest_or_a_few(tmp_path):
+    for name in ("drift,n_rows=1", "drift,n_rows=2", *(f"mine{k}" for k in range(6))):
+        file = tmp_path / "datasets" / name / "manifest.json"
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    for name, said in (
+        ("mine", r"did you mean 'mine\d'\? \("),
+        ("xyz", r"there are: mine0, mine1, mine2, mine3, mine4, … \("),
+    ):
+        with pytest.raises(WrongInput, match=said):
+            load_manifest(tmp_path, name)
+
+
 def test_manifest__altered_anywhere_is_refused(small_store):
     manifest = load_manifest(small_store, "sparse")
     path = small_store / "datasets" / "sparse" / "manifest.json"

@@ -3,9 +3,11 @@ of the plain float64 matrix, or the message says what is wrong with which row.
 """
 
 import decimal
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
@@ -174,6 +176,24 @@ def test_arrays__of_any_type_and_order_are_the_plain_rows(kind, seed, data):
 def test_other_arrays__are_refused(X, message):
     with pytest.raises(WrongInput, match=message):
         as_rows(X)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_column_of_a_frame_that_is_not_numeric__is_named(frame):
+    for values, message in (
+        (["r", "b"], r"column 'c' of X .* turn texts into numbers first, .* pandas\.get_dummies"),
+        ([datetime(2024, 1, 1)] * 2, "column 'c' of X .* a time; turn it .* by .dt.day_of_year"),
+    ):
+        with pytest.raises(WrongInput, match=message):
+            as_rows(frame({"a": [1.0, 2.0], "c": values}))
+    texts = pd.DataFrame({"a": [1.0, 2.0], "c": ["r", "b"], "d": [True, False]})
+    same(as_rows(pd.get_dummies(texts)), np.array([[1.0, 1, 0, 1], [2, 0, 1, 0]]))
+
+
+def test_labels_that_are_classes__name_the_classifier():
+    for y in (["r", "b"], pd.Series(["r", "b"])):
+        with pytest.raises(WrongInput, match=r"y has .* koco_stream\.Classifier\(learner\)"):
+            as_labels(y, 2)
 
 
 def test_masked_labels__are_refused():

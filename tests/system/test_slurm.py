@@ -132,7 +132,7 @@ def test_sweep__stopped_while_its_jobs_wait_takes_them_along(sweep, site, tmp_pa
     try:
         with sweeping(sweep[0], tmp_path / "store", "--cluster", site) as process:
             until(lambda: list(jobs().values()) == ["PENDING"] * 2, process, "its jobs waited")
-            while "waiting for workers: 0 of the 1" not in (line := process.stderr.readline()):
+            while "waiting for workers: 0 of 1 have" not in (line := process.stderr.readline()):
                 assert line
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)

@@ -98,7 +98,7 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
         title,
         [one.diagram],
         [claim],
-        one.shown,
+        one.said,
         "\n".join((about, one.conclusion, one.how, one.meaning, *one.notes)),
         f"{one.learners[0]} has the least mean rank, {one.ranks[one.learners[0]]:.3g}",
     )

@@ -47,7 +47,7 @@ def test_pages__have_ranks_and_scores_of_the_kept_table(kept):
         ranked, scores = part_figures(part, parts[part])
         found = re.findall(r"(\w+)\s([\d.]+)\s\([\d.]+\)", in_docs[PARTS[part][0]])
         assert {name: float(rank) for name, rank in found} == expected
-        assert {row["learner"]: row["mean rank"] for row in ranked.rows} == expected
+        assert {row["learner"]: row["mean_rank"] for row in ranked.rows} == expected
         assert [row["dataset"] for row in scores.rows] == list(means)
         for row in scores.rows:
             for name in names:

@@ -85,3 +85,4 @@ def test_figures__are_written_in_both_kinds(tmp_path):
     svg, png = ({one.stem for one in (tmp_path / "drawn").glob(f"*.{k}")} for k in ("svg", "png"))
     names = {"s-the-best-of-each-learner", "s-step_size-set0-shuffled", "s-step_size-set1-shuffled"}
     assert svg == png >= names
+    assert "".join(svg).isascii()

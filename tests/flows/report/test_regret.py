@@ -54,7 +54,7 @@ WHOLE = {"datasets": 1, "order": "as-stored", "max_rows": None, "multiclass": No
 @pytest.mark.parametrize(
     ("learner", "row", "params", "said"),
     [
-        ("OGD", {}, {}, "not an online Newton step"),
+        ("OGD", {}, {}, "no theorem here"),
         ("KONS", {}, {"curvature": 1.0}, "above the loss's"),
         ("ONS", {"rounds": 2001}, {}, "2,001 rounds"),
         ("ONS", {"datasets": 2}, {}, "several data seeds"),
@@ -91,5 +91,10 @@ def test_section__has_bounds_of_what_the_store_has_and_reasons_for_the_rest(tmp_
     assert bounds.items() <= last.items()
     assert last.keys() == {*bounds, "ONS", "FDSON"}
     assert {row["round t"] for row in chart.rows} == {10, 400}
-    said = ("Theorem 2 of Luo", "Theorem 3 of Luo", "Oja's sketch", "no longer in the store")
+    said = (
+        "Theorem 2 of Luo",
+        "Theorem 3 of Luo",
+        "OjaSON: no theorem here",
+        "no longer in the store",
+    )
     assert [words for words in said if words not in figure.note] == []

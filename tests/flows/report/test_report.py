@@ -103,7 +103,7 @@ def test_sections__say_what_the_parquet_tables_say(reported, figures):
 def test_report__says_what_was_run_and_which_grid_to_widen(reported, page):
     both = (load_manifest(reported, "plain").dataset_hash[:12], "powers_of_two = [-6, 0]", "numpy")
     text, words = page.read_text(), page.with_suffix(".md").read_text()
-    in_words = ("OGD step_size 1 (next: 2)", "AdaGrad: it is not an online Newton step")
+    in_words = ("OGD step_size 1 (next: 2)", "AdaGrad: no theorem here is about it")
     assert [said for said in both if said not in text] == []
     assert [said for said in (*both, *in_words) if said not in words] == []
 

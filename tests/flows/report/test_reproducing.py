@@ -90,7 +90,7 @@ def test_claims__are_told_one_a_line_with_their_criteria(koco):
     said = "one | criterion: two | came out: three"
     assert done.lines == [
         *(f"{word}: {said}" for word in ("reproduced", "not reproduced", "remark")),
-        *("not tested: Another (t)", "son-figure-1: 1 of 2 claims reproduced", "report: page.html"),
+        *("not tested: Another (t)", "son-figure-1: 1 of 2 claims hold", "report: page.html"),
     ]
     assert koco("reproduce", "--list").stdout.count("\n") > len(EXPERIMENTS)
 

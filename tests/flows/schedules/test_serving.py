@@ -59,7 +59,7 @@ def file(tmp_path):
             f"\n{TABLE}",
             "line 7, schedule 2, name: two schedules are called 'minute'",
         ),
-        ("[[schedule]]", "[[schedule", "a schedules file is TOML"),
+        ("[[schedule]]", "[[schedule", r"is not TOML in UTF-8 \(.*; a text stands in quotation"),
         ("* * * * *", "* * * *", NO_CRON),
         ("* * * * *", "61 * * * *", NO_CRON),
         ("* * * * *", "0 0 30 2 *", NO_CRON),

@@ -28,10 +28,6 @@ def test_published_example__has_the_ranks_and_figures_printed_there():
     assert found.p < 0.05  # "we reject the null-hypothesis"
     for alpha, printed in demsar.CRITICAL.items():
         assert f"{our.critical_difference(4, 14, alpha):.2f}" == f"{printed:.2f}"
-    ranks = our.ranks_of(AREAS).mean(axis=0)
-    groups = our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.10))
-    assert [{demsar.LEARNERS[one] for one in group} for group in groups] == demsar.GROUPS
-    assert our.groups_of_equals(ranks, our.critical_difference(4, 14, 0.05)) == [[3, 1, 2, 0]]
 
 
 @given(scores)
@@ -47,16 +43,15 @@ def test_friedman__is_scipys_without_its_correction_for_ties(table):
     if k > 2 and correction > 1e-9:  # SciPy's is for three learners or more
         theirs = scipy.stats.friedmanchisquare(*table.T)
         assert found.chi_square == pytest.approx(theirs.statistic * correction, abs=1e-9)
-    assert found.p_chi_square == pytest.approx(scipy.stats.chi2.sf(found.chi_square, k - 1))
     if np.isfinite(found.f):
         degrees = k - 1, (k - 1) * (n - 1)
         assert found.p == pytest.approx(scipy.stats.f.sf(found.f, *degrees), abs=1e-12)
 
 
 def test_friedman__of_learners_in_the_same_order_everywhere_and_of_equal_ones():
-    chi_square, _, *f_and_p = our.friedman(np.tile([1.0, 2.0, 3.0], (6, 1)))
+    chi_square, *f_and_p = our.friedman(np.tile([1.0, 2.0, 3.0], (6, 1)))
     assert (chi_square, f_and_p) == (pytest.approx(12.0), [np.inf, 0.0])
-    assert our.friedman(np.ones((6, 3))) == (0.0, 1.0, 0.0, 1.0)
+    assert our.friedman(np.ones((6, 3))) == (0.0, 0.0, 1.0)
 
 
 @given(scores, st.randoms(use_true_random=False))
@@ -69,9 +64,6 @@ def test_ranks__are_the_literal_ones_and_do_not_depend_on_scale_or_names(table, 
     assert our.ranks_of(mapped).mean(axis=0) == pytest.approx(ranks)
     order = random.sample(range(table.shape[1]), table.shape[1])
     assert our.ranks_of(table[:, order]).mean(axis=0) == pytest.approx(ranks[order])
-    won, lost, tied = our.wins_losses_ties(table[:, 0], table[:, 1])
-    assert won + lost + tied == len(table)
-    assert won == sum(a < b for a, b in table[:, :2].tolist())
 
 
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9))
@@ -99,17 +91,6 @@ def test_holm__rejects_what_the_procedure_rejects(p_values, alpha):
         found = {which for which, p in enumerate(corrected) if p <= alpha}
         assert found == literal.rejected_by_holm(p_values, alpha) or alpha == 1.0
     assert all(p <= c <= 1.0 for p, c in zip(p_values, corrected, strict=True))
-
-
-@given(st.lists(st.integers(1, 9).map(float), min_size=1, max_size=8), st.integers(0, 9))
-def test_groups__are_the_largest_sets_that_are_not_distinguishable(ranks, critical):
-    groups = our.groups_of_equals(ranks, critical)
-    found, expected = (
-        [set(one) for one in some] for some in (groups, literal.cliques(ranks, critical))
-    )
-    assert len(found) == len(expected)
-    assert all(one in expected for one in found)
-    assert all([ranks[i] for i in one] == sorted(ranks[i] for i in one) for one in groups)
 
 
 def test_bootstrap__is_the_same_each_time_and_that_of_the_normal_distribution():

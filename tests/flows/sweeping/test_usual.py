@@ -148,6 +148,16 @@ def test_dry_run__prints_a_file_with_the_same_runs(small_store, tmp_path, koco):
         assert done.stdout == checked(name, small_store).sweep.text
 
 
+def test_rows_without_a_suffix__are_no_sweep_file(small_store, tmp_path, koco, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("real", "real.csv", "other"):
+        written(tmp_path, "1,2\n2,3\n", name)
+    koco("sweep", "real", "--dry-run", "--store", small_store, status=0)
+    for name in ("real.csv", "other"):
+        done = koco("sweep", name, "--store", small_store, status=2)
+        assert "koco prepare NAME --from FILE" in " ".join(done.stderr.split())
+
+
 def test_sweep__without_a_file_says_what_it_found(small_store, koco):
     result = flows.sweep("real", small_store, workers=0)
     assert len({*result.runs["learner"].to_pylist()}) == 5

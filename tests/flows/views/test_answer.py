@@ -74,9 +74,12 @@ def test_difference__joins_what_is_equal(results, store):
     # what only one of them has, the other need not have
     only = results(*words, "--where", "alpha=8", "--json")
     assert [row["mean_loss_mean"] for row in only] == [None] * 4
-    # a terminal has the parameters of both
-    shown = results(*words)
-    assert max(map(len, shown.splitlines())) <= 100
+    # a terminal has the parameters of both, and first of all what is asked for
+    for shown in (results(*words, "--best"), results(*words)):
+        assert max(map(len, shown.splitlines())) <= 100
+        assert "difference" in shown
+        assert "other" in shown
+        assert "hash" not in shown
     assert set(re.findall(r"alpha=\S+", shown)) == {"alpha=0.5", "alpha=4", "alpha=8"}
 
 

@@ -175,7 +175,7 @@ def check(compared, expected):
         params, merit, _ = expected.get((one["block"], one["learner"]), (None, None, None))
         assert (one["score"] is None) == (merit is None)
         assert merit is None or json.loads(one["params"]) == params
-        left_out = any(words.startswith(one["block"]) for words in compared["left_out"])
+        left_out = any(words.startswith(one["block"]) for words in compared["notes"])
         assert merit is None or left_out or one["score"] == merit
     for one in compared["summary"]:
         verdicts = [
@@ -243,7 +243,8 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         assert [tuple(one.values()) for one in curves] == left
     for condition, said in (
         ("lerner = 'OGD'", "no column 'lerner' .*; did you mean 'learner'"),
-        ("status=ok", "no column 'ok' .a text stands in single quotes"),
+        ("status=ok", "no column 'ok'; a text stands in single quotes"),
+        ("kind = 'OGD'", "no column 'kind'; a text stands .*; --runs --json shows all columns"),
         ("alpha <", "syntax error"),
         ("alpha > 1 LIMIT 5", "syntax error"),
         ("alpha = 'large'", "'large'"),
