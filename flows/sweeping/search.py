@@ -105,10 +105,7 @@ def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
     if kind == CHOICE:
         if not isinstance(given, list) or not given:
             raise WrongInput(f"choice takes a list of at least one value, not {given!r}")
-        choices = tuple(map(parameter.check, given))
-        if any(one in choices[:number] for number, one in enumerate(choices)):
-            raise WrongInput(f"choice has a value twice in {given!r}; give each value once")
-        return Drawn(kind, choices=choices)
+        return Drawn(kind, choices=tuple(dict.fromkeys(map(parameter.check, given))))
     if kind != INTEGER and getattr(parameter, "kind", None) is int:
         raise WrongInput(
             f"{parameter.name} is a whole number; give {{ integer = [a, b] }} or {{ choice = [...]"

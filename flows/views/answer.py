@@ -143,14 +143,8 @@ def _beside(views: Views, sweeps: Sequence[str], best: bool) -> pa.Table:
     )
 
 
-def _remarks(views: Views, best: bool) -> list[str]:
+def _remarks(views: Views) -> list[str]:
     return [
-        *(
-            f"{row['n']:,} runs to the rungs of the halving are left out; without --best they are"
-            " listed"
-            for row in views.rows("SELECT sum(repeats)::INT AS n FROM configurations WHERE rung")
-            if best and row["n"]
-        ),
         *(
             f"{row['n']:,} runs {row['status']} and are not averaged;"
             f" --runs --where \"status = '{row['status']}'\" has them"
@@ -207,7 +201,7 @@ def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[s
     if left_out:
         remarks.append(f"no room for {', '.join(left_out)}")
     if {"run_id", "difference"}.isdisjoint(table.column_names):
-        remarks += _remarks(views, "sketch_size" in table.column_names)
+        remarks += _remarks(views)
     return text, remarks
 
 

@@ -239,7 +239,7 @@ def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_n
     paths = [put(tmp_path / "a.csv", b"a,1,g\n"), put(tmp_path / "b.csv", second)]
     with pytest.raises(
         WrongInput,
-        match=r"b\.csv, line 1: no number, and the first file has no header; add --no-header",
+        match=r"b\.csv, line 1: the columns differ from those of the first file; .*add --no-header",
     ):
         source_of(paths, Reading(one_hot=True, labels="g=1,b=-1"))
     assert source_of(paths, Reading(one_hot=True, labels="g=1,b=-1", header=False)).n_bytes

@@ -275,18 +275,14 @@ def inspect(
     if header and not seen:
         problems.refuse()
     names, seen = (fields, seen) if header else (marked, [fields, *seen])
-    recognised = header and not again and reading.header is None
     refuse_first(
         [
             (
-                recognised and known is not None and known.names == (),
-                f"{at(path, first)}: no number, and the first file has no header; add --no-header"
-                " if this is a row, or remove it",
-            ),
-            (
-                bool(names) and known is not None and known.names not in ((), tuple(names)),
+                bool(names)
+                and known is not None
+                and known.names not in (tuple(names), tuple(names) if header else ()),
                 f"{at(path, first)}: the columns differ from those of the first file; give files"
-                " with the same columns",
+                " with the same columns, or if this is a row, add --no-header",
             ),
             (not seen, f"{path}: the file holds no rows"),
         ]

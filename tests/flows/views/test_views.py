@@ -243,8 +243,8 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         assert [tuple(one.values()) for one in curves] == left
     for condition, said in (
         ("lerner = 'OGD'", "no column 'lerner' .*; did you mean 'learner'"),
-        ("status=ok", "no column 'ok'; a text stands in single quotes"),
-        ("kind = 'OGD'", "no column 'kind'; a text stands .*; --runs --json shows all columns"),
+        ("status=ok", "no column 'ok' .a text stands in single quotes"),
+        ("kind = 'OGD'", "no column 'kind' .a text stands .*; --runs --json shows all columns"),
         ("alpha <", "syntax error"),
         ("alpha > 1 LIMIT 5", "syntax error"),
         ("alpha = 'large'", "'large'"),
