@@ -7,16 +7,13 @@ from koco_stream.errors import WrongInput
 # Options for which a sweep has other means, or that make a run depend on files, and why they are
 # refused.
 REFUSED = {
-    tuple(names.split()): why
-    for names, why in {
-        "data d cache c cache_file kill_cache k passes daemon port json dsjson csv": "the rows are"
-        " the dataset's",
-        "initial_regressor i final_regressor f readable_model invert_hash predictions p"
-        " raw_predictions r": "a run reads and writes no files",
-        "hash hash_seed": "features are numbers, not hashed",
-        "link": "it changes what is shown, not what is learnt, and the loss is that of the"
-        " prediction without it",
-    }.items()
+    "data d cache c cache_file kill_cache k passes daemon port json dsjson csv": "the rows are the"
+    " dataset's",
+    "initial_regressor i final_regressor f readable_model invert_hash predictions p"
+    " raw_predictions r": "a run reads and writes no files",
+    "hash hash_seed": "features are numbers, not hashed",
+    "link": "it changes what is shown, not what is learnt, and the loss is that of the prediction"
+    " without it",
 }
 # Options with which Vowpal Wabbit draws no random numbers. Any other is taken to draw some.
 DRAW_NOTHING = frozenset(
@@ -54,7 +51,7 @@ def check_options(text: Any) -> None:
     for name in found:
         shown = f"--{name}" if len(name) > 1 else f"-{name}"
         for names, why in REFUSED.items():
-            if name in names and (name, found[name]) != ("link", "identity"):
+            if name in names.split() and (name, found[name]) != ("link", "identity"):
                 raise WrongInput(f"leave {shown} out of options: {why}")
 
 

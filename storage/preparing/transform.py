@@ -16,7 +16,6 @@ from storage.sources.source import Piece, dense_piece, refuse_first
 LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")
 BY_FEATURE = ("minmax", "tf-idf")  # scales with statistics of each feature
-BY_ROW = ("none", "unit-rows")  # scales without statistics of other rows
 MOST_BITS = 30  # feature numbers are int32, and the top bit of the hash is the sign
 MOST_DENSE_VALUES = 500_000_000
 MOST_TIMES_DENSER = 50
@@ -54,7 +53,9 @@ def check_choices(
                 f"--scale-rows {scale_rows}: give the number of first rows, at least 1",
             ),
             (
-                scale_rows is not None and scale in BY_ROW and missing in (None, "drop"),
+                scale_rows is not None
+                and scale in ("none", "unit-rows")
+                and missing in (None, "drop"),
                 f"--scale-rows says from which rows a scale is computed, and --scale {scale} is"
                 " computed from no other rows; leave it out",
             ),
