@@ -232,8 +232,14 @@ def conformed(columns: Columns, table: pa.Table) -> pa.Table:
     Raises `pa.ArrowException` if a column is of another kind, or `check_rows` refuses a row.
     """
     table = table.select([column.name for column in columns])
+    made = []
     check_rows(table)
-    return table.cast(schema(columns))
+    for column in columns:
+        try:
+            made.append(table.column(column.name).cast(column.type))
+        except (pa.ArrowException, ValueError) as error:
+            raise pa.ArrowInvalid(f"column {column.name}: {error}") from error
+    return pa.Table.from_arrays(made, schema=schema(columns))
 
 
 def ids_of(table: pa.Table) -> set[str]:

@@ -47,7 +47,12 @@ def test_cost__is_of_a_state_for_each_class(store):
     [
         ("real", "OjaSON", {}, "has real targets, but multiclass needs three or more classes"),
         ("two", "OjaSON", {}, "has 2 classes, but multiclass needs three or more classes"),
-        ("four", "OjaSON", {"positive_class": 2.0}, "both positive_class and multiclass"),
+        (
+            "four",
+            "OjaSON",
+            {"positive_class": 2.0},
+            "has both; leave out positive_class, or leave out multiclass",
+        ),
     ],
 )
 def test_stream_without_so_many_classes__is_refused(store, name, learner, given, said):

@@ -1,7 +1,6 @@
 """Foreign learners against the loops that their own libraries' users write, to the bit."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -9,12 +8,10 @@ from scipy.sparse import csr_matrix
 
 from tests.helpers.foreign import CLASSES, scores
 from tests.helpers.linear_streams import stream
-from tests.helpers.project import ROOT
 
 river = pytest.importorskip("river", reason="needs River: pip install 'koco-stream[river]'")
 sklearn = pytest.importorskip("sklearn", reason="needs scikit-learn: pip install scikit-learn")
 
-PAGE = ROOT / "docs" / "own-learner.md"
 SPARSE, REAL = stream(0, n=120, d=12)
 DENSE = np.where(SPARSE == 0.0, 0.25, SPARSE)
 MIXED = np.where(np.arange(120)[:, None] < 60, DENSE, SPARSE)  # some blocks have no zeros
@@ -147,9 +144,17 @@ def test_rows__are_the_learner_s_to_keep(form):
     np.testing.assert_allclose(found[1:], X[0].sum(), rtol=1e-6)
 
 
-def test_class__of_the_page_has_its_step_size(tmp_path, monkeypatch):
-    [code] = re.findall(r'title="my_learners.py"\n(.*?)```', PAGE.read_text(), re.S)
-    (tmp_path / "my_learners.py").write_text(code)
+LOGISTIC = """
+from river import linear_model, optim
+
+class Logistic(linear_model.LogisticRegression):
+    def __init__(self, step_size=0.1):
+        super().__init__(optimizer=optim.AdaGrad(step_size))
+"""
+
+
+def test_class_of_a_file__makes_an_object_of_a_number(tmp_path, monkeypatch):
+    (tmp_path / "my_learners.py").write_text(LOGISTIC)
     monkeypatch.syspath_prepend(tmp_path)
     expected = river_loop(river_logistic(0.3), DENSE, LABELS == 1.0, log_odds)
     found = scores("my_learners:Logistic", {"step_size": 0.3}, DENSE, LABELS)
