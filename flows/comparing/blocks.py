@@ -126,19 +126,25 @@ def unfinished(views: Views) -> list[str]:
 def blocks_of(views: Views, metric: str | None = None) -> Blocks:
     """The blocks of the runs that views have selected.
 
-    A block of which a learner has no runs is left out. `Constant` is one of the learners if it has
-    run wherever all others have.
+    A block of which a learner has no runs is left out, and a learner that was only stopped on one.
+    `Constant` is one of the learners if it has run wherever all others have.
     """
     tried = [row for row in views.rows(TRIED) if row["learner"] not in WITHOUT_PREDICTIONS]
     streams = grouped(tried, lambda row: tuple(row[name] for name in KEYS))
     names = [{row["learner"] for row in rows} for rows in streams.values()]
-    learners = set[str]().union(*names)
+    stopped = {
+        row["learner"]: row["stream"] for row in tried if row["stopped"] > 0 and not row["found"]
+    }
+    learners = set[str]().union(*names) - stopped.keys()
     runs = views.rows("SELECT DISTINCT dataset, learner FROM selected")
     there = {row["dataset"] for row in runs if row["learner"] in learners}
     if any(CONSTANT not in some for some in names if some | {CONSTANT} >= learners):
         learners -= {CONSTANT}
     blocks = list[list[Row]]()
-    left_out = list[str]()
+    left_out = [
+        f"{name} is left out: time_limit stopped runs of it on {stream}"
+        for name, stream in stopped.items()
+    ]
     for key in sorted(streams, key=str):
         rows = [row for row in streams[key] if row["learner"] in learners]
         made = _block(sorted(learners), rows, metric)

@@ -114,6 +114,20 @@ def test_repeats_that_not_all_learners_have__are_counted_and_named():
     assert Comparison(found).notes == [f"a, shuffled: {lacking}"]
 
 
+def test_learner_that_was_stopped__is_no_candidate_for_ranks_and_is_named():
+    rows = grid(["a", "b"], ["AdaGrad", "KONS", "OGD"])
+    late = [{**one, "status": "stopped", "mean_loss": None, "error_rate": None} for one in rows]
+    of_kons = ("a", "KONS")
+    rows = [
+        stopped if (one["dataset"], one["learner"]) == of_kons else one
+        for one, stopped in zip(rows, late, strict=True)
+    ]
+    found = made(rows)
+    assert (found.learners, titles(found)) == (["AdaGrad", "OGD"], ["a, shuffled", "b, shuffled"])
+    [said] = found.left_out
+    assert said.startswith("KONS is left out: time_limit stopped runs of it on a")
+
+
 @pytest.mark.parametrize(
     ("value", "metric"), [(math.nan, "mean_loss"), (math.inf, "auc"), (-math.inf, "auc")]
 )
