@@ -63,6 +63,7 @@ def site(tmp_path):
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_site__is_read_and_shown(name):
+    pytest.importorskip("dask_kubernetes" if name == "kubernetes" else "dask_jobqueue")
     done = show(name)
     assert (done.exit_code, done.stderr) == (0, ""), done.output
 
