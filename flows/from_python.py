@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
     from flows.comparing.comparison import Comparison
 
+VALUED = "missing|drop|categorical|numeric|target|layout"
+# how a message on a file names things, and how one on a table does
+WORDS = {
+    rf"--({VALUED}) (?:'([^']*)'|(?!(?:does|is)\b)([\w.]+))": r'\1="\2\3"',
+    "--one-hot": "one_hot=True",
+    "--hash-bits ": "hash_bits=",
+    "add --replace": "give replace=True",
+    r"row group \d+, ": "",
+}
 LISTS = ("drop", "categorical", "numeric", "strip")  # options that may be repeated
 OTHERS = (
     "each column needs a name of its own and one kind of values, numbers, texts or times;"
@@ -191,7 +200,10 @@ def prepare(
                 str(store), name, [file], prefect, given=given, replace=replace, quiet=True
             )
         except WrongInput as error:
-            raise WrongInput(str(error).replace(str(file), "the table")) from None
+            words = str(error).replace(str(file), "the table")
+            for pattern, instead in WORDS.items():
+                words = re.sub(pattern, instead, words)
+            raise WrongInput(words) from None
         except pa.ArrowException as error:
             raise WrongInput(f"the table: {error}; {OTHERS}") from None
 

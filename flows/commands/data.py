@@ -12,6 +12,7 @@ from flows.commands.options import JSON, PREFECT, STORE, WORKERS, show
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import json_text
 
+LONG = 1e3  # mean square norm of rows beyond which the default steps and ridges are of another size
 MOST_SAID = 400  # characters of a sentence on the columns
 # what koco list lists, and the columns that a terminal shows
 LISTED = {
@@ -188,7 +189,11 @@ def prepare(
         f" ({manifest.layout}, {manifest.value_type})\n  {labels};"
         f" {len(manifest.shards)} shard(s), identity {manifest.dataset_hash[:12]}"
     )
-    for said in (*manifest.source.get("columns", ()), *manifest.transformations):
+    long = manifest.statistics["mean_square_norm"] > LONG
+    short = f"try --scale {'minmax' if manifest.layout == 'dense' else 'unit-rows'} --replace"
+    scale = f"features are large, which most learners do badly with: {short}"
+    notes = (*manifest.source.get("columns", ()), *manifest.transformations, *[scale] * long)
+    for said in notes:
         click.echo(f"  {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' …'}")
 
 

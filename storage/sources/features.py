@@ -147,7 +147,7 @@ class ColumnSource(Source):
             (
                 category and OTHER_DATE.fullmatch(text.strip()) is not None,
                 ", a date in another order or notation; write it as 2024-12-31, or leave the"
-                f" column out with --drop {choice.given(column)}; or for categories {otherwise}",
+                f" column out with --drop {choice.given(column)}",
             ),
         ]
         said = next((words for is_there, words in problems if is_there), "")

@@ -20,7 +20,10 @@ OTHER_NOTATION = re.compile(
     rf"{SIGN}\s?\(?(?:{MONEY}\s?{SIGN}\s?)?{DIGITS}\s?(?:{MONEY}|[%‰])?\)?"
     rf"|{SIGN}0(?:[xX][\da-fA-F_]+|[oO][0-7_]+|[bB][01_]+)|{SIGN}\d*\.\d*[dD][+-]?\d+"
 )
-REWRITE = "write it with digits and a decimal point only, such as -1234.5"
+REWRITE = (
+    "write it with digits and a decimal point only, such as -1234.5 (if all commas of the file are"
+    " decimal ones: tr , . < FILE > NEW)"
+)
 CHOOSE = (
     "fill the value in, or say what to do with missing values: --missing mean or --missing drop"
 )
