@@ -254,8 +254,8 @@ def test_all_problems_of_a_table__are_told_at_once(tmp_path):
         "  own.csv, line 3: column 'the age' is '?', not a finite number; fill the value in, or say"
         " what to do with missing values: --missing mean or --missing drop",
         "  own.csv, line 3: column 'income' is '2,5', not a finite number; write it with digits and"
-        " a decimal point only, such as -1234.5 (if all commas of the file are decimal ones: tr , . <"
-        " FILE > NEW)",
+        " a decimal point only, such as -1234.5 (if all commas of the file are decimal ones: tr , ."
+        " < FILE > NEW)",
         "  own.csv, line 4: 5 columns where the first line has 4; correct or remove the line",
     ]
 
