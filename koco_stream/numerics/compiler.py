@@ -86,9 +86,14 @@ class Compiled:
     """A numba function that `make` creates when it or a compiled caller is first called."""
 
     def __init__(
-        self, function: Callable[..., Any], make: Callable[[], Any], **options: Any
+        self,
+        function: Callable[..., Any],
+        make: Callable[[], Any],
+        bound: tuple[Callable[..., Any], ...] = (),
+        **options: Any,
     ) -> None:
         self.py_func, self._make, self.targetoptions = function, make, options
+        self.bound = bound
         self._made: Any = None
         self.__doc__, self.__name__ = function.__doc__, function.__name__
         self.__module__ = function.__module__
@@ -143,10 +148,11 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def jit(
     function: Callable[..., Any], inline: str = "never", bound: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
-    """Compile `function`; the cache's key also covers what is `bound` to its names."""
+    """Compile `function`; the cache's key covers what is `bound` to its names, and to theirs."""
     if UNCOMPILED:
         return function
-    return Compiled(function, lambda: _dispatcher(function, inline, bound), inline=inline)
+    bound = (*bound, *(more for one in bound for more in getattr(one, "bound", ())))
+    return Compiled(function, lambda: _dispatcher(function, inline, bound), bound, inline=inline)
 
 
 def _dispatcher(function: Callable[..., Any], inline: str, bound: tuple[Any, ...]) -> Any:
