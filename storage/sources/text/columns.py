@@ -58,6 +58,8 @@ MOST_SHOWN = 60
 SURE = 10  # so many numbers 0, 1, 2, … are no row of data
 OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
 YEARS = range(1900, 2100)
+# the reader takes microseconds for each column of a block: of many columns, blocks are larger
+WIDE, WIDE_BYTES = 20_000, 8_000_000
 # rare characters that also separate columns; text with them is left to the slow parser
 SPACES = b"\x0b\x0c\x1c\x1d\x1e\x1f"
 NEWLINE, QUOTE = b'\n"'
@@ -163,7 +165,7 @@ def column_source(
     return ColumnText(
         **fields,
         files=tuple(files),
-        block_bytes=block_bytes,
+        block_bytes=max(block_bytes, WIDE_BYTES * (choice.width // WIDE)),
         between=separators_of(choice.separator),
     )
 
