@@ -5,7 +5,6 @@
 
 import inspect
 import json
-import math
 import re
 import subprocess
 import sys
@@ -172,8 +171,8 @@ def learners_page():
     for name, learner in LEARNERS.items():
         for q in learner.parameters:
             defaults.setdefault(q.name, []).append(default_text(learner.defaults()[q.name]))
-            if q not in SHARED:
-                key = replace(q, matters_if=None)
+            if q.name not in [one.name for one in SHARED]:
+                key = replace(q, matters_if=None, note="")
                 meanings.setdefault(q.name, {}).setdefault(key, (meant(q), []))[1].append(name)
     usual = {name: max(values, key=values.count) for name, values in defaults.items()}
     sections = [
@@ -225,15 +224,8 @@ def meant(parameter):
     words = [f"`{choice}`" for choice in parameter.choices]
     if parameter.kind is bool:
         words = ["true or false", *words]
-    if math.isfinite(parameter.low):
-        words.append(f"{'above' if parameter.above else 'from'} {parameter.low:g}")
-    if math.isfinite(parameter.high) and parameter.high < 2**62:
-        words.append(f"to {parameter.high:g}")
-    text = f"{parameter.meaning} ({(', ' if parameter.choices else ' ').join(words)})"
-    if parameter.matters_if:
-        name, values = parameter.matters_if
-        text += f"; it matters with `{name}` {named(values)}"
-    return text.replace(" ()", "")
+    allowed = ", ".join([*words, *filter(None, [parameter.range_words])])
+    return f"{parameter.meaning} ({allowed})" if allowed else parameter.meaning
 
 
 def default_text(value):

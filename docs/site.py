@@ -1,10 +1,24 @@
 """What the site does otherwise than GitHub: links to files beside the pages' folder, which it does
-not have, and the search, whose texts are a script, since from disk a browser reads nothing else.
+not have, the search, whose texts are a script, since from disk a browser reads nothing else, and
+the docstrings of learners, which Python completes.
 """
 
+import inspect
 import json
+import pydoc
 import re
 from pathlib import Path
+
+import griffe
+
+
+class Completed(griffe.Extension):
+    """Reads the docstrings of learners from the classes, and not from the files."""
+
+    def on_class(self, *, cls, **others):
+        """The reader calls this with each class."""
+        if cls.docstring and cls.path.startswith("koco_stream.learners."):
+            cls.docstring.value = inspect.getdoc(pydoc.locate(cls.path))
 
 
 def on_page_markdown(markdown, page, config, files):

@@ -21,7 +21,7 @@ ERROR = "error_rate"
 CONSTANT = "Constant"  # the trivial learner
 LEVEL = 0.05
 MEASURES = (LOSS, ERROR, *METRICS)
-WITHOUT_PREDICTIONS = {name for name, one in LEARNERS.items() if "loss" in one.unused}
+WITHOUT_PREDICTIONS = {name for name, one in LEARNERS.items() if not one.predicts}
 KEYS = ("stream", "dataset_hash", "sharding")  # of a block
 # a row a stream and learner: what it has run, its best configuration, and the runs of that
 TRIED = """

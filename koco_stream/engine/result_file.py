@@ -214,7 +214,7 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
 def has_regret(run_state: RunState) -> bool:
     """Whether a run with the squared loss has completed a stream of two classes or real labels."""
     run = run_state.run
-    predicts = "loss" not in run.learner_class.unused
+    predicts = run.learner_class.predicts
     squared = predicts and run.loss == "squared" and run.stream.multiclass is None
     return squared and run_state.status == "ok"
 

@@ -9,6 +9,7 @@ import numpy as np
 from koco_stream.errors import WrongInput, warn
 from koco_stream.io.array_file import write_arrays
 from koco_stream.io.paths import store_path
+from koco_stream.learners.docstring import completed
 from koco_stream.learners.record import doubtful_rounds, recorded
 from koco_stream.learners.saved import (
     arrays_of,
@@ -75,6 +76,11 @@ class Learner(Algorithm, Estimator):
     _diverged = False
     _warned = False
     _doubted = False
+
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        if "parameters" in vars(cls):
+            cls.__doc__ = completed(cls, (*cls.parameters, SEED))
 
     @classmethod
     def registered(cls) -> type[Self]:

@@ -5,12 +5,22 @@ of every run what this learner comes to on the same stream.
 """
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import SHARED, Cost, Public, StreamSize, loss_and_clip
+from koco_stream.learners.spec import (
+    CLIP,
+    FIT_INTERCEPT,
+    LOSS,
+    NEVER,
+    Cost,
+    Public,
+    StreamSize,
+    loss_and_clip,
+)
 from koco_stream.losses import HINGE, LOGISTIC
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
@@ -31,7 +41,6 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """No labels yet. Nothing is drawn: `seed` is not used."""
     return State(np.zeros(()), np.zeros(()))
 
 
@@ -70,22 +79,6 @@ class Constant(Learner):
     the majority for the hinge loss (0 in a tie). Its first prediction is 0. All of these have the
     sign of the majority. Predictions are not truncated.
 
-    Parameters
-    ----------
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        Not used, so that the result is the same for any clip.
-    fit_intercept : bool
-        Not used.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    constant_ : float
-        The next prediction.
-
     Notes
     -----
     What every learner should beat. The ½ in the logistic loss is that of Krichevsky and Trofimov
@@ -98,8 +91,7 @@ class Constant(Learner):
     [0.0, 1.0, 0.5]
     """
 
-    parameters = SHARED
-    unused = ("clip", "fit_intercept")
+    parameters = (LOSS, replace(CLIP, matters_if=NEVER), replace(FIT_INTERCEPT, matters_if=NEVER))
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -114,7 +106,6 @@ class Constant(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**{**loss_and_clip(q), "clip": math.inf})
 
     @classmethod

@@ -7,80 +7,24 @@ several learners share are here, others beside their learner.
 
 import inspect
 import math
-import operator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from koco_stream.errors import WrongInput, nearest, similar
+from koco_stream.errors import WrongInput, nearest
 from koco_stream.kernels.kernel import KERNELS
 from koco_stream.learners.growth import Growth, Sampling
+from koco_stream.learners.parameter import NEVER as NEVER
+from koco_stream.learners.parameter import Parameter as Parameter
+from koco_stream.learners.parameter import Value as Value
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, STEP_SCHEDULES, curvature_of
 from koco_stream.types import Array
 
-Value = float | int | bool | str | None
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """The declaration of one parameter of a learner.
-
-    The range from `low` to `high` is inclusive; with `above`, `low` itself is excluded. `choices`
-    are the allowed words, also beside true and false. With `matters_if`, a parameter's name and
-    some of its values, this one has an effect only if the other has such a value.
-    """
-
-    name: str
-    kind: type
-    meaning: str
-    low: float = -math.inf
-    high: float = math.inf
-    above: bool = False
-    choices: tuple[str, ...] = ()
-    optional: bool = False
-    matters_if: tuple[str, tuple[Value, ...]] | None = None
-
-    def check(self, value: Any) -> Value:
-        """The value in the parameter's type; `WrongInput` with what is allowed if it is wrong."""
-        if value is None and self.optional:
-            return None
-        if self.kind is bool and isinstance(value, bool | np.bool_):
-            return bool(value)
-        if isinstance(value, str) and value in self.choices:
-            return value
-        if self.kind is bool:
-            words = "".join(f" or {choice!r}" for choice in self.choices)
-            raise WrongInput(f"{self.name} must be true or false{words}, not {value!r}")
-        if self.kind is str:
-            close = similar(str(value), list(self.choices), 1)
-            raise WrongInput(
-                f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
-                + (f"; did you mean {close[0]!r}?" if close else "")
-            )
-        try:
-            # Large integers stay exact.
-            number = operator.index(value) if hasattr(value, "__index__") else float(value)
-            finite = math.isfinite(number)
-        except (TypeError, ValueError, OverflowError):
-            number, finite = math.nan, False
-        wanted = "whole" if self.kind is int else "finite"
-        if isinstance(value, bool | str) or not finite or (wanted == "whole" and number % 1):
-            raise WrongInput(f"{self.name} must be a {wanted} number, not {value!r}")
-        if number < self.low or number > self.high or (self.above and number == self.low):
-            bounds = f"{'greater than' if self.above else 'at least'} {self.low:g}"
-            if math.isfinite(self.high):
-                bounds += f" and at most {self.high:g}"
-            raise WrongInput(f"{self.name} must be {bounds}, not {value!r}")
-        return self.kind(number)
-
-
-SHARED = (
-    Parameter("loss", str, "the loss function", choices=tuple(LOSSES)),
-    Parameter("clip", float, "C, the bound on predictions", low=0, above=True),
-    Parameter("fit_intercept", bool, "add a feature that is always 1"),
-)
+LOSS = Parameter("loss", str, "the loss function", choices=tuple(LOSSES))
+CLIP = Parameter("clip", float, "C, the bound on predictions", low=0, above=True)
+FIT_INTERCEPT = Parameter("fit_intercept", bool, "add a feature that is always 1")
+SHARED = (LOSS, CLIP, FIT_INTERCEPT)
+WITHOUT_CLIP = (LOSS, replace(CLIP, matters_if=NEVER), FIT_INTERCEPT)
 SEED = Parameter("seed", int, "the seed of a learner's random numbers", low=0, high=2**63 - 1)
 
 STEP_SIZE = Parameter("step_size", float, "the step size", low=0, above=True)
@@ -89,6 +33,7 @@ STEP_SCHEDULE = Parameter(
     str,
     "the step of round t: step_size (constant), step_size/√t (sqrt) or step_size/t (linear)",
     choices=tuple(STEP_SCHEDULES),
+    note="Empty rows are not counted.",
 )
 ALPHA = Parameter("alpha", float, "α, the ridge; 1/α is the initial step", low=0, above=True)
 CURVATURE = Parameter(
@@ -110,6 +55,7 @@ PROJECTION = Parameter(
     str,
     "how predictions are bounded: the weights are projected, or the prediction is truncated",
     choices=("weights", "prediction"),
+    note="The weights are projected onto {w : |wᵀx| ≤ C} before each prediction, as in the paper.",
 )
 SKETCH_SIZE = Parameter(
     "sketch_size",
@@ -125,6 +71,8 @@ DIAGONAL = Parameter(
     "rescale features by the diagonal of past gradients' squares; updated: with this round's square"
     " too, after the prediction",
     choices=("updated",),
+    note="Learns from D^(−1/2) x with D_jj = 0.1 + Σ g_j² (section 5.2). `updated` is as in Vowpal"
+    " Wabbit (docs/errata.md, S7).",
 )
 
 BANDWIDTH = Parameter(
@@ -152,6 +100,7 @@ BETA = Parameter(
     "β: a point is sampled with probability β times its leverage score",
     low=0,
     above=True,
+    note="The guarantee needs 3·log(T/δ)/ε²; published experiments use 1.",
 )
 EPSILON = Parameter(
     "epsilon", float, "ε, the accuracy of KORS's estimate", low=0, high=1, above=True
@@ -245,19 +194,18 @@ class Cost(NamedTuple):
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters` and `to_params`, and what it costs: `cost`, or only the numbers
-    held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
-    which the base class makes the cost. It may also list the parameters it has
-    but does not use in `unused`, set `always_stochastic`, or override `irrelevant` and
-    `stochastic`. `numbers_version` is increased whenever a code change alters a run's numbers. The
-    default curvature is `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is
-    "own" for a compiled learner, whose numbers are the same to the bit in any cohort, cut or
-    process, and "foreign" for one that promises less. `time_limit` are the most seconds of a run in
-    a sweep that has no such limit.
+    A learner defines `parameters`, `to_params`, and `cost`, or only the numbers held of a feature,
+    `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of which the base
+    class makes the cost. It may set `always_stochastic` or override `stochastic`. `predicts` is
+    false if its predictions mean nothing. `numbers_version` is increased whenever a code change
+    alters a run's numbers. The default curvature is `curvature_share` times the loss's σ (P1 in
+    docs/errata.md). `numbers` is "own" for a compiled learner, whose numbers are the same to the
+    bit in any cohort, cut or process, and "foreign" for one that promises less. `time_limit` are
+    the most seconds of a run in a sweep that has no such limit.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    unused: ClassVar[tuple[str, ...]] = ()
+    predicts: ClassVar[bool] = True
     always_stochastic: ClassVar[bool] = False
     numbers: ClassVar[str] = "own"
     grows: ClassVar[bool] = False
@@ -276,10 +224,7 @@ class Spec:
     def irrelevant(cls, q: Public) -> set[str]:
         """The parameters that have no effect given the others, and are not in a run's identity."""
         conditions = {p.name: p.matters_if for p in cls.parameters if p.matters_if}
-        return {
-            *cls.unused,
-            *(name for name, (other, values) in conditions.items() if q[other] not in values),
-        }
+        return {name for name, (other, values) in conditions.items() if q[other] not in values}
 
     @classmethod
     def stochastic(cls, q: Public) -> bool:

@@ -58,7 +58,14 @@ from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.types import Array
 
-REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0, above=True)
+REGULARISATION = Parameter(
+    "regularisation",
+    float,
+    "λ in λ/2·‖f‖² + loss",
+    low=0,
+    above=True,
+    note="The step size of round t is 1/(λt).",
+)
 
 K, C_LINE = range(2)  # lines of `a`: k(x, x_p), c
 # Lines of `f` after those of koco_stream.kernels.random_features: the weights, divided by √D, of
@@ -116,14 +123,12 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has `features` non-zeros."""
     points, held = with_room(s.points, s.held, features)
     return s._replace(points=points, held=held)
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may lack room for a row with `features` non-zeros."""
     return must_be_found(s.points, s.held, features)
 
 
@@ -144,13 +149,11 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """The prediction f(x) for the row x = (idx, val), before truncation. Does not learn."""
     return inspect(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     f, n2 = inspect(params, s, idx, val)
     count_far(s, n2, params.bandwidth)
     y_hat = held(f, params.clip)
@@ -189,31 +192,6 @@ class DualSGD(DictionaryLearner):
     """Regularised kernel gradient descent on B points, in O(Bs + Ds) a round. Removed points are
     approximated by D random Fourier features.
 
-    Parameters
-    ----------
-    regularisation : float
-        λ > 0 in λ/2·‖f‖² + loss; the step size of round t is 1/(λt).
-    budget : int
-        B, the number of points kept exactly. Beyond it the point with the smallest coefficient is
-        removed; of equal ones, the oldest.
-    n_frequencies : int
-        D, the number of random frequencies.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the frequencies.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
-
     Notes
     -----
     Le, Nguyen, Nguyen, Phung (NIPS 2016).
@@ -240,7 +218,6 @@ class DualSGD(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         bandwidth = real(q, "bandwidth")
         return Params(
             **loss_and_clip(q),
@@ -253,7 +230,6 @@ class DualSGD(DictionaryLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         budget, D = whole(q, "budget"), whole(q, "n_frequencies")
         lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
         # The old and the new arrays both exist while the dictionary grows.

@@ -24,8 +24,8 @@ from koco_stream.learners.kernel.base import fourier_cost
 from koco_stream.learners.spec import (
     BANDWIDTH,
     N_FREQUENCIES,
-    SHARED,
     STEP_SIZE,
+    WITHOUT_CLIP,
     Cost,
     Parameter,
     Public,
@@ -46,6 +46,7 @@ TUBE = Parameter(
     "squared loss: no update while |ŷ - y| is within it",
     low=0,
     matters_if=("loss", OF_REAL_LABELS),
+    note="The paper: 0.1.",
 )
 
 # Lines of `a` after those of koco_stream.kernels.random_features: the weights, divided by √D, of
@@ -106,7 +107,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     room = s.a.shape[1]
     count_far(s, square_norm(val), params.bandwidth)
     y_hat = forward(params, s, idx, val)
@@ -131,39 +131,13 @@ class FOGD(Learner):
 
     Predictions are not truncated.
 
-    Parameters
-    ----------
-    step_size : float
-        The step size of the gradient descent.
-    n_frequencies : int
-        D, the number of random frequencies. Each gives a cosine and a sine, divided by √D, so that
-        the meaning of `step_size` does not depend on D.
-    bandwidth : float
-        The bandwidth of the kernel.
-    tube : float
-        With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        Not used.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the frequencies.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (2D,)
-        The weights of `features`.
-
     Notes
     -----
     Lu, Hoi, Wang, Zhao, Liu (JMLR 17(47), 2016).
     """
 
-    parameters = (*SHARED, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
+    parameters = (*WITHOUT_CLIP, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
     always_stochastic = True
-    unused = ("clip",)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     embed = staticmethod(embed)
 
@@ -183,7 +157,6 @@ class FOGD(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             loss=LOSSES[str(q["loss"])],
             clip=math.inf,
@@ -195,7 +168,6 @@ class FOGD(Learner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         D = whole(q, "n_frequencies")
         floats, nanoseconds = fourier_cost(D, size)
         return Cost(floats + 2 * room_for(D), 100 + nanoseconds)

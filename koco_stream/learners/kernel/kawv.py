@@ -40,17 +40,12 @@ def inspect(params: Params, s: State, tile: Array, r: int, k_tt: float) -> tuple
 
 @inlined
 def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """The prediction for row r of the tile, before it is truncated to [−C, C].
-
-    Does not learn.
-    """
     f, q = inspect(params, s, tile, r, k_tt)
     return f * (params.alpha / (params.alpha + max(q, 0.0)))
 
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the prediction ŷ."""
     t = s.t[()] + 1
     s.t[()] = t
     s.included[()] = False
@@ -77,25 +72,6 @@ class KAWV(KernelNewtonStep):
     It learns by least squares with ridge α from all rows so far, and adds this round's row with the
     label 0 before it predicts.
 
-    Parameters
-    ----------
-    alpha : float
-        α, the ridge (the paper's λ).
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss that is measured. It learns by least squares whatever the loss.
-    clip : float
-        C > 0, the bound on predictions. It learns from the labels and not from predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
     Notes
     -----
     Kernel-AWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019).
@@ -121,7 +97,6 @@ class KAWV(KernelNewtonStep):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **loss_and_clip(q),
             alpha=real(q, "alpha"),

@@ -7,29 +7,6 @@ from koco_stream.learners.spec import ALPHA, CURVATURE, CURVATURE_SCHEDULE, KERN
 class KONS(KernelNewtonStep):
     """The exact kernel online Newton step, in O(t² + ts) a round and O(t²) memory.
 
-    Parameters
-    ----------
-    alpha : float
-        α, the ridge.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
     Notes
     -----
     Calandriello, Lazaric, Valko (ICML 2017), Algorithm 1.

@@ -12,6 +12,7 @@ factored again.
 """
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -41,9 +42,12 @@ from koco_stream.learners.kernel.base import (
     sampling_of,
 )
 from koco_stream.learners.spec import (
+    CLIP,
+    FIT_INTERCEPT,
     KERNEL_SHAPE,
+    LOSS,
+    NEVER,
     SAMPLING,
-    SHARED,
     Cost,
     Parameter,
     Public,
@@ -112,7 +116,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has `features` non-zeros."""
     points = grown(s.points, features)
     room = points.rounds.size
     return s._replace(
@@ -125,7 +128,6 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may lack room for a row with `features` non-zeros."""
     return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
 
 
@@ -221,48 +223,16 @@ class KORS(DictionaryLearner):
 
     `progressive` returns zeros, and y is optional.
 
-    Parameters
-    ----------
-    ridge : float
-        γ, the ridge (the algorithm's α).
-    beta : float
-        β, the ratio of a point's probability to its leverage score. The guarantee needs
-        3·log(T/δ)/ε²; published experiments use 1.
-    epsilon : float
-        ε, the accuracy of the leverage score estimates.
-    estimate : {"icml", "poster"}
-        The estimate's factor: 1 + ε or 1 − ε.
-    max_dictionary : int, optional
-        The maximum number of points.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        Not used.
-    clip : float
-        Not used.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the random choices.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
-    weights_ : ndarray of shape (J,)
-        The weights 1/p̃ of the points.
-
     Notes
     -----
     Calandriello, Lazaric, Valko (ICML 2017), Algorithm 2.
     """
 
     parameters = (
-        *(*SHARED, *SAMPLING),
+        replace(LOSS, matters_if=NEVER),
+        replace(CLIP, matters_if=NEVER),
+        FIT_INTERCEPT,
+        *SAMPLING,
         Parameter(
             "max_dictionary",
             int,
@@ -273,8 +243,7 @@ class KORS(DictionaryLearner):
         ),
         *KERNEL_SHAPE,
     )
-    always_stochastic = True
-    unused = ("loss", "clip")
+    always_stochastic, predicts = True, False
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     joined = staticmethod(joined)
@@ -299,7 +268,6 @@ class KORS(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, also for the learners that contain a KORS."""
         return Params(
             kernel=kernel_of(q),
             ridge=real(q, "ridge"),
@@ -311,12 +279,10 @@ class KORS(DictionaryLearner):
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary."""
         return sampling_of(q, real(q, "ridge"), real(q, "beta") * estimate_factor(q))
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         return dictionary_cost(q, size, 1)
 
     @property
@@ -325,7 +291,6 @@ class KORS(DictionaryLearner):
         return self._state.roots[: int(self._state.points.n)] ** 2
 
     def __sklearn_tags__(self) -> Any:
-        """The estimator's tags, by which scikit-learn selects its checks."""
         return estimator_tags("regressor", target_required=False)
 
     def progressive(self, X: Any, y: Any = None) -> Array:

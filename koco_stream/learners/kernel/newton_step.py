@@ -347,7 +347,6 @@ class KernelNewtonStep(SharedKernelLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **newton_params(q),
             kernel=kernel_of(q),
@@ -359,7 +358,6 @@ class KernelNewtonStep(SharedKernelLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         T, shared = size.rounds, kernel_values(q, size, size.rounds / 2)
         if cls.exact:
             growth = Growth((0.0, float(T)), (0.0, float(T)))

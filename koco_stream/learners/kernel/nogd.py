@@ -31,8 +31,8 @@ from koco_stream.learners.kernel.fogd import TUBE, outside
 from koco_stream.learners.spec import (
     BUDGET,
     KERNEL_SHAPE,
-    SHARED,
     STEP_SIZE,
+    WITHOUT_CLIP,
     Cost,
     Parameter,
     Public,
@@ -103,13 +103,11 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has `features` non-zeros."""
     return s._replace(points=grown(s.points, features))
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may lack room for a row with `features` non-zeros."""
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 
@@ -136,13 +134,11 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """The prediction f(x) for the row x = (idx, val). Does not learn."""
     return inspect(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat, k_tt, n2 = inspect(params, s, idx, val)
     s.t[()] += 1
     change = -params.step_size * loss_slope(params.loss, y_hat, y)
@@ -208,50 +204,18 @@ class NOGD(DictionaryLearner):
 
     Predictions are not truncated.
 
-    Parameters
-    ----------
-    step_size : float
-        The step size of both descents.
-    budget : int
-        B, the number of points. A row with k(x, x) > 0 joins if the loss has a slope there.
-    rank : int
-        k, the number of eigenvectors of the points' kernel matrix that are kept: at most B, fewer
-        if points repeat.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    tube : float
-        With the squared loss, no update while |ŷ − y| is within it (the paper: 0.1).
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        Not used.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
-
     Notes
     -----
     Lu, Hoi, Wang, Zhao, Liu (JMLR 17(47), 2016).
     """
 
     parameters = (
-        *(*SHARED, STEP_SIZE, BUDGET),
+        *(*WITHOUT_CLIP, STEP_SIZE, BUDGET),
         Parameter(
             "rank", int, "k, the number of Nyström features; at most the budget", low=1, high=4096
         ),
         *(*KERNEL_SHAPE, TUBE),
     )
-    unused = ("clip",)
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
     embed = staticmethod(embed)
@@ -275,7 +239,6 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         budget = whole(q, "budget")
         return Params(
             loss=LOSSES[str(q["loss"])],
@@ -289,7 +252,6 @@ class NOGD(DictionaryLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         budget, rank = whole(q, "budget"), min(whole(q, "rank"), whole(q, "budget"))
         room, rank_room = room_for(budget), room_for(rank)
         # Twice, since the old and the new arrays both exist while the points' lines grow.

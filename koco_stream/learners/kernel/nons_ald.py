@@ -4,6 +4,8 @@ Li, Liao: Nearly optimal algorithms with sublinear computational complexity for 
 regression (ICML 2023). Labels like N1 refer to docs/errata.md.
 """
 
+from dataclasses import replace
+
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel.base import sampling_of
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS, Params
@@ -25,38 +27,6 @@ class NONSALD(PROSNKONS):
     A row joins if k(x, x) − k_IᵀK_I⁻¹k_I > threshold·k(x, x). It keeps its solution when a point
     joins, and draws no random numbers.
 
-    Parameters
-    ----------
-    alpha : float
-        α, the ridge of A_0.
-    threshold : float
-        The share of k(x, x) outside the span above which a row joins. At least 1e-6, for the digits
-        of A.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default 1/(4C² + 4) for the squared loss with `clip` C, and
-        for the others the loss's σ (docs/errata.md, N2).
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
-
     Notes
     -----
     NONS-ALD of Li, Liao (ICML 2023).
@@ -71,8 +41,11 @@ class NONSALD(PROSNKONS):
             "the share of k(x, x) outside the span of the dictionary above which a row joins it",
             low=1e-6,
             high=0.99,
+            note="The least is for the digits of A.",
         ),
-        CURVATURE,
+        replace(
+            CURVATURE, note="By default 1/(4C² + 4) for the squared loss (docs/errata.md, N2)."
+        ),
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,
     )

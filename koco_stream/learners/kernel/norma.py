@@ -82,7 +82,6 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """The initial state: f = 0."""
     room = room_for(params.budget)
     return State(
         t=np.zeros((), np.int64),
@@ -106,7 +105,6 @@ def first_row(s: State) -> int:
 
 @inlined
 def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
-    """The prediction f(x) for row r of the tile, before truncation. Does not learn."""
     n, k = int(s.dictionary_size[()]), s.a[K]
     for p in range(n):
         k[p] = tile[s.rows[p], r]
@@ -115,9 +113,6 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
-    """One round on row r of the tile, with label y. Updates `s`; returns the truncated
-    prediction.
-    """
     row = int(s.t[()])
     s.t[()] = row + 1
     if k_tt == 0.0:
@@ -151,39 +146,6 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
 
 class NORMA(SharedKernelLearner):
     """Functional gradient descent with a budget of the B most recent points, in O(Bs) a round.
-
-    Parameters
-    ----------
-    step_size : float
-        η, the step size.
-    step_schedule : {"constant", "sqrt", "linear"}
-        η of round t is step_size, step_size/√t or step_size/t; rows with k(x, x) = 0 are not
-        counted.
-    regularisation : float
-        λ in λ/2·‖f‖² + loss.
-    budget : int
-        The maximum number of points; the oldest is removed.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    tube : float
-        ν of the soft margin, with the hinge loss; 0 for the hinge loss itself.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the points, the oldest first, counted from 0.
 
     Notes
     -----
@@ -224,7 +186,6 @@ class NORMA(SharedKernelLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **loss_and_clip(q),
             step_size=real(q, "step_size"),
@@ -237,7 +198,6 @@ class NORMA(SharedKernelLearner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         points = min(real(q, "budget"), size.rounds / 2)
         return Cost(4 * whole(q, "budget"), 300 + 2 * points, kernel_values(q, size, points))
 

@@ -107,7 +107,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more row, and point, with `features` non-zeros."""
     room = s.kors.a.shape[1]
     if kors.full(params.kors, s.kors, features):
         inner = kors.enlarge(params.kors, s.kors, features)
@@ -119,7 +118,6 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may lack room for a row with `features` non-zeros."""
     kors_lacks = kors.full(params.kors, s.kors, features)
     return bool(kors_lacks or past_rows.lacks_past(s.past, features))
 
@@ -189,7 +187,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     k_tt, n2 = embedded(params, s, idx, val)
     joins, by_rounding = kors.offer(params.kors, s.kors, k_tt)
     if k_tt == 0.0:
@@ -236,38 +233,6 @@ class PKAWV(DictionaryLearner):
     It learns by least squares with ridge α from all rows so far, and adds this round's row with the
     label 0 before it predicts. A round takes O(J²), one in which a point joins O(t(J + s)).
 
-    Parameters
-    ----------
-    alpha : float
-        α, the ridge of the regression (the paper's λ).
-    ridge : float
-        γ, the ridge of KORS (the paper's μ).
-    beta : float
-        β, the ratio of a point's probability to its leverage score.
-    epsilon : float
-        ε, the accuracy of KORS's leverage score estimates.
-    estimate : {"icml", "poster"}
-        The estimate's factor: 1 + ε or 1 − ε.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss that is measured. It learns by least squares whatever the loss.
-    clip : float
-        C > 0, the bound on predictions. It learns from the labels and not from predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the random choices.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
-
     Notes
     -----
     PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019).
@@ -299,17 +264,14 @@ class PKAWV(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**loss_and_clip(q), alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: that of its KORS."""
         return kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         points, rows = dictionary_cost(q, size, 3), past_rows_cost(size)
         return Cost(points.floats + rows.floats, points.nanoseconds + rows.nanoseconds)
 

@@ -15,6 +15,7 @@ coordinate and leaves the others unchanged. Keeping the solution (P4) is then si
 """
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -129,7 +130,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    """The same state with room for one more point that has `features` non-zeros."""
     inner = kors.enlarge(params.kors, s.kors, features)
     room = inner.a.shape[1]
     return s._replace(
@@ -142,7 +142,6 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    """Whether the next round may lack room for a row with `features` non-zeros."""
     return kors.full(params.kors, s.kors, features)
 
 
@@ -278,43 +277,6 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
 class PROSNKONS(DictionaryLearner):
     """Newton steps in the span of KORS's dictionary, restarted when a point joins; O(J² + Js).
 
-    Parameters
-    ----------
-    alpha : float
-        α, the ridge of A_0.
-    ridge : float
-        The poster's γ, the ridge of KORS.
-    beta : float
-        β, the ratio of a point's probability to its leverage score. The guarantee needs
-        3·log(T/δ)/ε²; published experiments use 1.
-    epsilon : float
-        ε, the accuracy of KORS's leverage score estimates.
-    estimate : {"icml", "poster"}
-        The estimate's factor: 1 + ε or 1 − ε.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default half the loss's σ for `clip` (docs/errata.md, P1).
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the random choices.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (J,)
-        The row numbers of the dictionary's points, counted from 0 over all rows learnt from.
-
     Notes
     -----
     PROS-N-KONS of Calandriello, Lazaric, Valko (NIPS 2017).
@@ -324,7 +286,7 @@ class PROSNKONS(DictionaryLearner):
         *SHARED,
         ALPHA,
         *SAMPLING,
-        CURVATURE,
+        replace(CURVATURE, note="Here by default half of σ (docs/errata.md, P1)."),
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,
     )
@@ -357,7 +319,6 @@ class PROSNKONS(DictionaryLearner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **newton_params(q),
             restart=cls.restart,
@@ -368,12 +329,10 @@ class PROSNKONS(DictionaryLearner):
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: that of its KORS."""
         return kors.KORS.sampling(q)
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         return dictionary_cost(q, size, 3)
 
     def features(self, X: Any) -> Array:

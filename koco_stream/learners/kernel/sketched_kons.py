@@ -21,43 +21,6 @@ class SketchedKONS(KernelNewtonStep):
     It stores all rows and takes O(B² + t) per round for B points, and O(td) for kernel values,
     which runs of a sweep share.
 
-    Parameters
-    ----------
-    alpha : float
-        α, which is also the ridge of its KORS.
-    beta : float
-        β, the ratio of a point's probability to its leverage score. The guarantee needs
-        3·log(T/δ)/ε²; published experiments use 1.
-    epsilon : float
-        ε, the accuracy of KORS's leverage score estimates.
-    estimate : {"icml", "poster"}
-        The estimate's factor: 1 + ε or 1 − ε.
-    sampling_floor : float
-        The paper's γ, the smallest probability of a point; 1 keeps all points.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    kernel : {"gaussian", "polynomial", "linear"}
-        The kernel.
-    bandwidth : float
-        The bandwidth of the Gaussian kernel exp(−‖x − x'‖²/(2·bandwidth²)).
-    degree : int
-        The degree of the polynomial kernel (xᵀx' + 1)^degree.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the random choices.
-
-    Attributes
-    ----------
-    dictionary_ : ndarray of shape (B,)
-        The row numbers of the sketch's points, counted from 0 over all rows learnt from.
-
     Notes
     -----
     Calandriello, Lazaric, Valko (ICML 2017), Algorithm 3.
@@ -75,6 +38,7 @@ class SketchedKONS(KernelNewtonStep):
             "the paper's γ, the least probability of a point in the sketch",
             low=0,
             high=1,
+            note="1 keeps all points.",
         ),
         CURVATURE,
         CURVATURE_SCHEDULE,

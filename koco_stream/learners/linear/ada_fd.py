@@ -26,32 +26,6 @@ class AdaFD(EigenSketchLearner):
     """Full-matrix AdaGrad with frequent directions, w ← w − step_size·((SᵀS)^½ + δI)⁻¹ g, in
     O(m³ + ms) a round.
 
-    Parameters
-    ----------
-    sketch_size : int
-        m, the number of rows of the sketch after a shrink.
-    step_size : float
-        The step, above 0.
-    delta : float
-        δ > 0, added to the roots of the eigenvalues.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
-    sketch_ : ndarray of shape (k, d)
-        S, orthogonal rows; k is less than 2m.
-    eigenvalues_ : ndarray of shape (k,)
-        The eigenvalues of SᵀS, decreasing.
-
     Notes
     -----
     Wan, Zhang (IJCAI 2018). The sketch shrinks after up to ⌈2m/3⌉ gradients, instead of in every
@@ -76,5 +50,4 @@ class AdaFD(EigenSketchLearner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return adagrad_params(q, "delta", growth=0.0)

@@ -34,13 +34,11 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0, G = 0. Nothing is drawn: `seed` is not used."""
     return State(np.zeros((n_features, 2)))
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat = 0.0
     for i in range(idx.size):
         y_hat += s.wG[idx[i], 0] * np.float64(val[i])
@@ -57,10 +55,6 @@ def truncated(y_hat: float, clip: float) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y.
-
-    Updates `s`; returns the prediction ŷ.
-    """
     y_hat = truncated(forward(params, s, idx, val), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
     adagrad_row(s.wG, idx, val, slope, params.step_size)
@@ -69,24 +63,6 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 class AdaGrad(Learner):
     """AdaGrad with a diagonal matrix, w_j ← w_j − step_size·g_j/√(Σ g_j²), in O(s) a round.
-
-    Parameters
-    ----------
-    step_size : float
-        The step, above 0.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
 
     Notes
     -----
@@ -109,7 +85,6 @@ class AdaGrad(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property

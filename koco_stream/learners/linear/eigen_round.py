@@ -85,7 +85,6 @@ def inverse(eigenvalue: float, floor: float) -> float:
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat, n2 = sketch.inspect(params, s, idx, val)
     return 0.0 if n2 == 0.0 else y_hat
 
@@ -165,7 +164,6 @@ def learn(
 
 
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat, n2 = sketch.inspect(params, s, idx, val)
     if n2 == 0.0:
         return 0.0
@@ -204,7 +202,6 @@ class EigenSketchLearner(Learner):
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         m = whole(q, "sketch_size")
         rows = m + sketch.buffer_for(m)
         nanoseconds = 400 + 25 * rows + 4 * rows**2 + 0.06 * rows**3 + size.s * (1.5 * rows + 20)

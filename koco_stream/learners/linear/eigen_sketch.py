@@ -104,7 +104,6 @@ def map_size(params: Any) -> tuple[int, int]:
 
 
 def init(params: Any, n_features: int, seed: int) -> State:
-    """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
     m, W = params.sketch_size, len(params.shape)
     a = aligned_zeros(small_lines(m + params.buffer, W), W)
     a[BETA, m] = 1.0

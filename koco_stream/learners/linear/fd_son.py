@@ -81,7 +81,6 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0, S = 0. Nothing is drawn: `seed` is not used."""
     m, width = params.sketch_size, len(params.shape)
     state = State(
         t=np.zeros((), np.int64),
@@ -226,42 +225,6 @@ forward, step = with_sketch("fd_son", inspect, residual_of, project, learn, colu
 class FDSON(Learner):
     """Sketched online Newton with frequent directions; a round's cost grows with s, not d.
 
-    Parameters
-    ----------
-    sketch_size : int
-        m, the number of rows of the sketch after a shrink.
-    alpha : float
-        α > 0, the ridge; 1/α is the step outside the sketch.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    diagonal : bool or "updated"
-        Learn from D^(−1/2) x, where D_jj = 0.1 + Σ g_j² over the previous rounds (section 5.2).
-        With "updated", the update after the prediction also has this round's g in D, as in Vowpal
-        Wabbit (docs/errata.md, S7).
-    projection : {"weights", "prediction"}
-        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
-        truncate the prediction to [−C, C].
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one; of the rescaled features if
-        `diagonal` is set.
-    sketch_ : ndarray of shape (m, d)
-        S, the kept rows.
-    buffer_ : ndarray of shape (k, d)
-        The to-sketch vectors since the last shrink, k < m.
-
     Notes
     -----
     Luo et al. (NIPS 2016), Algorithms 1 and 2. Up to m gradients are kept unchanged until the next
@@ -291,7 +254,6 @@ class FDSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(
             **sketch_params(q), shape=shape_for(2 * m + 2 + diagonal), out_shape=shape_for(m + 1)
@@ -299,7 +261,6 @@ class FDSON(Learner):
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         width, out = len(shape_for(2 * m + 2 + diagonal)), len(shape_for(m + 1))
         floats = (13 + 6 * m + size.d) * width + diagonal * size.d

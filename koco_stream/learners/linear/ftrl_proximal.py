@@ -16,7 +16,13 @@ from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
 
-DAMPING = Parameter("damping", float, "β in FTRL-Proximal's steps step_size/(β + √Σ g_j²)", low=0)
+DAMPING = Parameter(
+    "damping",
+    float,
+    "β in FTRL-Proximal's steps step_size/(β + √Σ g_j²)",
+    low=0,
+    note="With 0 the first step of a feature is ±step_size.",
+)
 L1 = Parameter("l1", float, "λ₁, the weight of ‖w‖₁: with more, more weights are 0", low=0)
 L2 = Parameter("l2", float, "λ₂, the weight of ‖w‖²/2", low=0)
 
@@ -39,7 +45,6 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """z = 0, n = 0. Nothing is drawn: `seed` is not used."""
     return State(np.zeros((n_features, 2)))
 
 
@@ -53,7 +58,6 @@ def weight(p: Params, zn: Array, j: int) -> float:
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat = 0.0
     for i in range(idx.size):
         y_hat += weight(params, s.zn, idx[i]) * np.float64(val[i])
@@ -62,7 +66,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round with label y. Updates `s`; returns ŷ, or NaN if numbers leave their range."""
     z, zn = forward(params, s, idx, val), s.zn
     y_hat = min(max(z, -params.clip), params.clip)
     slope = loss_slope(params.loss, y_hat, y)
@@ -80,30 +83,6 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 class FTRLProximal(Learner):
     """Follow the proximally regularised leader: AdaGrad with weights that are exactly 0, in O(s).
-
-    Parameters
-    ----------
-    step_size : float
-        The step, above 0; α in the paper.
-    damping : float
-        β in the steps step_size/(β + √Σ g_j²); with 0 the first step of a feature is ±step_size.
-    l1 : float
-        λ₁, the weight of ‖w‖₁: with more, more weights are 0.
-    l2 : float
-        λ₂, the weight of ‖w‖²/2.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
 
     Notes
     -----
@@ -130,7 +109,6 @@ class FTRLProximal(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         own = {name: real(q, name) for name in ("step_size", "damping", "l1", "l2")}
         return Params(**(loss_and_clip(q) | own))
 

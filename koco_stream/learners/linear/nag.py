@@ -37,13 +37,11 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """All zeros. Nothing is drawn: `seed` is not used."""
     return State(t=np.zeros((), np.int64), N=np.zeros(()), table=np.zeros((n_features, 3)))
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat = 0.0
     for i in range(idx.size):
         j, x = idx[i], np.float64(val[i])
@@ -53,7 +51,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round with label y. Updates `s`; returns ŷ, or NaN if numbers leave their range."""
     if idx.size == 0:
         return 0.0  # not counted (docs/errata.md, G2)
     z, table = forward(params, s, idx, val), s.table
@@ -82,24 +79,6 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 class NAG(Learner):
     """Normalised AdaGrad: the scale of a feature changes nothing; O(s) a round.
 
-    Parameters
-    ----------
-    step_size : float
-        The step, above 0.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, the intercept's last; a row with a new largest value rescales them first.
-
     Notes
     -----
     Ross, Mineiro, Langford (UAI 2013).
@@ -122,11 +101,12 @@ class NAG(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property
     def coef_(self) -> Array:
-        """The weights (d,), with the intercept's last if there is one."""
+        """The weights (d,), the intercept's last; a row with a new largest value rescales them
+        first.
+        """
         u, largest = self._state.table[:, U].copy(), self._state.table[:, S]
         return np.divide(u, largest, out=u, where=largest > 0.0)

@@ -114,7 +114,6 @@ def bounded(
 
 
 def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
-    """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     if params.diagonal == NONE:
         y_hat, n2 = inspect(params, s, idx, val)
     else:
@@ -125,7 +124,6 @@ def forward(params: Any, s: Any, idx: Array, val: Array) -> float:
 
 
 def step(params: Any, s: Any, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.diagonal == NONE:
         y_hat, w_coef, residual, n2, slope = bounded(params, s, idx, val, y)
         if n2 > 0.0:

@@ -45,13 +45,11 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0, t = 0. Nothing is drawn: `seed` is not used."""
     return State(np.zeros(n_features), np.zeros(()))
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     return row_dot(s.w, idx, val)
 
 
@@ -76,7 +74,6 @@ def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     z, n2 = dot_and_norm(s.w, idx, val)
     if params.schedule != CONSTANT:
         s.t[()] += n2 > 0.0
@@ -88,30 +85,6 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 class OGD(Learner):
     """Projected online gradient descent, w ← w − step_size·g, in O(s) a round.
-
-    Parameters
-    ----------
-    step_size : float
-        The step, above 0.
-    step_schedule : {"constant", "sqrt", "linear"}
-        The step of round t is step_size, step_size/√t or step_size/t; rounds with an empty row are
-        not counted.
-    projection : {"weights", "prediction"}
-        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
-        truncate the prediction to [−C, C].
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
 
     Notes
     -----
@@ -143,7 +116,6 @@ class OGD(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(
             **loss_and_clip(q),
             step_size=real(q, "step_size"),

@@ -44,7 +44,14 @@ from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
 SKETCH_RATE = Parameter(
-    "sketch_rate", float, "c in the sketch's rate min(c/t, 1)", low=0, above=True
+    "sketch_rate",
+    float,
+    "c in the sketch's rate min(c/t, 1)",
+    low=0,
+    above=True,
+    matters_if=("sketch_size", range(1, 1024)),
+    note="1 in the paper, for rows as they are. Rows that were scaled down turn the sketch less,"
+    " and 16 to 128 work better (docs/errata.md, S8).",
 )
 # At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11
 # (docs/findings.md); and they cost less.
@@ -53,6 +60,9 @@ SKETCH_START = Parameter(
     str,
     "how the sketch starts: from the first gradients, or from random rows",
     choices=("random", "gradients"),
+    matters_if=("sketch_size", range(1, 1024)),
+    note="The gradients are orthonormalised. From 1,000·m features on, random rows are orthonormal"
+    " in expectation (docs/errata.md, S10).",
 )
 
 # Vectors in `a`, each (W,). State: BETA β; TLAM tΛ; I_MINUS_D and D, where D = tΛ/(α + tΛ) = tΛH

@@ -13,6 +13,7 @@ What a round asks of the sketch, and the layout of `a`, is in oja_sketch.py.
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -233,49 +234,6 @@ forward, step = with_sketch(
 class OjaSON(Learner):
     """Sketched online Newton with Oja's sketch, in O(m² + ms) a round.
 
-    Parameters
-    ----------
-    sketch_size : int
-        m, the number of rows of the sketch; 0 for projected gradient descent.
-    alpha : float
-        α > 0, the ridge; 1/α is the step outside the sketch.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    sketch_rate : float
-        c in the sketch's rate min(c/t, 1): 1 in the paper, for rows as they are. Rows that were
-        scaled down turn the sketch less, and 16 to 128 work better (docs/errata.md, S8).
-    sketch_start : {"gradients", "random"}
-        How the sketch starts: from the first m gradients, orthonormalised, or from random rows
-        drawn with `seed`. From 1,000·m features on, random rows are orthonormal in expectation
-        (docs/errata.md, S10).
-    diagonal : bool or "updated"
-        Learn from D^(−1/2) x, where D_jj = 0.1 + Σ g_j² over the previous rounds (section 5.2).
-        With "updated", the update after the prediction also has this round's g in D, as in Vowpal
-        Wabbit (docs/errata.md, S7).
-    projection : {"weights", "prediction"}
-        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
-        truncate the prediction to [−C, C].
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the random start.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one; of the rescaled features if
-        `diagonal` is set.
-    sketch_ : ndarray of shape (m, d)
-        V, the sketch's orthonormal rows; zero where a row has not started.
-    eigenvalues_ : ndarray of shape (m,)
-        tΛ, the estimated eigenvalues of Σ ĝĝᵀ.
-
     Notes
     -----
     Luo et al. (NIPS 2016), Algorithms 4 and 5.
@@ -290,7 +248,9 @@ class OjaSON(Learner):
     parameters = (
         *spec.SHARED,
         SKETCH_SIZE,
-        *spec.NEWTON_STEP,
+        spec.ALPHA,
+        replace(spec.CURVATURE, matters_if=("sketch_size", range(1, 1024))),
+        replace(spec.CURVATURE_SCHEDULE, matters_if=("sketch_size", range(1, 1024))),
         sketch.SKETCH_RATE,
         sketch.SKETCH_START,
         spec.DIAGONAL,
@@ -318,7 +278,6 @@ class OjaSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(
             **sketch_params(q),
@@ -328,19 +287,11 @@ class OjaSON(Learner):
         )
 
     @classmethod
-    def irrelevant(cls, q: spec.Public) -> set[str]:
-        """The parameters that have no effect: without a sketch, all that describe it."""
-        of_sketch = {"sketch_rate", "sketch_start", "curvature", "curvature_schedule"}
-        return of_sketch if q["sketch_size"] == 0 else set()
-
-    @classmethod
     def stochastic(cls, q: spec.Public) -> bool:
-        """Whether results depend on the seed: if the sketch starts from random rows."""
         return q["sketch_size"] != 0 and q["sketch_start"] == "random"
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         n = spec.whole(q, "sketch_size") + 1
         cost = table_cost(q, size, n + 1)
         width = len(shape_for(n + 1 + bool(q["diagonal"])))

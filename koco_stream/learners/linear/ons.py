@@ -73,7 +73,6 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """The state before the first round: u = 0, A = αI. Nothing is drawn from `seed`."""
     d, free = n_features, n_features if params.alpha == 0.0 else 0
     with np.errstate(over="ignore"):  # of a tiny alpha, which diverges in the first round
         A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
@@ -139,7 +138,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     if params.alpha > 0.0:
         return newton(params, s, idx, val, y)
     to_units(s, idx, val, True)
@@ -218,32 +216,6 @@ def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: floa
 class ONS(Learner):
     """The Online Newton Step with the full matrix, in O(d²) a round and memory.
 
-    Parameters
-    ----------
-    alpha : float
-        α, the ridge. With 0, the pseudo-inverse of A is used, and predictions do not change when
-        all rows are mapped by an invertible matrix (docs/errata.md, S22).
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    projection : {"weights", "prediction"}
-        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
-        truncate the prediction to [−C, C].
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
-
     Notes
     -----
     Luo et al. (NIPS 2016), equations 1 and 2.
@@ -251,7 +223,14 @@ class ONS(Learner):
 
     parameters = (
         *SHARED,
-        Parameter("alpha", float, "α, the ridge; 0 for the pseudo-inverse", low=0),
+        Parameter(
+            "alpha",
+            float,
+            "α, the ridge; 0 for the pseudo-inverse",
+            low=0,
+            note="With 0, predictions do not change when all rows are mapped by an invertible"
+            " matrix (docs/errata.md, S22).",
+        ),
         CURVATURE,
         CURVATURE_SCHEDULE,
         PROJECTION,
@@ -274,12 +253,10 @@ class ONS(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return Params(**newton_params(q), project_weights=q["projection"] == "weights")
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         matrices = 1 if q["alpha"] else 2
         return Cost(matrices * size.d * (size.d + 2), 30 + 0.5 * size.s**2)
 

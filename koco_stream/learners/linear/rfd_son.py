@@ -28,40 +28,6 @@ def inverse(eigenvalue: float, alpha: float) -> float:
 class RFDSON(EigenSketchLearner):
     """Sketched online Newton with robust frequent directions, without a ridge to tune; O(m³ + ms).
 
-    Parameters
-    ----------
-    sketch_size : int
-        m, the number of rows of the sketch after a shrink.
-    alpha : float
-        α_0 ≥ 0, the ridge before the first shrink. With 0 the matrix is inverted on the span of
-        the gradients.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    projection : {"weights", "prediction"}
-        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
-        truncate the prediction to [−C, C].
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
-    sketch_ : ndarray of shape (k, d)
-        S, orthogonal rows; k is less than 2m.
-    eigenvalues_ : ndarray of shape (k,)
-        The eigenvalues of SᵀS, decreasing.
-    alpha_ : float
-        α now: α_0, and half of what the shrinks took from the eigenvalues.
-
     Notes
     -----
     Luo, Chen, Zhang, Li, Zhang (JMLR 2019). The sketch shrinks after up to ⌈2m/3⌉
@@ -95,7 +61,6 @@ class RFDSON(EigenSketchLearner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         newton = spec.newton_params(q)
         return Params(
             floor=newton.pop("alpha"),

@@ -237,40 +237,6 @@ forward, step = with_sketch("rp_son", inspect, residual_of, project, learn, colu
 class RPSON(Learner):
     """Sketched online Newton with random projections, in O(m² + ms) a round.
 
-    Parameters
-    ----------
-    sketch_size : int
-        m, the number of rows of the sketch.
-    alpha : float
-        α > 0, the ridge; 1/α is the step outside the sketch.
-    curvature : float, optional
-        The coefficient of g gᵀ in A. By default the loss's σ for `clip`.
-    curvature_schedule : {"constant", "decreasing"}
-        Whether `curvature` is constant, or divided by √t.
-    diagonal : bool or "updated"
-        Learn from D^(−1/2) x, where D_jj = 0.1 + Σ g_j² over the previous rounds (section 5.2).
-        With "updated", the update after the prediction also has this round's g in D, as in Vowpal
-        Wabbit (docs/errata.md, S7).
-    projection : {"weights", "prediction"}
-        Project the weights onto {w : |wᵀx| ≤ C} before each prediction, as in the paper, or
-        truncate the prediction to [−C, C].
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0, the bound on predictions.
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        The seed of the projections.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one; of the rescaled features if
-        `diagonal` is set.
-    sketch_ : ndarray of shape (m, d)
-        S, the sketch.
-
     Notes
     -----
     Luo et al. (NIPS 2016), Algorithm 1 and section 3.
@@ -297,18 +263,15 @@ class RPSON(Learner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         return Params(**sketch_params(q), shape=shape_for(m + 1 + diagonal))
 
     @classmethod
     def stochastic(cls, q: spec.Public) -> bool:
-        """Whether results depend on the seed: always."""
         return True
 
     @classmethod
     def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
         m = spec.whole(q, "sketch_size")
         of_table, width = table_cost(q, size, m + 1), len(shape_for(m + 2))
         return spec.Cost(of_table.floats + 2 * width**2, 100 + of_table.nanoseconds)

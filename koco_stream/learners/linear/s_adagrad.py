@@ -30,35 +30,6 @@ class SAdaGrad(EigenSketchLearner):
     """Full-matrix AdaGrad with frequent directions, w ← w − step_size·(SᵀS + αI)^(−½) g, in
     O(m³ + ms) a round.
 
-    Parameters
-    ----------
-    sketch_size : int
-        m, the number of rows of the sketch after a shrink.
-    step_size : float
-        The step, above 0.
-    alpha : float
-        α_0 ≥ 0, what is added to the eigenvalues before the first shrink. With 0 the step is within
-        the span of the gradients.
-    loss : {"squared", "half_squared", "logistic", "squared_hinge", "hinge"}
-        The loss function.
-    clip : float
-        C > 0: predictions are truncated to [−C, C].
-    fit_intercept : bool
-        Add a feature that is always 1.
-    seed : int
-        Not used.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (d,)
-        The weights, with the intercept's last if there is one.
-    sketch_ : ndarray of shape (k, d)
-        S, orthogonal rows; k is less than 2m.
-    eigenvalues_ : ndarray of shape (k,)
-        The eigenvalues of SᵀS, decreasing.
-    alpha_ : float
-        α now: α_0, and what the shrinks took from the eigenvalues.
-
     Notes
     -----
     Feinberg, Chen, Sun, Anil, Hazan (NeurIPS 2023). The sketch shrinks after up to
@@ -84,7 +55,6 @@ class SAdaGrad(EigenSketchLearner):
 
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
         return adagrad_params(q, "alpha", growth=1.0)
 
     @property
