@@ -60,7 +60,7 @@ Memory = Annotated[
     ),
 ]
 PortRange = Annotated[str, written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
-Line = Annotated[str, written(r".*\S.*", "one line of text, not empty")]
+Text = Annotated[str, written(r".*\S.*", "one line of text, not empty")]
 Directive = Annotated[
     str, written(r"-{1,2}\w.*", 'a directive as it begins in the job, such as "--mem"')
 ]
@@ -93,7 +93,7 @@ class Site(Strict):
     workers: Workers
     memory: Memory
     patience: Clock = "24:00:00"
-    cache: Line | None = None
+    cache: Text | None = None
     environment: dict[Variable, str] = {}
 
     @property
@@ -116,9 +116,9 @@ class JobSite(Site):
     interface: Word
     queue: Word | None = None
     account: Word | None = None
-    job_extra: list[Line] = []
+    job_extra: list[Text] = []
     job_skip: list[Directive] = []
-    setup: list[Line] = []
+    setup: list[Text] = []
     scheduler_port: int = Field(0, ge=0, le=65535)
     worker_ports: PortRange | None = None
     nanny_ports: PortRange | None = None
@@ -149,7 +149,7 @@ class KubernetesSite(Site):
     namespace: Word = "default"
     secret: Word | None = None
     store_claim: Word | None = None
-    store_path: Line | None = None
+    store_path: Text | None = None
 
     @model_validator(mode="after")
     def _claim_has_path(self) -> Self:

@@ -59,11 +59,11 @@ def ever_joined(client: Client) -> set[str]:
 
 def wait_for(client: Client, workers: int, seconds: float) -> bool:
     """Whether the workers came. Raises `LostCluster` if none can be expected."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     announced = False
     while (there := len(workers_of(client))) < workers:
         check_hope(client)
-        waited = time.monotonic() - begun
+        waited = time.monotonic() - started_at
         if waited > seconds:
             return False
         if waited > SILENT_SECONDS and not announced:
@@ -112,7 +112,7 @@ class Inspection(NamedTuple):
 def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0) -> Inspection:
     token = uuid4().hex
     folder = store_path(store) / question_folder(token)
-    begun = time.time()
+    asked_at = time.time()
     try:
         (folder / "question").write_text(token)
         replies = client.run(facts, store, token, workers=workers, on_error="return")
@@ -121,7 +121,7 @@ def inspect(client: Client, store: str, workers: list[str] | None, disk: int = 0
         raise LostCluster("the scheduler is gone") from error
     finally:
         folder.remove_tree()
-    during = (begun, time.time())
+    during = (asked_at, time.time())
     known = workers_of(client)
     replies = {
         address: answer

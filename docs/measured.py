@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import fill
 
 from flows.comparing.blocks import Blocks
-from flows.report.papers.benchmark import PARTS, comparison_of_part, kept_table
+from flows.report.papers.benchmark import PARTS, comparison_of_part, stored_table
 from flows.tables.tables import grouped
 from flows.tables.text import number_text
 
@@ -70,7 +70,7 @@ def benchmark_page():
         "## How it was made",
         "\n".join(map(item, HOW)),
     ]
-    for part, found in parts_of(kept_table()).items():
+    for part, found in parts_of(stored_table()).items():
         one = comparison_of_part(found)
         ranks = [
             f"{row['learner']} {number_text(row['mean_rank'], 3)}"

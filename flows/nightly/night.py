@@ -111,7 +111,7 @@ def run_night(
 
     The summary is empty if the night of the `planned` time is done.
     """
-    begun = time.monotonic()
+    started_at = time.monotonic()
     store = request.store
     open_store(store)
     with locked(store, LOCK, f"another nightly run is under way on {store}; waiting for it"):
@@ -131,7 +131,7 @@ def run_night(
         "result": result,
         "details": lines,
         **{key: computed[key] for key in ("runs", "computed", "statuses", "report")},
-        "seconds": round(time.monotonic() - begun, 2),
+        "seconds": round(time.monotonic() - started_at, 2),
     }
 
 

@@ -34,10 +34,10 @@ def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
 
 def kernel_matrix(X: csr_array, params: Mapping[str, Any]) -> Array:
     """Kernel matrix (n, n) of rows X (n, d), with the intercept; linear without a `kernel`."""
-    products = (X @ X.T).toarray() + (1.0 if params.get("fit_intercept") else 0.0)
+    inner = (X @ X.T).toarray() + (1.0 if params.get("fit_intercept") else 0.0)
     kind = params.get("kernel", "linear")
     if kind == "gaussian":
-        norms = np.diag(products)
-        distances = np.maximum(norms[:, None] + norms - 2.0 * products, 0.0)
+        norms = np.diag(inner)
+        distances = np.maximum(norms[:, None] + norms - 2.0 * inner, 0.0)
         return np.exp(-distances / (2.0 * params["bandwidth"] ** 2))
-    return (products + 1.0) ** params["degree"] if kind == "polynomial" else products
+    return (inner + 1.0) ** params["degree"] if kind == "polynomial" else inner

@@ -103,9 +103,9 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
     seconds: dict[str, float] = defaultdict(float)
 
     def step(name: str, function: Callable[..., Any], *given: Any) -> Any:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         done = stage(name, function, *given)
-        seconds["computing" if name == "run" else name] += time.monotonic() - begun
+        seconds["computing" if name == "run" else name] += time.monotonic() - started_at
         return done
 
     checked = step("prepare", prepare_datasets, checked)

@@ -226,14 +226,14 @@ def batches(
         for given in combinations(space.grids)
     ]
     seen: set[str] = set()
-    for begun in range(0, search.samples, search.batch):
+    for earlier in range(0, search.samples, search.batch):
         asked = [
             (study, *space.ask(study, given, like))
             for study, space, given, like in searched
-            for _ in range(min(search.batch, search.samples - begun))
+            for _ in range(min(search.batch, search.samples - earlier))
         ]
         batch = [run for *_, runs in asked for run in runs]
-        known = without_repeats(batch if begun else [*first, *batch])
+        known = without_repeats(batch if earlier else [*first, *batch])
         if new := [run for run in known if run.run_id not in seen]:
             yield new
         seen.update(run.run_id for run in new)

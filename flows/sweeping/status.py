@@ -52,7 +52,7 @@ class Status:
     process: int = field(default_factory=os.getpid)
     # when that process was, as `start_of` says
     started: int = field(default_factory=lambda: start_of(os.getpid()) or 0)
-    begun: str = field(default_factory=now)
+    started_at: str = field(default_factory=now)
     updated: str = field(default_factory=now)
     error: str | None = None
 
@@ -135,7 +135,7 @@ class Tally:
         self.under_way: dict[str, int] = {}  # rounds that are done of them
         # rounds of cohorts that have ended; those that were planned, and those of them that ended
         self.rounds = self.total = self.completed = 0
-        self.scan_seconds, self.begun = 0.0, time.monotonic()
+        self.scan_seconds, self.computing_since = 0.0, time.monotonic()
         self.live = Progress(
             TextColumn("runs"),
             BarColumn(),
@@ -173,7 +173,7 @@ class Tally:
             under_way = sum(self.under_way.values())
             rounds = self.rounds + under_way
             completed = self.completed + under_way
-        self.status.rounds_per_second = rounds / max(time.monotonic() - self.begun, 1e-9)
+        self.status.rounds_per_second = rounds / max(time.monotonic() - self.computing_since, 1e-9)
         self.live.update(
             self.task.id, total=self.total or None, completed=completed, done=words(self.status)
         )
@@ -196,7 +196,7 @@ class Tally:
         self.status.done += there
 
     def computing(self, dashboard: str | None) -> None:
-        self.begun, self.status.dashboard = time.monotonic(), dashboard
+        self.computing_since, self.status.dashboard = time.monotonic(), dashboard
         say(
             "  the workers compute"
             f"{f'; Dask (koco-stream[dashboard]): {dashboard}' if dashboard else ''}"

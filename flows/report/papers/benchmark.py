@@ -60,7 +60,7 @@ def table_of(parts: Mapping[str, Blocks]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def kept_table() -> pa.Table:
+def stored_table() -> pa.Table:
     return pq.read_table(KEPT, schema=SCHEMA)
 
 
@@ -83,7 +83,7 @@ def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
 
 def part_figures(sweep: str, found: Blocks) -> list[Figure]:
     one, (title, about) = comparison_of_part(found), PARTS[sweep]
-    different = differing(found, sweep, kept_table())
+    different = differing(found, sweep, stored_table())
     n_blocks = len(found.blocks)
     n_learners = len(found.learners)
     named = f": {', '.join(different[:3])}{', …' if len(different) > 3 else ''}"

@@ -11,7 +11,14 @@ import pytest
 from scipy.stats import rankdata
 
 from docs.measured import parts_of
-from flows.report.papers.benchmark import KEPT, PARTS, differing, kept_table, part_figures, table_of
+from flows.report.papers.benchmark import (
+    KEPT,
+    PARTS,
+    differing,
+    part_figures,
+    stored_table,
+    table_of,
+)
 from flows.reproduce import SWEEPS, prepared_datasets
 from flows.sweeping.search import is_drawn
 from tests.helpers.project import ROOT
@@ -26,14 +33,14 @@ def kept():
     return rows
 
 
-def test_pages__have_ranks_and_scores_of_the_kept_table(kept):
+def test_pages__have_ranks_and_scores_of_the_stored_table(kept):
     """Ranks and means are computed here again, by SciPy and NumPy. The documentation's page has the
     ranks, that of `koco reproduce benchmark` both.
     """
     assert list(kept) == list(PARTS)
     sections = re.split(r"^## ", (ROOT / "docs" / "benchmark.md").read_text(), flags=re.M)
     in_docs = {title: text for title, _, text in (one.partition("\n") for one in sections)}
-    parts = parts_of(kept_table())
+    parts = parts_of(stored_table())
     for part, blocks in kept.items():
         means = {
             title.split(",")[0].split(":")[0]: {
@@ -55,7 +62,7 @@ def test_pages__have_ranks_and_scores_of_the_kept_table(kept):
                 assert row[name] == (None if np.isinf(score) else pytest.approx(score, rel=1e-11))
 
 
-def test_kept_table__is_of_the_sweeps_as_they_are_packaged(kept):
+def test_stored_table__is_of_the_sweeps_as_they_are_packaged(kept):
     """Another range, learner or dataset in a sweep file needs the benchmark to be run again."""
     for part, blocks in kept.items():
         content = tomllib.loads((SWEEPS / f"{part}.toml").read_text())
@@ -81,8 +88,8 @@ def is_allowed(chosen, value):
     return chosen in given if kind == "choice" else given[0] <= chosen <= given[1]
 
 
-def test_kept_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():
-    table = kept_table()
+def test_stored_table__goes_to_blocks_and_back_and_a_last_bit_is_seen():
+    table = stored_table()
     parts = parts_of(table)
     assert table_of(parts).equals(table)
     for part, found in parts.items():

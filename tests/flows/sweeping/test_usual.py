@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 
 import flows
 from flows.report.document import page_of
-from flows.report.papers.benchmark import kept_table
+from flows.report.papers.benchmark import stored_table
 from flows.sweeping.file import sweep_of
 from flows.sweeping.usual import SECONDS, WHY, grids_for, seconds_of, usual_sweep
 from koco_stream import WrongInput
@@ -38,7 +38,7 @@ FACTS = {"label_min": -1.0, "label_max": 1.0, "mean_square_norm": 4.0}
 def test_learner__is_the_best_of_those_that_it_is_said_to_be_the_best_of(learner, part, among):
     """The benchmark's numbers may change, and another learner be the one to try."""
     blocks = {}
-    for row in kept_table().to_pylist():
+    for row in stored_table().to_pylist():
         if row["part"] == part:
             score = float(f"{np.mean(row['scores']):.11e}")
             blocks.setdefault(row["title"], {})[row["learner"]] = score
