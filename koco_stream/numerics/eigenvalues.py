@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.feature_lines import add_outer, combine, rotate
+from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.llvm.feature_lines import add_outer, combine, rotate, row_at
 from koco_stream.numerics.llvm.point_panels import panel_dot
 from koco_stream.types import Array
 
@@ -76,19 +76,29 @@ def _reflect(
     a[v + k + 1] += math.copysign(math.sqrt(first * first + below), first)
     beta = 2.0 / (below + a[v + k + 1] * a[v + k + 1])
     start = k + 1  # v is zero before this position
-    combine(a, shape, n - start, matrix + start * W, a, v + start, a, w)  # Av
+    _combine(a, shape, n - start, matrix + start * W, v + start, w)  # Av
     half = 0.0
     for i in range(n):
         half += a[v + i] * a[w + i]
     half *= 0.5 * beta * beta
     for i in range(W):
         a[w + i] = half * a[v + i] - beta * a[w + i]
-    add_outer(a, shape, n - start, matrix + start * W, v + start, w)
-    add_outer(a, shape, n, matrix, w, v)
-    combine(a, shape, n - start, vectors + start * W, a, v + start, a, r)
+    _add_outer(a, shape, n - start, matrix + start * W, v + start, w)
+    _add_outer(a, shape, n, matrix, w, v)
+    _combine(a, shape, n - start, vectors + start * W, v + start, r)
     for i in range(W):
         a[w + i] = -beta * a[v + i]
-    add_outer(a, shape, n - start, vectors + start * W, w + start, r)
+    _add_outer(a, shape, n - start, vectors + start * W, w + start, r)
+
+
+@inlined
+def _combine(a: Array, shape: Any, n: int, matrix: int, factors: int, out: int) -> None:
+    combine(row_at(a, matrix, shape), n, row_at(a, factors, shape), row_at(a, out, shape), shape)
+
+
+@inlined
+def _add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, right: int) -> None:
+    add_outer(row_at(a, matrix, shape), n, row_at(a, left, shape), row_at(a, right, shape), shape)
 
 
 @jit
@@ -121,7 +131,8 @@ def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, fir
             shift = s * root
             a[d + i + 1] = g + shift
             g = c * root - b
-            rotate(a, shape, vectors + i * W, vectors + (i + 1) * W, c, s)
+            vector = row_at(a, vectors + i * W, shape)
+            rotate(vector, row_at(a, vectors + (i + 1) * W, shape), c, s, shape)
             i -= 1
         if i >= first:
             a[d + i + 1] -= shift

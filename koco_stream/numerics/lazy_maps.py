@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, combine, scatter, scatter_first
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    combine,
+    row_at,
+    scatter,
+    scatter_first,
+)
 from koco_stream.types import Array
 
 BLOCK = 16  # epochs
@@ -96,31 +102,31 @@ def current_epoch(M: Maps) -> int:
 
 @inlined
 def scatter_lines(
-    M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int, new: Any
+    M: Maps, table: Array, shape: Any, idx: Array, val: Array, coefficients: Array, new: Any
 ) -> None:
     """`scatter` to columns that are up to date, or may be unused if `new` is not 0."""
     if new == 0:
-        scatter(table, shape, idx, val, a, coefficient)
+        scatter(table, shape, idx, val, coefficients)
     else:
-        scatter_first_time(M, table, shape, idx, val, a, coefficient)
+        scatter_first_time(M, table, shape, idx, val, coefficients)
 
 
 @jit
 def scatter_first_time(
-    M: Maps, table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
+    M: Maps, table: Array, shape: Any, idx: Array, val: Array, coefficients: Array
 ) -> None:
     """`scatter` to columns that may be unused."""
     now, used = current_epoch(M), M.counts[USED]
     if used + idx.size < M.used.size:
         M.counts[USED] = scatter_first(
-            table, shape, idx, val, a, coefficient, now, M.used, np.int64(used)
+            table, shape, idx, val, coefficients, now, M.used, np.int64(used)
         )
         return
     for i in range(idx.size):
         if table[idx[i], table.shape[1] - 1] == 0.0:
             first_use(M, table, int(idx[i]))
             table[idx[i], table.shape[1] - 1] = now
-    scatter(table, shape, idx, val, a, coefficient)
+    scatter(table, shape, idx, val, coefficients)
 
 
 @inlined
@@ -151,25 +157,27 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any
     at = layout(M.counts[PERIOD], n_in, n_out, width)
     block, current = last // BLOCK, (now - 1) // BLOCK
     end = min((block + 1) * BLOCK, now)
-    own, line, here = at.maps + last * n_in * width, j * table.shape[1], at.scratch
+    own, here = at.maps + last * n_in * width, at.scratch
     if M.counts[at.maps_to + last] < end:
         for e in range(M.counts[at.maps_to + last], end):
             _multiply(M, own, n_in, at.later + e * n_out * width, n_out, at.scratch, out_shape)
         M.counts[at.maps_to + last] = end
-    combine(M.lines, out_shape, n_in, own, table, line, M.lines, here)
+    combine(
+        row_at(M.lines, own, out_shape), n_in, table[j], row_at(M.lines, here, out_shape), out_shape
+    )
     for k in range(n_out, n_in):
         table[j, k] = 0.0
     if current > block + 1:
         if M.counts[at.across_to + block] < current:
             _prolong_across(M, block, current, at, n_out, out_shape)
         product = at.across + block * n_out * width
-        combine(M.lines, out_shape, n_out, product, M.lines, here, M.lines, here + width)
+        _combine(M, n_out, product, here, here + width, out_shape)
         here += width
     if current > block:
         if M.counts[at.within_to + current] < now:
             _prolong_within(M, current, now, at, n_out, out_shape)
         product, there = at.within + current * n_out * width, at.scratch + 2 * width
-        combine(M.lines, out_shape, n_out, product, M.lines, here, M.lines, there)
+        _combine(M, n_out, product, here, there, out_shape)
         here = there
     for k in range(n_out):
         table[j, k] = M.lines[here + k]
@@ -243,6 +251,18 @@ def _multiply(
     width = len(out_shape)
     for k in range(lines):
         line, out = product + k * width, scratch + 2 * width
-        combine(M.lines, out_shape, n_out, later, M.lines, line, M.lines, out)
+        _combine(M, n_out, later, line, out, out_shape)
         for i in range(width):
             M.lines[line + i] = M.lines[out + i]
+
+
+@inlined
+def _combine(M: Maps, n: int, matrix: int, factors: int, out: int, shape: Any) -> None:
+    lines = M.lines
+    combine(
+        row_at(lines, matrix, shape),
+        n,
+        row_at(lines, factors, shape),
+        row_at(lines, out, shape),
+        shape,
+    )

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, scatter, shape_for
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    gather,
+    row_at,
+    scatter,
+    shape_for,
+)
 from tests.bench.data import Stream
 from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours
@@ -26,10 +32,10 @@ def with_package(table, shape, indptr, indices, stride, values, a):
     for t in range(indptr.size - 1):
         lo, hi = indptr[t], indptr[t + 1]
         idx, val = indices[lo * stride : lo * stride + hi - lo], values[lo:hi]
-        gather(table, shape, idx, val, a, 0)
+        gather(table, shape, idx, val, a)
         for k in range(width):
             a[width + k] = 1e-9 * a[k] + 1e-12
-        scatter(table, shape, idx, val, a, width)
+        scatter(table, shape, idx, val, row_at(a, width, shape))
         total += a[0]
     return total
 

@@ -45,7 +45,7 @@ def test_a_product_and_its_sum_are_rounded_once():
     assert literal_fused(1.0 + u, 1.0 - u, -1.0) == -(u * u) != (1.0 + u) * (1.0 - u) - 1.0
     table, change = np.full((1, 4), -1.0), np.full(4, 1.0 + u)
     idx, val = np.zeros(1, np.int32), np.array([1.0 - u])
-    compiled(lines, "scatter")(table, (0,) * 4, idx, val, change, 0)
+    compiled(lines, "scatter")(table, (0,) * 4, idx, val, change)
     assert (table == -(u * u)).all()
 
 
@@ -60,26 +60,27 @@ def test_feature_lines(columns, seed, size, single):
     idx = np.sort(draw.choice(d, size, replace=False)).astype(np.int32)
     val = draw.standard_normal(size).astype(np.float32 if single else np.float64)
     n = int(draw.integers(0, W + 1))
-    check(lines, "gather", table, width, idx, val, a, 0)
+    check(lines, "gather", table, width, idx, val, a)
     epochs = table.copy()
     epochs[:, -1] = draw.choice([0.0, 1.0, 2.0], p=[0.2, 0.7, 0.1], size=d)
-    check(lines, "gather_current", epochs, width, idx, val, a, 0, 1)
+    check(lines, "gather_current", epochs, width, idx, val, a, 1)
     a[6 * W - 1] = 0.0
     used = np.zeros(size + 3, np.int32)
-    check(lines, "scatter_first", epochs, width, idx, val, a, 5 * W, 7, used, 2)
-    check(lines, "scatter", table, width, idx, val, a, 5 * W)
+    check(lines, "scatter_first", epochs, width, idx, val, a[5 * W :], 7, used, 2)
+    check(lines, "scatter", table, width, idx, val, a[5 * W :])
     nothing, below_zero = np.zeros(W), np.full_like(table, -0.0)  # which + 0 would be 0
-    after = check(lines, "scatter", below_zero, width, idx, val, nothing, 0)[0]
+    after = check(lines, "scatter", below_zero, width, idx, val, nothing)[0]
     assert np.signbit(after).all()
-    check(lines, "times", a, width, 6 * W, 0, W)
-    check(lines, "line_dot", a, width, 0, W)
-    check(lines, "line_dot3", a, width, 0, W, 2 * W)
-    check(lines, "sums_before", a, width, W, 4 * W, 2 * W)
-    check(lines, "sums_after", a, width, W, 4 * W, 3 * W)
-    check(lines, "substitute", a, width, n, 6 * W, 2 * W, 3 * W, 4 * W)
-    check(lines, "add_outer", a, width, n, 6 * W, 3 * W, W)
-    check(lines, "combine", a, width, n, 6 * W, table, W, a, 2 * W)
-    check(lines, "rotate", a, width, 2 * W, 3 * W, 0.6, 0.8)
+    x, y, z, out, matrix = a[:W], a[W : 2 * W], a[2 * W :], a[3 * W : 4 * W], a[6 * W :]
+    check(lines, "times", matrix, x, out, width)
+    check(lines, "line_dot", x, y, width)
+    check(lines, "line_dot3", x, y, z, width)
+    check(lines, "sums_before", x, y, out, width)
+    check(lines, "sums_after", x, y, out, width)
+    check(lines, "substitute", matrix, n, x, y, z, width)
+    check(lines, "add_outer", matrix, n, x, y, width)
+    check(lines, "combine", matrix, n, table[1], out, width)
+    check(lines, "rotate", y, out, 0.6, 0.8, width)
 
 
 @settings(max_examples=30, deadline=None)

@@ -27,6 +27,7 @@ from koco_stream.learners.spec import (
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
+from koco_stream.numerics.llvm.feature_lines import row_at
 from koco_stream.types import Array
 
 # As `newton_round.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by
@@ -154,7 +155,8 @@ def learn(
         if shrinks:
             sketch.shrink(params, s, rho, kept)
     a[COEF * W + m] = w_coef
-    scatter_lines(s.maps, s.table, params.shape, idx, val, a, COEF * W, a[(LINE + 1) * W - 1])
+    coefficients = row_at(a, COEF * W, params.shape)
+    scatter_lines(s.maps, s.table, params.shape, idx, val, coefficients, a[(LINE + 1) * W - 1])
     if exact and outside > 0.0:
         scale = 1.0 / math.sqrt(outside) if c != 0.0 else 0.0
         sketch.write_rest(params, s, raw, scale, rest_coef)

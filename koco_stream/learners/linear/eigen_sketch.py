@@ -35,6 +35,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     gather,
     gather_current,
     line_dot,
+    row_at,
     shape_for,
     times,
 )
@@ -135,14 +136,17 @@ def inspect(params: Any, s: State, idx: Array, val: Array) -> tuple[float, float
     """
     a, W = s.a, len(params.shape)
     n_in, n_out = map_size(params)
-    n2 = gather_current(s.table, params.shape, idx, val, a, LINE * W, current_epoch(s.maps))
+    n2 = gather_current(
+        s.table, params.shape, idx, val, row_at(a, LINE * W, params.shape), current_epoch(s.maps)
+    )
     if n2 < 0.0:
         for i in range(idx.size):
             if not is_current(s.maps, s.table, idx[i]):
                 refresh(s.maps, s.table, int(idx[i]), n_in, n_out, params.out_shape)
-        n2 = gather(s.table, params.shape, idx, val, a, LINE * W)
+        n2 = gather(s.table, params.shape, idx, val, row_at(a, LINE * W, params.shape))
         a[(LINE + 1) * W - 1] = 0.0
-    return line_dot(a, params.shape, LINE * W, BETA * W), n2
+    line, beta = row_at(a, LINE * W, params.shape), row_at(a, BETA * W, params.shape)
+    return line_dot(line, beta, params.shape), n2
 
 
 @jit
@@ -151,8 +155,9 @@ def resolve(params: Any, s: State, idx: Array, val: Array, n2: float) -> tuple[f
     Q, 0 if that is rounding, and whether it was computed feature by feature and is in `rest`.
     """
     a, W, M = s.a, len(params.shape), FIRST_MATRIX * len(params.shape)
-    times(a, params.shape, M, LINE * W, Z * W)
-    outside = n2 - line_dot(a, params.shape, Z * W, Z * W)
+    z = row_at(a, Z * W, params.shape)
+    times(row_at(a, M, params.shape), row_at(a, LINE * W, params.shape), z, params.shape)
+    outside = n2 - line_dot(z, z, params.shape)
     if s.rest.size > FEW:
         if outside <= ROUNDING_OF_MANY * n2:
             return 0.0, False
@@ -183,7 +188,12 @@ def refined(params: Any, s: State, idx: Array, val: Array) -> float:
         j = s.maps.used[at]
         for k in range(W - 1):
             a[SUM * W + k] += s.rest[j] * s.table[j, k]
-    times(a, params.shape, M, SUM * W, EACH * W)
+    times(
+        row_at(a, M, params.shape),
+        row_at(a, SUM * W, params.shape),
+        row_at(a, EACH * W, params.shape),
+        params.shape,
+    )
     for k in range(W):
         a[Z * W + k] += a[EACH * W + k]
     subtract_from_rest(params, s, EACH * W)
@@ -196,12 +206,20 @@ def refined(params: Any, s: State, idx: Array, val: Array) -> float:
     return n2
 
 
+@inlined
+def combine_rows(params: Any, a: Array, n: int, v: int) -> None:
+    """SUM ← Mᵀv for the v at this offset of the scratch and the first n lines of M."""
+    W = len(params.shape)
+    M, sums = row_at(a, FIRST_MATRIX * W, params.shape), row_at(a, SUM * W, params.shape)
+    combine(M, n, row_at(a, v, params.shape), sums, params.shape)
+
+
 @jit
 def subtract_from_rest(params: Any, s: State, v: int) -> None:
     """rest ← rest − Qᵀv for the v at this offset of the scratch."""
     a, W = s.a, len(params.shape)
     n = s.kept[()] + s.filled[()]
-    combine(a, params.shape, n, FIRST_MATRIX * W, a, v, a, SUM * W)
+    combine_rows(params, a, n, v)
     for at in range(s.maps.counts[USED]):
         j = s.maps.used[at]
         for k in range(W - 1):
@@ -213,7 +231,7 @@ def add_weights(params: Any, s: State) -> None:
     """w ← w + Qᵀv for the v in the scratch `EACH`: β ← β + Mᵀv."""
     a, W = s.a, len(params.shape)
     n = s.kept[()] + s.filled[()]
-    combine(a, params.shape, n, FIRST_MATRIX * W, a, EACH * W, a, SUM * W)
+    combine_rows(params, a, n, EACH * W)
     for k in range(W):
         a[BETA * W + k] += a[SUM * W + k]
 
@@ -231,7 +249,7 @@ def add_row(params: Any, s: State, c: float, outside: float, exact: bool) -> Non
             for k in range(W):
                 a[M + n * W + k] = 0.0
         else:
-            combine(a, params.shape, n, M, a, Z * W, a, SUM * W)
+            combine_rows(params, a, n, Z * W)
             for k in range(W):
                 a[M + n * W + k] = -scale * a[SUM * W + k]
             a[COEF * W + raw] = scale

@@ -34,7 +34,13 @@ from koco_stream.numerics.lazy_maps import (
     refresh_used,
     scatter_lines,
 )
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, gather, gather_current, shape_for
+from koco_stream.numerics.llvm.feature_lines import (
+    aligned_zeros,
+    gather,
+    gather_current,
+    row_at,
+    shape_for,
+)
 from koco_stream.types import Array
 
 PERIOD = 2048  # shrinks, after which all columns are brought up to date
@@ -111,12 +117,14 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     columns up to date.
     """
     a, m, W = s.a, params.sketch_size, len(params.shape)
-    n2 = gather_current(s.sw, params.shape, idx, val, a, LINE * W, current_epoch(s.maps))
+    n2 = gather_current(
+        s.sw, params.shape, idx, val, row_at(a, LINE * W, params.shape), current_epoch(s.maps)
+    )
     if n2 < 0.0:
         for i in range(idx.size):
             if not is_current(s.maps, s.sw, idx[i]):
                 refresh(s.maps, s.sw, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
-        n2 = gather(s.sw, params.shape, idx, val, a, LINE * W)
+        n2 = gather(s.sw, params.shape, idx, val, row_at(a, LINE * W, params.shape))
         a[new_lines(W)] = 0.0
     margin = a[LINE * W + m]  # w̄ᵀx
     for i in range(m):
@@ -205,7 +213,8 @@ def learn(
     # Line 9: u ← w − (g − SᵀHSg)/α. The shrink takes Sᵀβ into w̄, whichever of the two changes
     # comes first.
     a[COEF * W + m] = w_coef - slope / alpha
-    scatter_lines(s.maps, s.sw, params.shape, idx, val, a, COEF * W, a[new_lines(W)])
+    coefficients = row_at(a, COEF * W, params.shape)
+    scatter_lines(s.maps, s.sw, params.shape, idx, val, coefficients, a[new_lines(W)])
     if rows == 2 * m:
         s.trace[()] = directions.shrink(a, s.maps, params.shape, len(params.out_shape), m, alpha)
         s.filled[()] = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import solve_factored
-from koco_stream.numerics.llvm.feature_lines import times
+from koco_stream.numerics.llvm.feature_lines import add_outer, row_at, times
 from koco_stream.types import Array
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features'
@@ -41,6 +41,18 @@ def trace_of(a: Array, m: int, W: int) -> float:
     return trace
 
 
+@inlined
+def times_at(a: Array, shape: Any, matrix: int, v: int, out: int) -> None:
+    """out ← Mv for offsets of `a`."""
+    times(row_at(a, matrix, shape), row_at(a, v, shape), row_at(a, out, shape), shape)
+
+
+@inlined
+def add_outer_at(a: Array, shape: Any, m: int, matrix: int, left: int, right: int) -> None:
+    """M_i += left_i·right for the first m rows, for offsets of `a`."""
+    add_outer(row_at(a, matrix, shape), m, row_at(a, left, shape), row_at(a, right, shape), shape)
+
+
 @jit
 def times_H(
     a: Array, shape: Any, m: int, alpha: float, trace: float, solving: bool, v: int, out: int
@@ -54,13 +66,13 @@ def times_H(
     if solving:
         solve_factored(a, W, m, L, 0, v, out)
         return True
-    times(a, shape, H, v, out)
+    times_at(a, shape, H, v, out)
     if trace <= REFINE_AT * alpha:
         return True
-    times(a, shape, K, out, ON_R * W)
+    times_at(a, shape, K, out, ON_R * W)
     for i in range(m):
         a[ON_R * W + i] = a[v + i] - alpha * a[out + i] - a[ON_R * W + i]
-    times(a, shape, H, ON_R * W, ON_S * W)
+    times_at(a, shape, H, ON_R * W, ON_S * W)
     size, change = 0.0, 0.0
     for i in range(m):
         size += abs(a[out + i])

@@ -34,6 +34,7 @@ from koco_stream.numerics.llvm.feature_lines import (
     gather_current,
     line_dot,
     line_dot3,
+    row_at,
     scatter,
     substitute,
     sums_after,
@@ -122,13 +123,17 @@ def inspect(params: Any, s: Any, idx: Array, val: Array) -> tuple[float, float]:
     Leaves Zx and p = Vx, the row as the sketch sees it, in the scratch.
     """
     m, W = params.sketch_size, len(params.shape)
-    n2 = gather_current(s.zw, params.shape, idx, val, s.a, Z * W, current_epoch(s.maps))
+    n2 = gather_current(
+        s.zw, params.shape, idx, val, row_at(s.a, Z * W, params.shape), current_epoch(s.maps)
+    )
     if n2 < 0.0 or (s.scale[()] > 0.0 and s.a[new_lines(W)] > 0.0):
         bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
-        n2 = gather(s.zw, params.shape, idx, val, s.a, Z * W)
+        n2 = gather(s.zw, params.shape, idx, val, row_at(s.a, Z * W, params.shape))
         s.a[new_lines(W)] = 0.0
-    times(s.a, params.shape, F * W, Z * W, P * W)  # F is zero beyond its first m rows and columns
-    return s.a[Z * W + m] + line_dot(s.a, params.shape, BETA * W, P * W), n2  # w̄ᵀx + βᵀVx
+    p, beta = row_at(s.a, P * W, params.shape), row_at(s.a, BETA * W, params.shape)
+    # F is zero beyond its first m rows and columns
+    times(row_at(s.a, F * W, params.shape), row_at(s.a, Z * W, params.shape), p, params.shape)
+    return s.a[Z * W + m] + line_dot(beta, p, params.shape), n2  # w̄ᵀx + βᵀVx
 
 
 @inlined
@@ -141,7 +146,8 @@ def columns_of(params: Any, s: Any) -> tuple[Array, int, int]:
 def residual_of(params: Any, s: Any, n2: float) -> float:
     """ρ² = ‖x‖² − ‖Vx‖², what the sketch's rows leave of the row's square norm."""
     W = len(params.shape)
-    return max(n2 - line_dot(s.a, params.shape, P * W, P * W), 0.0)
+    p = row_at(s.a, P * W, params.shape)
+    return max(n2 - line_dot(p, p, params.shape), 0.0)
 
 
 @inlined
@@ -151,7 +157,8 @@ def project(params: Any, s: Any, excess: float, residual: float) -> float:
     """
     a, W = s.a, len(params.shape)
     # αxᵀA⁻¹x, without cancellation (S12)
-    xAx = residual + line_dot3(a, params.shape, I_MINUS_D * W, P * W, P * W)
+    p, rest = row_at(a, P * W, params.shape), row_at(a, I_MINUS_D * W, params.shape)
+    xAx = residual + line_dot3(rest, p, p, params.shape)
     w_coef = -excess / xAx
     for i in range(W):
         a[BETA * W + i] -= w_coef * a[D * W + i] * a[P * W + i]
@@ -188,7 +195,7 @@ def write_row(
     for k in range(W):
         a[COEF * W + k] = 0.0
     a[COEF * W + row] = 1.0 / math.sqrt(residual)
-    scatter_lines(maps, zw, shape, idx, val, a, COEF * W, 1)
+    scatter_lines(maps, zw, shape, idx, val, row_at(a, COEF * W, shape), 1)
 
 
 @inlined
@@ -230,8 +237,9 @@ def orthonormalise(
     W = len(shape)
     kappa_c2 = kappa * c * c
     # All numbers alike, so that they are computed side by side; beyond m they hold ones and zeros.
-    sums_before(a, shape, P * W, P * W, ENERGY * W)
-    sums_after(a, shape, P * W, BETA * W, MARGIN * W)
+    px = row_at(a, P * W, shape)
+    sums_before(px, px, row_at(a, ENERGY * W, shape), shape)
+    sums_after(px, row_at(a, BETA * W, shape), row_at(a, MARGIN * W, shape), shape)
     for i in range(W):
         p = a[P * W + i]
         tlam = decay * a[TLAM * W + i] + gain * p * p
@@ -246,7 +254,8 @@ def orthonormalise(
         a[BETA * W + i] = (
             after * a[BETA * W + i] + kappa_c2 * p * a[MARGIN * W + i] + gradient * own_D * p
         ) * inverse
-    substitute(a, shape, m, F * W, OWN * W, EARLIER * W, Q * W)
+    own, earlier = row_at(a, OWN * W, shape), row_at(a, EARLIER * W, shape)
+    substitute(row_at(a, F * W, shape), m, own, earlier, row_at(a, Q * W, shape), shape)
 
 
 @inlined
@@ -262,7 +271,7 @@ def add_densely(params: Any, s: Any, idx: Array, val: Array, factor: float) -> N
         a[COEF * W + m] += a[BETA * W + i] * a[COEF * W + i]
     fold(s.zw, a, s.maps, s.scale, s.seed, params.shape, m)
     bring(s.zw, s.maps, s.scale, s.seed, params.shape, m, idx)
-    scatter(s.zw, params.shape, idx, val, a, COEF * W)
+    scatter(s.zw, params.shape, idx, val, row_at(a, COEF * W, params.shape))
 
 
 @jit
@@ -314,7 +323,8 @@ def clean(zw: Array, a: Array, maps: Maps, shape: Any, m: int) -> None:
         for k in range(m):
             a[COEF * W + k] = zw[maps.used[at], k]
         a[COEF * W + m] = 0.0
-        add_outer(a, shape, m, F * W, COEF * W, COEF * W)
+        column = row_at(a, COEF * W, shape)
+        add_outer(row_at(a, F * W, shape), m, column, column, shape)
     invert_factor(square, m)
 
 

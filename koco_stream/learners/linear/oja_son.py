@@ -34,7 +34,7 @@ from koco_stream.numerics.lazy_maps import (
     scatter_lines,
 )
 from koco_stream.numerics.linear_algebra import gram_schmidt
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, shape_for
+from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, row_at, shape_for
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
@@ -151,6 +151,7 @@ def learn(
 ) -> None:
     """Lines 7 to 9 for the row that `inspect` was given last: Algorithm 5, then u ← w − A⁻¹g."""
     alpha, m, W, a = params.alpha, params.sketch_size, len(params.shape), s.a
+    p, coefficients = row_at(a, P * W, params.shape), row_at(a, COEF * W, params.shape)
     # Line 7: the to-sketch vector is ĝ = cx.
     t = s.t[()] + 1
     s.t[()] = t
@@ -172,14 +173,14 @@ def learn(
         sketch.forget(a, W, alpha, decay)
         for k in range(W):
             a[COEF * W + k] = w_coef if k == m else 0.0
-        scatter_lines(s.maps, s.zw, params.shape, idx, val, a, COEF * W, a[sketch.new_lines(W)])
+        scatter_lines(s.maps, s.zw, params.shape, idx, val, coefficients, a[sketch.new_lines(W)])
         return
     gain = gamma * t * c * c
     # Lines 2 to 4 (S2, S12): V ← L⁻¹(V + γ q ĝᵀ), where LLᵀ = I + κ q qᵀ is known in closed form
     # from s_i = s_{i−1} + κ q_i², s_0 = 1. The last s is det(L)².
     kappa = gamma * (2.0 + gamma * c2n2)
     kappa_c2 = kappa * c * c
-    grown = 1.0 + kappa_c2 * line_dot(a, params.shape, P * W, P * W)
+    grown = 1.0 + kappa_c2 * line_dot(p, p, params.shape)
     dense = grown > DENSE_AT
     # w̄ᵀx is still in the scratch: βᵀVx cancels it
     cancels = abs(a[Z * W + m]) > CANCELS_AT * params.clip
@@ -197,7 +198,9 @@ def learn(
         sketch.settle(a, m, W)
     s.growth[()] *= math.sqrt(grown)
     # Algorithm 4, line 9: w̄ ← w̄ − g/α − (δᵀb)ĝ, where δᵀb = γqᵀβ (S9).
-    w_coef -= gamma * c * c * line_dot(a, params.shape, P * W, BETA * W) + slope / alpha
+    w_coef -= (
+        gamma * c * c * line_dot(p, row_at(a, BETA * W, params.shape), params.shape) + slope / alpha
+    )
     # Algorithm 5, line 3: Z ← Z + δĝᵀ with δĝᵀ = γc²(Zx)xᵀ (S1), before lines 1 and 4, so that
     # memory is written while these are computed.
     for k in range(W):
@@ -205,7 +208,7 @@ def learn(
     a[COEF * W + m] = w_coef
     if started >= 0:
         a[COEF * W + started] += 1.0 / math.sqrt(residual)
-    scatter_lines(s.maps, s.zw, params.shape, idx, val, a, COEF * W, a[sketch.new_lines(W)])
+    scatter_lines(s.maps, s.zw, params.shape, idx, val, coefficients, a[sketch.new_lines(W)])
 
     # Lines 1 and 4: the rows of V are orthonormal again; β follows V.
     sketch.orthonormalise(

@@ -25,9 +25,9 @@ from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted
 from koco_stream.numerics.llvm.feature_lines import (
-    add_outer,
     aligned_zeros,
     gather,
+    row_at,
     scatter,
     shape_for,
 )
@@ -95,7 +95,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
     """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
     a, m, W = s.a, params.sketch_size, len(params.shape)
-    n2 = gather(s.sw, params.shape, idx, val, a, X_HAT * W)
+    n2 = gather(s.sw, params.shape, idx, val, row_at(a, X_HAT * W, params.shape))
     margin = a[X_HAT * W + m]  # w̄ᵀx
     for i in range(m):
         margin += a[B * W + i] * a[X_HAT * W + i]
@@ -199,10 +199,10 @@ def learn(
         a[BOTH * W + i] = c * a[X_HAT * W + i] + n * a[R * W + i]
         a[COEF * W + i] = c * a[R * W + i]  # δS = r ĝᵀ
     if not solving:
-        add_outer(a, params.shape, m, H, ON_R * W, HR * W)
-        add_outer(a, params.shape, m, H, ON_S * W, HX * W)
-    add_outer(a, params.shape, m, K, BOTH * W, R * W)
-    add_outer(a, params.shape, m, K, COEF * W, X_HAT * W)
+        inverse.add_outer_at(a, params.shape, m, H, ON_R * W, HR * W)
+        inverse.add_outer_at(a, params.shape, m, H, ON_S * W, HX * W)
+    inverse.add_outer_at(a, params.shape, m, K, BOTH * W, R * W)
+    inverse.add_outer_at(a, params.shape, m, K, COEF * W, X_HAT * W)
     # Line 9: u ← w − (g − SᵀHSg)/α, with w̄ freed of what S's change adds to Sᵀb.
     w_coef -= slope / alpha + c * r_b
     for i in range(m):
@@ -211,7 +211,7 @@ def learn(
                 slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
             )
     a[COEF * W + m] = w_coef
-    scatter(s.sw, params.shape, idx, val, a, COEF * W)
+    scatter(s.sw, params.shape, idx, val, row_at(a, COEF * W, params.shape))
     if terms > FOLD_AT * params.clip:
         fold(s.sw, a, m, W)
         s.folds[()] += 1

@@ -1,9 +1,9 @@
 """The loops that dominate the time of a linear learner, with lines in vector registers.
 
 A table is (d, width), a line of memory for each feature. Only `gather` and `scatter` depend on the
-row; the others work on small vectors and matrices in a flat array `a`, at constant offsets, so that
-the compiler knows that they do not overlap. The tuple `shape` is as long as a line. Each
-instruction stands beside the Python loop that specifies it and its sums' order.
+row; the others work on small vectors and matrices. The tuple `shape` is as long as a line. An array
+may be longer, or flat: only where it starts counts. Each instruction stands beside the Python loop
+that specifies it and its sums' order.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from koco_stream.numerics.compiler import intrinsic
 from koco_stream.numerics.llvm.registers import (
     CACHE_LINE,
     DOUBLE,
@@ -26,6 +27,7 @@ from koco_stream.numerics.llvm.registers import (
     literal_fused,
     shuffled,
     spread,
+    types,
 )
 from koco_stream.types import Array
 
@@ -45,28 +47,49 @@ def aligned_zeros(rows: int, width: int, kind: Any = np.float64) -> Array:
     return raw[first : first + rows * width].reshape(rows, width)
 
 
-def line_of(a: Array, first: int, shape: Any) -> Array:
-    """The line at a[first:], as a view."""
-    return a[first : first + len(shape)]
+def _row_at(typing_context: Any, a: Any, first: Any, shape: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        array.data = builder.gep(array.data, [args[1]])
+        array.nitems = INT64(len(signature.args[2]))
+        array.shape = cgutils.pack_array(builder, [array.nitems])
+        return array._getvalue()
+
+    return a(a, types.int64, shape), emit
 
 
-def literal_gather(table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int) -> float:
-    """a[out:] ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]²."""
+def first_of(a: Array, shape: Any) -> Array:
+    """The first numbers of an array, a line of them."""
+    return a.reshape(-1)[: len(shape)]
+
+
+# The line at a[first:], as a view. The compiler knows that two of one array do not overlap if their
+# offsets are constants.
+row_at = intrinsic(_row_at, lambda a, first, shape: a[first : first + len(shape)])
+
+
+def rows_of(matrix: Array, n: int, shape: Any) -> Array:
+    """The first n lines of a matrix, which may be flat, as a view."""
+    return matrix.reshape(-1)[: n * len(shape)].reshape(n, len(shape))
+
+
+def literal_gather(table: Array, shape: Any, idx: Array, val: Array, out: Array) -> float:
+    """out ← Σ_i val[i]·table[idx[i]]; returns Σ_i val[i]²."""
     width = len(shape)
     sums, squares = np.zeros((2, width)), [0.0, 0.0]
     for i in range(idx.size):
         v = np.float64(val[i])
         sums[i % 2] = literal_fused(table[idx[i], :width], v, sums[i % 2])
         squares[i % 2] = literal_fused(v, v, squares[i % 2])
-    line_of(a, out, shape)[:] = sums[0] + sums[1]
+    first_of(out, shape)[:] = sums[0] + sums[1]
     return float(squares[0] + squares[1])
 
 
 @instruction("float64", literal_gather)
-def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any) -> Any:
+def gather(e: Lines, table: Any, shape: Any, idx: Any, val: Any, out: Any) -> Any:
     """Emit `literal_gather`."""
     line, (squares,) = _gathered(e, table, idx, val)
-    e.store(line, a.at(out))
+    e.store(line, out.data)
     return squares
 
 
@@ -99,20 +122,20 @@ def _gathered(
 
 
 def literal_gather_current(
-    table: Array, shape: Any, idx: Array, val: Array, a: Array, out: int, epoch: int
+    table: Array, shape: Any, idx: Array, val: Array, out: Array, epoch: int
 ) -> float:
     """`gather` of lines whose last number is `epoch`, or 0 if they are unused.
 
-    Returns −1 if a line has another. The last number of a[out:] counts unused lines.
+    Returns −1 if a line has another. The last number of `out` counts unused lines.
     """
-    n2, last = literal_gather(table, shape, idx, val, a, out), table[idx, -1]
-    a[out + len(shape) - 1] = (last == 0.0).sum()
+    n2, last = literal_gather(table, shape, idx, val, out), table[idx, -1]
+    out[len(shape) - 1] = (last == 0.0).sum()
     return -1.0 if ((last != 0.0) & (last != epoch)).any() else n2
 
 
 @instruction("float64", literal_gather_current)
 def gather_current(
-    e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, out: Any, epoch: Any
+    e: Lines, table: Any, shape: Any, idx: Any, val: Any, out: Any, epoch: Any
 ) -> Any:
     """Emit `literal_gather_current`, without a branch that new features would mislead."""
     # In one comparison: whether the last number is another than the epoch, and than 0.
@@ -127,28 +150,26 @@ def gather_current(
     line, (squares, different) = _gathered(e, table, idx, val, asked, [PAIR([0.0, 0.0])])
     others, used = (e.b.extract_element(different, INT32(k)) for k in (0, 1))
     unused = e.b.fsub(e.b.sitofp(idx.size, DOUBLE), used)
-    e.store(line, a.at(out))
-    e.b.store(unused, a.at(out, INT64(e.width - 1)))
+    e.store(line, out.data)
+    e.b.store(unused, out.at(INT64(e.width - 1)))
     return e.b.select(e.b.fcmp_ordered("==", others, unused), squares, DOUBLE(-1.0))
 
 
-def literal_scatter(
-    table: Array, shape: Any, idx: Array, val: Array, a: Array, coefficient: int
-) -> None:
-    """table[idx[i]] += val[i]·a[coefficient:], unless all coefficients are 0."""
-    own = line_of(a, coefficient, shape)
+def literal_scatter(table: Array, shape: Any, idx: Array, val: Array, coefficients: Array) -> None:
+    """table[idx[i]] += val[i]·coefficients, unless all are 0."""
+    own = first_of(coefficients, shape)
     for i in range(idx.size if own.any() else 0):
-        line = line_of(table[idx[i]], 0, shape)
+        line = first_of(table[idx[i]], shape)
         line[:] = literal_fused(own, np.float64(val[i]), line)
 
 
 @instruction("void", literal_scatter)
-def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, a: Any, coefficient: Any) -> None:
+def scatter(e: Lines, table: Any, shape: Any, idx: Any, val: Any, coefficients: Any) -> None:
     """Emit `literal_scatter`."""
-    coefficients = e.load(a.at(coefficient))
-    with e.b.if_then(coefficients.unequal(0.0).any()), e.loop(idx.size) as i:
+    own = e.load(coefficients.data)
+    with e.b.if_then(own.unequal(0.0).any()), e.loop(idx.size) as i:
         address = table.line(idx.number(i))
-        e.store(coefficients.fused(val.number(i), e.load(address)), address)
+        e.store(own.fused(val.number(i), e.load(address)), address)
 
 
 def literal_scatter_first(
@@ -156,8 +177,7 @@ def literal_scatter_first(
     shape: Any,
     idx: Array,
     val: Array,
-    a: Array,
-    coefficient: int,
+    coefficients: Array,
     epoch: int,
     used: Array,
     count: int,
@@ -166,7 +186,7 @@ def literal_scatter_first(
 
     Lines where it was 0 are put in `used` from `count` on, with room for one more.
     """
-    literal_scatter(table, shape, idx, val, a, coefficient)
+    literal_scatter(table, shape, idx, val, coefficients)
     for j in idx:
         used[count] = j
         count += bool(table[j, -1] == 0.0)
@@ -181,14 +201,13 @@ def scatter_first(
     shape: Any,
     idx: Any,
     val: Any,
-    a: Any,
-    coefficient: Any,
+    coefficients: Any,
     epoch: Any,
     used: Any,
     count: Any,
 ) -> Any:
     """Emit `literal_scatter_first`."""
-    coefficients, at = e.load(a.at(coefficient)), cgutils.alloca_once_value(e.b, count)
+    own, at = e.load(coefficients.data), cgutils.alloca_once_value(e.b, count)
     kind = table.data.type.pointee
     current = e.b.sitofp(epoch, kind)
     with e.loop(idx.size) as i:
@@ -197,7 +216,7 @@ def scatter_first(
         e.b.store(e.b.trunc(j, INT32), used.at(e.b.load(at)))
         new = e.b.fcmp_ordered("==", e.b.load(last), kind(0.0))
         e.b.store(e.b.add(e.b.load(at), e.b.zext(new, INT64)), at)
-        e.store(coefficients.fused(val.number(i), e.load(address)), address)
+        e.store(own.fused(val.number(i), e.load(address)), address)
         e.b.store(current, last)
     return e.b.load(at)
 
@@ -234,23 +253,21 @@ def over_roots(
         divide(first, 1)
 
 
-def literal_times(a: Array, shape: Any, matrix: int, vector: int, out: int) -> None:
-    """a[out:] ← M v of a square matrix."""
-    width = len(shape)
-    for i in range(width):
-        row = line_of(a, matrix + i * width, shape)
-        a[out + i] = halved(row * line_of(a, vector, shape))
+def literal_times(matrix: Array, vector: Array, out: Array, shape: Any) -> None:
+    """out ← M v of a square matrix."""
+    for i, row in enumerate(rows_of(matrix, len(shape), shape)):
+        out[i] = halved(row * first_of(vector, shape))
 
 
 @instruction("void", literal_times)
-def times(e: Lines, a: Any, shape: Any, matrix: Any, vector: Any, out: Any) -> None:
+def times(e: Lines, matrix: Any, vector: Any, out: Any, shape: Any) -> None:
     """Emit `literal_times`."""
-    right = e.load(a.at(vector))
+    right = e.load(vector.data)
 
     def put(first: Any, n: int) -> None:
-        start = e.b.add(matrix, e.line_at(first))
-        rows = [e.load(a.at(start, INT64(k * e.width))) * right for k in range(n)]
-        address = e.b.bitcast(a.at(out, first), ir.VectorType(DOUBLE, n).as_pointer())
+        start = e.line_at(first)
+        rows = [e.load(matrix.at(start, INT64(k * e.width))) * right for k in range(n)]
+        address = e.b.bitcast(out.at(first), ir.VectorType(DOUBLE, n).as_pointer())
         e.b.store(_totals(e.b, rows), address).align = 8
 
     with e.loop(INT64(e.width // 8 * 8), 8) as first:
@@ -269,144 +286,132 @@ def _totals(b: Any, rows: list[Line]) -> Any:
     return sums[0] if len(sums) == 1 else shuffled(b, sums[0], sums[1], range(8))
 
 
-def literal_line_dot(a: Array, shape: Any, x: int, y: int) -> float:
+def literal_line_dot(x: Array, y: Array, shape: Any) -> float:
     """Σ_i x_i y_i of two lines."""
-    return halved(line_of(a, x, shape) * line_of(a, y, shape))
+    return halved(first_of(x, shape) * first_of(y, shape))
 
 
 @instruction("float64", literal_line_dot)
-def line_dot(e: Lines, a: Any, shape: Any, x: Any, y: Any) -> Any:
+def line_dot(e: Lines, x: Any, y: Any, shape: Any) -> Any:
     """Emit `literal_line_dot`."""
-    return (e.load(a.at(x)) * e.load(a.at(y))).total()
+    return (e.load(x.data) * e.load(y.data)).total()
 
 
-def literal_line_dot3(a: Array, shape: Any, x: int, y: int, z: int) -> float:
+def literal_line_dot3(x: Array, y: Array, z: Array, shape: Any) -> float:
     """Σ_i x_i y_i z_i of three lines."""
-    return halved(line_of(a, x, shape) * line_of(a, y, shape) * line_of(a, z, shape))
+    return halved(first_of(x, shape) * first_of(y, shape) * first_of(z, shape))
 
 
 @instruction("float64", literal_line_dot3)
-def line_dot3(e: Lines, a: Any, shape: Any, x: Any, y: Any, z: Any) -> Any:
+def line_dot3(e: Lines, x: Any, y: Any, z: Any, shape: Any) -> Any:
     """Emit `literal_line_dot3`."""
-    return (e.load(a.at(x)) * e.load(a.at(y)) * e.load(a.at(z))).total()
+    return (e.load(x.data) * e.load(y.data) * e.load(z.data)).total()
 
 
-def literal_sums_before(a: Array, shape: Any, x: int, y: int, out: int) -> None:
-    """Exclusive prefix sums a[out + i] ← Σ_{j<i} x_j y_j."""
-    line = line_of(a, x, shape) * line_of(a, y, shape)
+def literal_sums_before(x: Array, y: Array, out: Array, shape: Any) -> None:
+    """Exclusive prefix sums out[i] ← Σ_{j<i} x_j y_j."""
+    line = first_of(x, shape) * first_of(y, shape)
     carry = 0.0
     for first in range(0, line.size, 8):
         register = line[first : first + 8]
         for shift in (1, 2, 4)[: register.size.bit_length() - 1]:
             register = register + np.append(np.zeros(shift), register[:-shift])
-        a[out + first : out + first + register.size] = np.append(0.0, register[:-1]) + carry
+        out[first : first + register.size] = np.append(0.0, register[:-1]) + carry
         carry = carry + register[-1]
 
 
 @instruction("void", literal_sums_before)
-def sums_before(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
+def sums_before(e: Lines, x: Any, y: Any, out: Any, shape: Any) -> None:
     """Emit `literal_sums_before`."""
-    e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=False), a.at(out))
+    e.store((e.load(x.data) * e.load(y.data)).running(back=False), out.data)
 
 
-def literal_sums_after(a: Array, shape: Any, x: int, y: int, out: int) -> None:
-    """Exclusive suffix sums a[out + i] ← Σ_{j>i} x_j y_j."""
-    line = line_of(a, x, shape) * line_of(a, y, shape)
+def literal_sums_after(x: Array, y: Array, out: Array, shape: Any) -> None:
+    """Exclusive suffix sums out[i] ← Σ_{j>i} x_j y_j."""
+    line = first_of(x, shape) * first_of(y, shape)
     carry = 0.0
     for first in reversed(range(0, line.size, 8)):
         register = line[first : first + 8]
         for shift in (1, 2, 4)[: register.size.bit_length() - 1]:
             register = register + np.append(register[shift:], np.zeros(shift))
-        a[out + first : out + first + register.size] = np.append(register[1:], 0.0) + carry
+        out[first : first + register.size] = np.append(register[1:], 0.0) + carry
         carry = carry + register[0]
 
 
 @instruction("void", literal_sums_after)
-def sums_after(e: Lines, a: Any, shape: Any, x: Any, y: Any, out: Any) -> None:
+def sums_after(e: Lines, x: Any, y: Any, out: Any, shape: Any) -> None:
     """Emit `literal_sums_after`."""
-    e.store((e.load(a.at(x)) * e.load(a.at(y))).running(back=True), a.at(out))
+    e.store((e.load(x.data) * e.load(y.data)).running(back=True), out.data)
 
 
 def literal_substitute(
-    a: Array, shape: Any, n: int, matrix: int, own: int, earlier: int, q: int
+    matrix: Array, n: int, own: Array, earlier: Array, q: Array, shape: Any
 ) -> None:
-    """M_i ← own_i·M_i − earlier_i·Σ_{j<i} q_j M_j over the old rows."""
-    width = len(shape)
-    r = np.zeros(width)
-    for i in range(n):
-        line = line_of(a, matrix + i * width, shape)
-        old = line.copy()
-        line[:] = literal_fused(-a[earlier + i], r, a[own + i] * old)
-        r = literal_fused(a[q + i], old, r)
+    """M_i ← own_i·M_i − earlier_i·Σ_{j<i} q_j M_j over the old first n rows."""
+    r = np.zeros(len(shape))
+    for i, row in enumerate(rows_of(matrix, n, shape)):
+        old = row.copy()
+        row[:] = literal_fused(-earlier[i], r, own[i] * old)
+        r = literal_fused(q[i], old, r)
 
 
 @instruction("void", literal_substitute)
-def substitute(
-    e: Lines, a: Any, shape: Any, n: Any, matrix: Any, own: Any, earlier: Any, q: Any
-) -> None:
+def substitute(e: Lines, matrix: Any, n: Any, own: Any, earlier: Any, q: Any, shape: Any) -> None:
     """Emit `literal_substitute`."""
     r = e.variable(e.zeros())
     with e.loop(n) as i:
-        own_i, earlier_i, q_i = a.number(own, i), a.number(earlier, i), a.number(q, i)
-        address = a.at(matrix, e.line_at(i))
+        own_i, earlier_i, q_i = own.number(i), earlier.number(i), q.number(i)
+        address = matrix.at(e.line_at(i))
         old = e.load(address)
         e.store(r.get().fused(e.b.fneg(earlier_i), old * own_i), address)
         r.set(old.fused(q_i, r.get()))
 
 
-def literal_add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, right: int) -> None:
+def literal_add_outer(matrix: Array, n: int, left: Array, right: Array, shape: Any) -> None:
     """M_i += left_i·right for the first n rows of M."""
-    width = len(shape)
-    for i in range(n):
-        row = line_of(a, matrix + i * width, shape)
-        row[:] = literal_fused(a[left + i], line_of(a, right, shape), row)
+    for i, row in enumerate(rows_of(matrix, n, shape)):
+        row[:] = literal_fused(left[i], first_of(right, shape), row)
 
 
 @instruction("void", literal_add_outer)
-def add_outer(e: Lines, a: Any, shape: Any, n: Any, matrix: Any, left: Any, right: Any) -> None:
+def add_outer(e: Lines, matrix: Any, n: Any, left: Any, right: Any, shape: Any) -> None:
     """Emit `literal_add_outer`."""
-    line = e.load(a.at(right))
+    line = e.load(right.data)
     with e.loop(n) as i:
-        factor = a.number(left, i)
-        address = a.at(matrix, e.line_at(i))
+        factor = left.number(i)
+        address = matrix.at(e.line_at(i))
         e.store(line.fused(factor, e.load(address)), address)
 
 
-def literal_combine(
-    a: Array, shape: Any, n: int, matrix: int, x: Array, factors: int, b: Array, out: int
-) -> None:
-    """b[out:] ← Σ_k x[factors + k]·M_k over the first n rows of M."""
-    width = len(shape)
-    sums = np.zeros((2, width))
-    for k in range(n):
-        row = line_of(a, matrix + k * width, shape)
-        sums[k % 2] = literal_fused(row, x.reshape(-1)[factors + k], sums[k % 2])
-    line_of(b, out, shape)[:] = sums[0] + sums[1]
+def literal_combine(matrix: Array, n: int, factors: Array, out: Array, shape: Any) -> None:
+    """out ← Σ_k factors[k]·M_k over the first n rows of M."""
+    sums = np.zeros((2, len(shape)))
+    for k, row in enumerate(rows_of(matrix, n, shape)):
+        sums[k % 2] = literal_fused(row, factors[k], sums[k % 2])
+    first_of(out, shape)[:] = sums[0] + sums[1]
 
 
 @instruction("void", literal_combine)
-def combine(
-    e: Lines, a: Any, shape: Any, n: Any, matrix: Any, x: Any, factors: Any, b: Any, out: Any
-) -> None:
+def combine(e: Lines, matrix: Any, n: Any, factors: Any, out: Any, shape: Any) -> None:
     """Emit `literal_combine`."""
 
     def with_term(total: Line, k: Any) -> Line:
-        return e.load(a.at(matrix, e.line_at(k))).fused(x.number(factors, k), total)
+        return e.load(matrix.at(e.line_at(k))).fused(factors.number(k), total)
 
     even, odd = e.two_sums(n, (e.zeros(), e.zeros()), with_term)
-    e.store(even + odd, b.at(out))
+    e.store(even + odd, out.data)
 
 
-def literal_rotate(a: Array, shape: Any, first: int, second: int, c: float, s: float) -> None:
+def literal_rotate(first: Array, second: Array, c: float, s: float, shape: Any) -> None:
     """Rotate two lines f and g to c·f − s·g and s·f + c·g."""
-    f, g = line_of(a, first, shape).copy(), line_of(a, second, shape).copy()
-    line_of(a, first, shape)[:] = c * f - s * g
-    line_of(a, second, shape)[:] = s * f + c * g
+    f, g = first_of(first, shape).copy(), first_of(second, shape).copy()
+    first_of(first, shape)[:] = c * f - s * g
+    first_of(second, shape)[:] = s * f + c * g
 
 
 @instruction("void", literal_rotate)
-def rotate(e: Lines, a: Any, shape: Any, first: Any, second: Any, c: Any, s: Any) -> None:
+def rotate(e: Lines, first: Any, second: Any, c: Any, s: Any, shape: Any) -> None:
     """Emit `literal_rotate`."""
-    f, g = e.load(a.at(first)), e.load(a.at(second))
-    e.store(f * c - g * s, a.at(first))
-    e.store(f * s + g * c, a.at(second))
+    f, g = e.load(first.data), e.load(second.data)
+    e.store(f * c - g * s, first.data)
+    e.store(f * s + g * c, second.data)
