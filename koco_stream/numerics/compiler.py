@@ -127,14 +127,14 @@ class Compiled:
 
 
 def intrinsic(typed: Callable[..., Any], literal: Callable[..., Any]) -> Any:
-    """A function whose instructions `typed` emits, or `literal` without the compiler."""
+    """A function whose instructions `typed` emits; its `py_func`, and uncompiled, `literal`."""
 
     def make() -> Any:
         from numba.extending import intrinsic
 
         return intrinsic(typed)
 
-    return literal if UNCOMPILED else Compiled(typed, make)
+    return literal if UNCOMPILED else Compiled(literal, make)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

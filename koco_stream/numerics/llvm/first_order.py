@@ -2,60 +2,29 @@
 
 from typing import Any
 
-import numpy as np
+from koco_stream.numerics.instructions.registers import Registers, instruction
 
-from koco_stream.numerics.llvm.registers import INT64, Line, Lines, instruction, shuffled
-from koco_stream.types import Array
-
-AT_ONCE = 4  # the entries of a row that `adagrad_row` changes at once: a vector register
+AT_ONCE = 4  # of a row's entries: twice as fast as one by one
 
 
-def _adagrad(w: float, G: float, g: float, step: float) -> tuple[float, float]:
-    G = G + g * g
-    return w - (step * g / np.sqrt(G) if G > 0.0 else 0.0), G
-
-
-def _adagrad_of_lines(w: Line, G: Line, g: Line, step: Any) -> tuple[Line, Line]:
-    G = G + g * g
-    return w - (g * step / G.roots()).where_positive(G), G
-
-
-def literal_adagrad_row(wG: Array, idx: Array, val: Array, slope: float, step: float) -> None:
+@instruction("void", AT_ONCE)
+def adagrad_row(e: Registers, wG: Any, idx: Any, val: Any, slope: Any, step: Any) -> None:
     """A step of AdaGrad: G += g², then w −= step·g/√G where G > 0, with g = slope·val[i]."""
-    for i in range(idx.size):
-        w, G = wG[idx[i]]
-        wG[idx[i]] = _adagrad(w, G, slope * np.float64(val[i]), step)
 
+    def changed(w: Any, G: Any, g: Any) -> tuple[Any, Any]:
+        G = G + g * g
+        return w - e.select(G > 0.0, g * step / e.sqrt(G), 0.0), G
 
-@instruction("void", literal_adagrad_row, width=AT_ONCE)
-def adagrad_row(e: Lines, wG: Any, idx: Any, val: Any, slope: Any, step: Any) -> None:
-    """Emit `literal_adagrad_row`."""
-    pair = Lines(e.b, 2)
-
-    def change(first: Any, n: int) -> None:
-        at = [wG.at(e.b.mul(idx.number(first, INT64(k)), INT64(2))) for k in range(n)]
-        pairs = [pair.load(address).registers[0] for address in at]
-        both = joined(e.b, pairs)
-        w, G = (Line(e.b, [shuffled(e.b, both, both, range(k, 2 * n, 2))]) for k in (0, 1))
-        g = Line(e.b, [val.numbers(first, n)]) * slope
-        w, G = _adagrad_of_lines(w, G, g, step)
-        for k, address in enumerate(at):
-            new = shuffled(e.b, w.registers[0], G.registers[0], [k, n + k])
-            pair.store(Line(e.b, [new]), address)
-
-    many = e.b.and_(idx.size, INT64(-AT_ONCE))
-    with e.loop(many, AT_ONCE) as first:
-        change(first, AT_ONCE)
-    with e.loop(idx.size, start=many) as first:
-        change(first, 1)
-
-
-def joined(builder: Any, registers: list[Any]) -> Any:
-    """One register with the numbers of a power of two of registers."""
-    while len(registers) > 1:
-        n = 2 * registers[0].type.count
-        registers = [
-            shuffled(builder, x, y, range(n))
-            for x, y in zip(registers[::2], registers[1::2], strict=True)
-        ]
-    return registers[0]
+    whole = idx.size & -AT_ONCE
+    for first in e.loop(whole, AT_ONCE):
+        features = [e.number(idx, first + k) for k in range(AT_ONCE)]
+        w, G = (e.joined([e.number(wG, j, c) for j in features]) for c in (0, 1))
+        w, G = changed(w, G, e.load(val, first) * slope)
+        for k, j in enumerate(features):
+            e.store(w[k], wG, j, 0)
+            e.store(G[k], wG, j, 1)
+    for i in e.loop(idx.size, start=whole):
+        j = e.number(idx, i)
+        w, G = changed(e.number(wG, j, 0), e.number(wG, j, 1), e.number(val, i) * slope)
+        e.store(w, wG, j, 0)
+        e.store(G, wG, j, 1)

@@ -1,0 +1,311 @@
+"""`Registers` whose operations are emitted as instructions of LLVM."""
+
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.types.containers import BaseTuple
+
+from koco_stream.numerics.instructions.registers import Registers
+
+BOOL, BYTE, INT32, INT64 = (ir.IntType(size) for size in (1, 8, 32, 64))
+DOUBLE = ir.DoubleType()
+KINDS = {bool: BOOL, int: INT64, float: DOUBLE}
+EIGHT = 8  # numbers of a register, but for the last
+CACHE_LINE = 64  # bytes of a line of the processor's cache
+
+
+def emitted(text: Any, result: str, width: int, given: tuple[Any, ...]) -> tuple[Any, Any]:
+    """An instruction's type for arguments of the types `given`, and what emits it."""
+
+    def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
+        arguments: list[Any] = []
+        for kind, value in zip(call.args, values, strict=True):
+            if isinstance(kind, types.Array):
+                arguments.append(Memory(builder, context.make_array(kind)(context, builder, value)))
+            else:
+                a_tuple = isinstance(kind, BaseTuple)
+                arguments.append(kind if a_tuple else Numbers(builder, [value]))
+        numbers = width or next(len(kind) for kind in given if isinstance(kind, BaseTuple))
+        value = text(_LlvmRegisters(builder, numbers), *arguments)
+        return context.get_dummy_value() if value is None else value.registers[0]
+
+    kinds = [types.int64 if isinstance(kind, types.Integer) else kind for kind in given]
+    return getattr(types, result)(*kinds), generate
+
+
+class Memory:
+    """An array."""
+
+    def __init__(self, builder: Any, array: Any) -> None:
+        self.data = array.data
+        sizes = cgutils.unpack_tuple(builder, array.shape)
+        self.shape = [Numbers(builder, [size]) for size in sizes]
+        self.size = self.shape[0]
+
+    @property
+    def element(self) -> Any:
+        """The type of an element."""
+        return self.data.type.pointee
+
+    @property
+    def bytes(self) -> int:
+        """The size of an element."""
+        kind = self.element
+        return kind.width // 8 if isinstance(kind, ir.IntType) else 8 if kind == DOUBLE else 4
+
+
+def arithmetic(name: str) -> Any:
+    """An operator of numbers, which LLVM calls by this name if they are integers."""
+
+    def apply(x: "Numbers", y: Any) -> "Numbers":
+        return each(x.b, getattr(x.b, name if x.are_integers else f"f{name}"), x, y)
+
+    return apply
+
+
+def comparison(sign: str) -> Any:
+    """A comparison; if one of two numbers is NaN, they are only unequal."""
+
+    def apply(x: "Numbers", y: Any) -> "Numbers":
+        compare = x.b.fcmp_unordered if sign == "!=" else x.b.fcmp_ordered
+        return each(x.b, partial(x.b.icmp_signed if x.are_integers else compare, sign), x, y)
+
+    return apply
+
+
+class Numbers:
+    """Numbers side by side in registers, or a single one."""
+
+    def __init__(self, builder: Any, registers: list[Any]) -> None:
+        self.b = builder
+        self.registers = registers
+        self.counts = [getattr(register.type, "count", 0) for register in registers]
+        kind = registers[0].type
+        self.are_integers = isinstance(getattr(kind, "element", kind), ir.IntType)
+
+    __add__ = __radd__ = arithmetic("add")
+    __mul__ = __rmul__ = arithmetic("mul")
+    __sub__, __truediv__ = arithmetic("sub"), arithmetic("div")
+    __and__, __or__, __xor__ = arithmetic("and_"), arithmetic("or_"), arithmetic("xor")
+    __lshift__, __rshift__ = arithmetic("shl"), arithmetic("ashr")
+    __lt__, __le__, __gt__ = comparison("<"), comparison("<="), comparison(">")
+    __eq__, __ne__ = comparison("=="), comparison("!=")
+
+    def __neg__(self) -> "Numbers":
+        return each(self.b, self.b.neg if self.are_integers else self.b.fneg, self)
+
+    def __getitem__(self, k: int) -> "Numbers":
+        return Numbers(
+            self.b, [self.b.extract_element(self.registers[k // EIGHT], INT32(k % EIGHT))]
+        )
+
+
+def each(builder: Any, operation: Callable[..., Any], *given: Any) -> Numbers:
+    """An operation, register by register; a single number goes with each of several."""
+    counts = max((x.counts for x in given if isinstance(x, Numbers)), key=sum)
+    columns = [registers_of(builder, x, counts) for x in given]
+    return Numbers(builder, [operation(*registers) for registers in zip(*columns, strict=True)])
+
+
+def registers_of(builder: Any, x: Any, counts: list[int]) -> list[Any]:
+    """Registers of as many numbers each as `counts` says, of these numbers or of this one."""
+    if isinstance(x, Numbers) and x.counts == counts:
+        return x.registers
+    number = x.registers[0] if isinstance(x, Numbers) else KINDS[type(x)](x)
+    return [spread(builder, number, n) if n else number for n in counts]
+
+
+def spread(builder: Any, number: Any, n: int) -> Any:
+    """A register of n times the number."""
+    kind = ir.VectorType(number.type, n)
+    if isinstance(number, ir.Constant):
+        return ir.Constant(kind, [number.constant] * n)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0))
+    return shuffled(builder, first, first, [0] * n)
+
+
+def shuffled(builder: Any, x: Any, y: Any, chosen: Iterable[int]) -> Any:
+    """The chosen numbers of x, then y."""
+    numbers = list(chosen)
+    return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(INT32, len(numbers)), numbers))
+
+
+class Variables:
+    """Numbers that change."""
+
+    def __init__(self, builder: Any, numbers: list[list[Any]]) -> None:
+        self.b = builder
+        self.addresses = [[cgutils.alloca_once_value(builder, r) for r in x] for x in numbers]
+
+    def __getitem__(self, k: int) -> Numbers:
+        return Numbers(self.b, [self.b.load(address) for address in self.addresses[k]])
+
+    def __setitem__(self, k: int, numbers: Numbers) -> None:
+        for address, register in zip(self.addresses[k], numbers.registers, strict=True):
+            self.b.store(register, address)
+
+
+class _LlvmRegisters(Registers):
+    """The methods of `Registers`, which describes them."""
+
+    def __init__(self, builder: Any, width: int) -> None:
+        super().__init__(width)
+        self.b = builder
+
+    def _one(self, number: Any) -> Any:
+        return registers_of(self.b, number, [0])[0]
+
+    def _called(self, function: str, *numbers: Any) -> Numbers:
+        def call(*registers: Any) -> Any:
+            kind = registers[0].type
+            name = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
+            signature = ir.FunctionType(kind, [kind] * len(registers))
+            return self.b.call(
+                cgutils.get_or_insert_function(self.b.module, signature, f"{function}.{name}"),
+                registers,
+            )
+
+        return each(self.b, call, *numbers)
+
+    def _address(self, array: Memory, index: tuple[Any, ...], further: int = 0) -> Any:
+        pointer = self.b.gep(array.data, [self._one(self.place(array, index))])
+        return self.b.gep(pointer, [INT64(further)]) if further else pointer
+
+    def _widened(self, value: Any) -> Any:
+        kind = value.type
+        if isinstance(kind, ir.IntType):
+            return self.b.sext(value, INT64)
+        if not isinstance(kind, ir.VectorType):
+            return value if kind == DOUBLE else self.b.fpext(value, DOUBLE)
+        if kind.element == DOUBLE:
+            return value
+        widen = self.b.sitofp if isinstance(kind.element, ir.IntType) else self.b.fpext
+        return widen(value, ir.VectorType(DOUBLE, kind.count))
+
+    def number(self, array: Memory, *index: Any) -> Numbers:
+        return Numbers(self.b, [self._widened(self.b.load(self._address(array, index)))])
+
+    def load(self, array: Memory, *index: Any) -> Numbers:
+        registers = []
+        for first in range(0, self.width, EIGHT):
+            kind = ir.VectorType(array.element, min(EIGHT, self.width - first))
+            address = self._address(array, index, first)
+            value = self.b.load(self.b.bitcast(address, kind.as_pointer()))
+            value.align = array.bytes
+            registers.append(self._widened(value))
+        return Numbers(self.b, registers)
+
+    def store(self, numbers: Any, array: Memory, *index: Any) -> None:
+        registers = numbers.registers if isinstance(numbers, Numbers) else [self._one(numbers)]
+        for k, register in enumerate(registers):
+            address = self._address(array, index, EIGHT * k)
+            kind = register.type
+            if isinstance(kind, ir.IntType) and kind != array.element:
+                register = self.b.trunc(register, array.element)
+            pointer = self.b.bitcast(address, register.type.as_pointer())
+            self.b.store(register, pointer).align = array.bytes
+
+    def prefetch(self, array: Memory, *index: Any) -> None:
+        kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT32, INT32, INT32])
+        fetch = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0i8")
+        for first in range(0, self.width, CACHE_LINE // array.bytes):
+            address = self.b.bitcast(self._address(array, index, first), BYTE.as_pointer())
+            self.b.call(fetch, [address, INT32(0), INT32(3), INT32(1)])
+
+    def loop(self, end: Any, step: int = 1, start: Any = 0) -> Iterable[Numbers]:
+        limits = map(self._one, (start, end, step))
+        with cgutils.for_range_slice(self.b, *limits) as (i, _):
+            yield Numbers(self.b, [i])
+
+    def pairs(self, end: Any, start: Any = 0) -> Iterable[tuple[Numbers, int]]:
+        whole = ((end - start) & -2) + start
+        for i in self.loop(whole, 2, start):
+            yield i, 0
+            yield i + 1, 1
+        for _ in self.when(whole < end):
+            yield whole, 0
+
+    def when(self, condition: Numbers) -> Iterable[None]:
+        with self.b.if_then(self._one(condition)):
+            yield
+
+    def variables(self, *numbers: Any) -> Variables:
+        counts = [x.counts if isinstance(x, Numbers) else [0] for x in numbers]
+        return Variables(
+            self.b, [registers_of(self.b, *one) for one in zip(numbers, counts, strict=True)]
+        )
+
+    def zeros(self) -> Numbers:
+        counts = [min(EIGHT, self.width - first) for first in range(0, self.width, EIGHT)]
+        return Numbers(self.b, registers_of(self.b, 0.0, counts))
+
+    def joined(self, numbers: list[Numbers]) -> Numbers:
+        register = ir.Constant(ir.VectorType(DOUBLE, len(numbers)), ir.Undefined)
+        for k, number in enumerate(numbers):
+            register = self.b.insert_element(register, number.registers[0], INT32(k))
+        return Numbers(self.b, [register])
+
+    def fma(self, x: Any, y: Any, z: Any) -> Numbers:
+        return self._called("llvm.fma", x, y, z)
+
+    def sqrt(self, x: Any) -> Numbers:
+        return self._called("llvm.sqrt", x)
+
+    def abs(self, x: Any) -> Numbers:
+        return self._called("llvm.fabs", x)
+
+    def select(self, condition: Numbers, x: Any, y: Any) -> Numbers:
+        return each(self.b, self.b.select, condition, x, y)
+
+    def any(self, conditions: Numbers) -> Numbers:
+        found = BOOL(0)
+        for register, n in zip(conditions.registers, conditions.counts, strict=True):
+            mask = self.b.bitcast(register, ir.IntType(n))
+            found = self.b.or_(found, self.b.icmp_unsigned("!=", mask, mask.type(0)))
+        return Numbers(self.b, [found])
+
+    def all(self, conditions: Numbers) -> Numbers:
+        return self.any(conditions ^ True) ^ True
+
+    def bits(self, x: Numbers) -> Numbers:
+        return self._as(INT64, x)
+
+    def of_bits(self, bits: Numbers) -> Numbers:
+        return self._as(DOUBLE, bits)
+
+    def _as(self, kind: Any, x: Numbers) -> Numbers:
+        def converted(register: Any) -> Any:
+            n = getattr(register.type, "count", 0)
+            return self.b.bitcast(register, ir.VectorType(kind, n) if n else kind)
+
+        return each(self.b, converted, x)
+
+    def total(self, x: Numbers) -> Numbers:
+        pair = self._fold(self._four(x))
+        halves = (self.b.extract_element(pair, INT32(k)) for k in (0, 1))
+        return Numbers(self.b, [self.b.fadd(*halves)])
+
+    def totals(self, each: list[Numbers]) -> Numbers:
+        sums = [self._four(x) for x in each]
+        for low, high in (([0, 1, 4, 5], [2, 3, 6, 7]), ([0, 2, 4, 6], [1, 3, 5, 7])):
+            sums = [
+                self.b.fadd(shuffled(self.b, x, y, low), shuffled(self.b, x, y, high))
+                for x, y in zip(sums[::2], sums[1::2], strict=True)
+            ]
+        joined = sums[0] if len(sums) == 1 else shuffled(self.b, sums[0], sums[1], range(EIGHT))
+        return Numbers(self.b, [joined])
+
+    def _four(self, x: Numbers) -> Any:
+        eights = x.registers[: x.counts.count(EIGHT)]
+        fours = x.registers[len(eights) :]
+        if eights:
+            fours = [self._fold(reduce(self.b.fadd, eights)), *fours]
+        return reduce(self.b.fadd, fours)
+
+    def _fold(self, register: Any) -> Any:
+        half = register.type.count // 2
+        low, high = (shuffled(self.b, register, register, range(k, k + half)) for k in (0, half))
+        return self.b.fadd(low, high)
