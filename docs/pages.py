@@ -233,6 +233,11 @@ def default_text(value):
     return json.dumps(value) if not isinstance(value, str) and value is not None else f"{value}"
 
 
+def learners_part():
+    """Every learner's class, for the site to show."""
+    return [f"::: {learner.__module__}.{name}" for name, learner in LEARNERS.items()]
+
+
 # ---------------------------------------------------------------------------- architecture
 
 
@@ -265,6 +270,7 @@ PAGES = {
 # parts of hand-written pages, each between two comments of its name
 INSIDE = {
     "../README.md": {"measured": measured_part},
+    "api.md": {"learners": learners_part},
     "costs.md": {"speed": speed_part},
     "architecture.md": {
         "rooms": rooms_part,

@@ -6,99 +6,46 @@
 [0.0, 0.0]
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from koco_stream.version import __version__
+from koco_stream.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from koco_stream.batch import Batch
-    from koco_stream.classifier import Classifier
-    from koco_stream.errors import WrongInput
-    from koco_stream.learners import (
-        BKONS,
-        CONKONS,
-        FDSON,
-        FOGD,
-        KAWV,
-        KONS,
-        KORS,
-        NAG,
-        NOGD,
-        NONSALD,
-        NORMA,
-        OGD,
-        ONS,
-        PKAWV,
-        PROSNKONS,
-        RFDSON,
-        RPSON,
-        AdaFD,
-        AdaGrad,
-        Constant,
-        DualSGD,
-        FTRLProximal,
-        Learner,
-        OjaSON,
-        SAdaGrad,
-        SketchedKONS,
-        load,
-    )
-    from koco_stream.streams.opened import stream
+    from koco_stream.batch import Batch as Batch
+    from koco_stream.classifier import Classifier as Classifier
+    from koco_stream.errors import WrongInput as WrongInput
+    from koco_stream.learners import Learner as Learner
+    from koco_stream.learners import load as load
+    from koco_stream.learners.registry import *  # noqa: F403
+    from koco_stream.streams.opened import stream as stream
 
-__all__ = [
-    "BKONS",
-    "CONKONS",
-    "FDSON",
-    "FOGD",
-    "KAWV",
-    "KONS",
-    "KORS",
-    "NAG",
-    "NOGD",
-    "NONSALD",
-    "NORMA",
-    "OGD",
-    "ONS",
-    "PKAWV",
-    "PROSNKONS",
-    "RFDSON",
-    "RPSON",
-    "AdaFD",
-    "AdaGrad",
-    "Batch",
-    "Classifier",
-    "Constant",
-    "DualSGD",
-    "FTRLProximal",
-    "Learner",
-    "OjaSON",
-    "SAdaGrad",
-    "SketchedKONS",
-    "WrongInput",
-    "__version__",
-    "load",
-    "stream",
-]
-
+# Where other names than those of learners are.
 _MODULES = {
     "Batch": "batch",
     "Classifier": "classifier",
+    "Learner": "learners",
     "WrongInput": "errors",
+    "load": "learners",
     "stream": "streams.opened",
 }
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(
+        [*_MODULES, "__version__", *importlib.import_module("koco_stream.learners").LEARNERS]
+    )
 
 
 def __getattr__(name: str) -> Any:
     # Names are loaded when first used: the command line answers `--help` without waiting for the
     # compiler. A learner of the registry has its name here.
-    import importlib
-
+    if name == "__all__":
+        return __dir__()
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"koco_stream.{_MODULES[name]}"), name)
     if not name.startswith("_"):
-        module = importlib.import_module(f"koco_stream.{_MODULES.get(name, 'learners')}")
-        if name in _MODULES or name in ("Learner", "load") or name in module.LEARNERS:
-            return getattr(module, name)
+        learners = importlib.import_module("koco_stream.learners").LEARNERS
+        if name in learners:
+            return learners[name]
     raise AttributeError(f"module 'koco_stream' has no attribute {name!r}")

@@ -146,13 +146,6 @@ def test_pages__have_every_command_column_and_parameter():
         assert [text for text in texts if text not in shown] == [], page
 
 
-def test_api_s_page__has_every_learner():
-    shown = re.findall(
-        r"^::: koco_stream\.learners\.\S+\.(\w+)$", (DOCS / "api.md").read_text(), re.M
-    )
-    assert {*LEARNERS} <= {*shown}
-
-
 def test_sweep_file_s_page__has_every_key():
     text = (DOCS / "sweep-file.md").read_text()
     for table in (SweepFile, DatasetTable, LearnerTable, ReportTable, Halving):

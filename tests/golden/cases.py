@@ -27,8 +27,8 @@ HELD_OUT = 20  # rows
 
 Given = dict[str, Any]
 
-# The values that a number takes besides the base's, one at a time. Choices and booleans take all of
-# theirs.
+# The values that a number takes besides the base's, one at a time; others are doubled. Choices and
+# booleans take all of theirs.
 OTHER_VALUES: dict[str, tuple[float, ...]] = {
     "alpha": (2.0,),
     "bandwidth": (0.7, 300.0),  # the larger one suits the badly scaled rows
@@ -240,14 +240,16 @@ def other_values(name: str, base: Given) -> Iterator[Given]:
     learner = LEARNERS[name]
     named = {q.name for q in learner.parameters}
     for q in learner.parameters:
-        values = (*((False, True) if q.kind is bool else OTHER_VALUES.get(q.name, ())), *q.choices)
+        usual = base.get(q.name, learner.defaults()[q.name])
+        doubled = (2 * usual,) if isinstance(usual, float) else ()
+        values = (False, True) if q.kind is bool else OTHER_VALUES.get(q.name, doubled)
         needs: Given = {}
         if q.name == "degree":
             needs = {"kernel": "polynomial"}
         if name == "NORMA" and q.name == "tube":
             needs = {"loss": "hinge"}
-        for value in values:
-            if value == base.get(q.name, learner.defaults()[q.name]):
+        for value in (*values, *q.choices):
+            if value == usual:
                 continue
             flat = value == "hinge" and "curvature" in named  # no curvature of its own
             yield {q.name: value, **({"curvature": 0.1} if flat else needs)}

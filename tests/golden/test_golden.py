@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-import koco_stream
 from koco_stream.learners import LEARNERS
 from tests.golden.cases import cases_of, changes, environment, numbers_of, recorded
 from tests.helpers import project
@@ -27,10 +26,20 @@ in_the_recorded_environment = pytest.mark.skipif(
     reason="numbers are the same to the bit in one environment only, and here is another: "
     + "; ".join(DIFFERENT),
 )
-# A learner that is being added, not yet a name of `koco_stream`, has no recorded numbers yet:
-# `python -m tests.golden.cases NAME` writes them.
 WITH_NUMBERS = {case.split("|")[0] for case in RECORDED["cases"]}
-every_learner = pytest.mark.parametrize("name", sorted(WITH_NUMBERS))
+every_learner = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(
+                name not in WITH_NUMBERS,
+                reason=f"has no numbers yet: python -m tests.golden.cases {name}",
+            ),
+        )
+        for name in sorted(LEARNERS)
+    ],
+)
 
 
 HOW_MANY = [
@@ -45,7 +54,7 @@ def recorded_of(name, daily=False):
 
 
 def test_numbers__are_of_the_learners_that_there_are():
-    assert set(LEARNERS) & set(koco_stream.__all__) == WITH_NUMBERS
+    assert WITH_NUMBERS <= set(LEARNERS)
 
 
 @every_learner

@@ -6,6 +6,8 @@ so must the learner; where they do not, the stream is badly conditioned, and the
 be ten times what the worst reference in double has.
 """
 
+from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -28,14 +30,22 @@ MULTIPLE = 10  # of the error of references in double, on other streams
 # from the round on where the error of a reference in double is this share of uᵀx, or of the clip,
 # nothing is compared
 LOST = 1e-2
+# The modules in this folder that are called as a learner's file: they have the learner's literal
+# version, `predicted`, and the options that it is run with, `CELLS`.
+BY_FILE = {
+    name: import_module(f"tests.oracles.{file}")
+    for name, learner in LEARNERS.items()
+    if Path(__file__).with_name(f"{(file := learner.__module__.rpartition('.')[2])}.py").exists()
+}
 FIRST_ORDER = {
     "OGD": first_order.ogd,
     "AdaGrad": first_order.adagrad,
     "NAG": first_order.nag,
     "FTRLProximal": first_order.ftrl_proximal,
+    **{name: module.predicted for name, module in BY_FILE.items()},
 }
 WITH_EIGENVECTORS = ("RFDSON", "SAdaGrad", "AdaFD")
-NAMED = ("step_size", "step_schedule", "alpha", "projection", "diagonal", "damping", "l1", "l2")
+NOT_NAMED = ("loss", "clip", "fit_intercept", "seed")
 
 
 class Run(NamedTuple):
@@ -73,9 +83,9 @@ class Reference(NamedTuple):
         """
         o, rows = self.options, self.rows()[:, order]
         shared = {"clip": o["clip"], "slope": slopes[o["loss"]], "dtype": dtype}
-        own = shared | {k: o[k] for k in NAMED if k in o}
         if self.name in FIRST_ORDER:
-            predictions, weights = FIRST_ORDER[self.name](rows, self.y, **own)
+            own = {k: v for k, v in o.items() if k not in NOT_NAMED}
+            predictions, weights = FIRST_ORDER[self.name](rows, self.y, **shared, **own)
             return Run(predictions, weights, predictions, None)
         steps = {}
         if "curvature" in o:
@@ -85,7 +95,8 @@ class Reference(NamedTuple):
             made = MatrixSteps(self.name, **shared, **self.of_matrix(steps)).run(rows, self.y)
             return Run(np.array(made.predictions), made.weights, np.array(made.products), made)
         sketch = self.sketch(len(rows), order)
-        found = sketched_newton(rows, self.y, sketch, noise=noise, **steps, **own)
+        own = {k: o[k] for k in ("alpha", "projection", "diagonal") if k in o}
+        found = sketched_newton(rows, self.y, sketch, noise=noise, **steps, **shared, **own)
         return Run(found[0], found[1], found[3], found[2])
 
     def of_matrix(self, steps):

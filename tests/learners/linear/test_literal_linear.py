@@ -13,6 +13,7 @@ from koco_stream.learners.linear import eigen_sketch, fd_son
 from tests.helpers.examples import sizes_of
 from tests.helpers.linear_streams import projections
 from tests.oracles.linear_learners import (
+    BY_FILE,
     SMALL,
     WITH_EIGENVECTORS,
     Reference,
@@ -53,6 +54,7 @@ CELLS = [
     ("SAdaGrad", {}),
     ("SAdaGrad", {"alpha": 0.0}),
     ("AdaFD", {}),
+    *[(name, cell) for name, module in BY_FILE.items() for cell in module.CELLS],
 ]
 
 
@@ -311,6 +313,7 @@ BRANCHES = [
     ("SAdaGrad", {}, OF_EIGENVECTORS),
     ("SAdaGrad", WITHOUT_RIDGE, OF_EIGENVECTORS),
     ("AdaFD", {}, OF_EIGENVECTORS[:-2]),
+    *[(name, {}, EVERY) for name in BY_FILE],
 ]  # fmt: skip
 
 
