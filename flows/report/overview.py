@@ -17,7 +17,7 @@ from flows.tables.tables import grouped
 from flows.tables.text import with_minus
 from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
-from koco_stream.streams.orders import AS_STORED
+from koco_stream.streams.stream import AS_STORED
 
 MOST_NAMED = 3  # most learners that the sentence names
 FEWEST = 3  # least number of values of a grid that has inner ones

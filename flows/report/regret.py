@@ -20,8 +20,7 @@ from flows.report.sections import Sections
 from flows.scores.means import mean
 from koco_stream.io.cache import computed_once
 from koco_stream.losses import curvature_of
-from koco_stream.streams.orders import AS_STORED
-from koco_stream.streams.stream import Stream
+from koco_stream.streams.stream import AS_STORED, Stream
 from koco_stream.theory.bounds import (
     best_in_hindsight,
     effective_dimension,

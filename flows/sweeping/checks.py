@@ -16,8 +16,8 @@ from koco_stream.metrics import METRICS, possible
 from koco_stream.runs.cost_model import DataSize
 from koco_stream.runs.run import Run, without_repeats
 from koco_stream.streams.manifest import Manifest, load_manifest
-from koco_stream.streams.orders import SHUFFLED
 from koco_stream.streams.shard_cache import check_room, copy_bytes
+from koco_stream.streams.stream import SHUFFLED
 from storage.generated.generators import GENERATORS, existing_synthetic
 from storage.results import finished_runs, seconds_of_stopped
 from storage.store import check_store

@@ -44,8 +44,7 @@ from koco_stream.learners import learner_called, learner_named
 from koco_stream.metrics import SEGMENT, check_name
 from koco_stream.runs.run import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
-from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, WINDOW_ROWS
-from koco_stream.streams.stream import Stream, sharding_of
+from koco_stream.streams.stream import AS_STORED, IN_WINDOWS, WINDOW_ROWS, Stream, sharding_of
 from storage.generated.generators import (
     ABOUT,
     GENERATORS,

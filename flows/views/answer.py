@@ -17,7 +17,7 @@ from flows.views.views import IN_ORDER, Views, quoted, runs_of
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
-from koco_stream.streams.orders import AS_STORED
+from koco_stream.streams.stream import AS_STORED
 
 STREAM = ("dataset", "dataset_hash", "order", "window_rows", "max_rows")
 SUMMARY = (

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from koco_stream.io.files import canonical_json
-from koco_stream.io.local import StorePath
+from koco_stream.io.paths import StorePath
 from koco_stream.io.table_file import opened, write_tables
 from koco_stream.types import Array
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from koco_stream.errors import Damaged, StoreUnavailable, WrongInput, other_format
-from koco_stream.io.local import StorePath, T
+from koco_stream.io.paths import StorePath, T
 from koco_stream.version import __version__
 
 FORMAT = 1  # of what is in the file, as its footer says

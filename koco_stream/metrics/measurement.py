@@ -6,8 +6,20 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.metrics.declared import NUMBERS, WINDOWED
-from koco_stream.metrics.ranking import COUNTS, auc_of_segment, auc_of_window, keep_scores
-from koco_stream.metrics.sums import MANY, REAL, ROUNDS, SIZE, TWO, add_block, merge, metrics_into
+from koco_stream.metrics.sums import (
+    COUNTS,
+    MANY,
+    REAL,
+    ROUNDS,
+    SIZE,
+    TWO,
+    add_block,
+    auc_of_segment,
+    auc_of_window,
+    keep_scores,
+    merge,
+    metrics_into,
+)
 from koco_stream.types import Array
 
 SEGMENT = 2**20  # the most rounds whose scores are kept

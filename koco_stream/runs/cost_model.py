@@ -23,9 +23,8 @@ from koco_stream.metrics import measurement_bytes
 from koco_stream.runs.run import NO_RUNGS, Run, Rungs, Seen
 from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.manifest import Manifest
-from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED
 from koco_stream.streams.shard_cache import copy_bytes
-from koco_stream.streams.stream import Stream
+from koco_stream.streams.stream import AS_STORED, IN_WINDOWS, SHUFFLED, Stream
 from koco_stream.theory.baselines import HELD_BYTES
 
 WORKER_BYTES = 300 << 20  # resident: a worker process with its libraries loaded, without data

@@ -6,9 +6,15 @@ from typing import Any
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath, store_path
 from koco_stream.streams.manifest import load_manifest
-from koco_stream.streams.orders import AS_STORED, IN_WINDOWS, SHUFFLED, WINDOW_ROWS
 from koco_stream.streams.reader import BLOCK_ROWS, Block, StreamReader
-from koco_stream.streams.stream import Stream, sharding_of
+from koco_stream.streams.stream import (
+    AS_STORED,
+    IN_WINDOWS,
+    SHUFFLED,
+    WINDOW_ROWS,
+    Stream,
+    sharding_of,
+)
 from koco_stream.types import Array
 
 ORDERS = (AS_STORED, SHUFFLED, IN_WINDOWS)

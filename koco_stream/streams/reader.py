@@ -12,10 +12,16 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.manifest import Manifest, load_manifest
-from koco_stream.streams.orders import IN_WINDOWS, SHUFFLED, ShuffledInWindows, shuffled
 from koco_stream.streams.rows import Rows, dense_rows, frozen, sparse_rows
 from koco_stream.streams.shard_cache import check_room, open_copy
-from koco_stream.streams.stream import Stream, sharding_of
+from koco_stream.streams.stream import (
+    IN_WINDOWS,
+    SHUFFLED,
+    ShuffledInWindows,
+    Stream,
+    sharding_of,
+    shuffled,
+)
 from koco_stream.types import Array
 
 BLOCK_ROWS = 4096

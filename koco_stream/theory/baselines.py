@@ -18,10 +18,9 @@ from koco_stream.learners.constant import Constant
 from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.losses import LOSSES
 from koco_stream.numerics.compiler import jit
-from koco_stream.streams.orders import AS_STORED
 from koco_stream.streams.reader import Block, BlockLabels, StreamReader
 from koco_stream.streams.rows import sparse_rows
-from koco_stream.streams.stream import Stream
+from koco_stream.streams.stream import AS_STORED, Stream
 from koco_stream.types import Array
 
 STEPS = 500

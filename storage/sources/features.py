@@ -28,12 +28,13 @@ from storage.sources.arrow import (
     refuse,
     with_missing,
 )
-from storage.sources.dates import OTHER_DATE, in_parts
 from storage.sources.numbers import (
     CHOOSE,
     DROP_ROWS,
+    OTHER_DATE,
     REWRITE,
     LabelRule,
+    in_parts,
     is_missing,
     is_other_number,
 )

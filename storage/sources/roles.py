@@ -10,8 +10,7 @@ from itertools import chain, filterfalse
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
-from storage.sources.dates import parts_of
-from storage.sources.numbers import is_infinite, is_missing, is_number, is_numeric
+from storage.sources.numbers import is_infinite, is_missing, is_number, is_numeric, parts_of
 from storage.sources.source import MOST_TOLD, Reading, few, refuse_first
 
 # names that pandas gives to an index, of which the last may also be a feature's

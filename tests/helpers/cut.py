@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from koco_stream.io.local import StorePath
+from koco_stream.io.paths import StorePath
 
 
 class Cut(BaseException):

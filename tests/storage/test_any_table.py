@@ -18,7 +18,7 @@ from flows.views.views import Views
 from koco_stream import WrongInput, stream
 from koco_stream.streams.manifest import load_manifest
 from storage.preparing.prepare import prepare_file
-from storage.sources.dates import moment
+from storage.sources.numbers import moment
 from tests.helpers.sweeps import checked, dense_rows, written
 from tests.helpers.swept import swept
 

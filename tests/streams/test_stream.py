@@ -17,10 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from koco_stream import WrongInput
-from koco_stream.streams.orders import ShuffledInWindows, shuffled
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
-from koco_stream.streams.stream import Stream, sharding_of
+from koco_stream.streams.stream import ShuffledInWindows, Stream, sharding_of, shuffled
 from storage.preparing.prepare import Preparing, prepare_source
 from tests.helpers.project import environment
 from tests.helpers.shared_pages import held_by_two
@@ -286,7 +285,6 @@ def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_
 
 READ = """
 import sys
-from koco_stream.streams.stream import Stream
 from koco_stream.streams.reader import StreamReader
 store, name, identity = sys.argv[1:4]
 reader = StreamReader(store, Stream(name, identity))
