@@ -102,7 +102,7 @@ class Measurement:
             last = done
             if self._segment:  # Python has something to do where a window or a segment ends
                 last = min(done, first + self._left(rounds))
-                keep_scores(predictions[0], learnt[0], first, last, *self._ranked)
+                keep_scores(predictions[0, first:last], learnt[0, first:last], *self._ranked)
             add_block(
                 metered.kind,
                 metered.loss,

@@ -14,11 +14,8 @@ from koco_stream.types import Array
 # What the labels are: real numbers, −1 and +1, or classes of which each has a score.
 REAL, TWO, MANY = range(3)
 # A vector of sums: rounds; losses; mistakes; log losses; absolute and squared errors; the labels'
-# mean and the sum of their squared differences from it. FACTORS is a product of factors from 1 to 2
-# whose logarithm is still to be added to the log losses, or 0 for none: a logarithm a round would
-# take longer than all else.
-ROUNDS, LOSS, MISTAKES, LOG_LOSS, ABSOLUTE, SQUARED, MEAN, SPREAD, FACTORS, SIZE = range(10)
-MOST_FACTORS = 512  # of at most 2 each, so that their product is finite
+# mean and the sum of their squared differences from it.
+ROUNDS, LOSS, MISTAKES, LOG_LOSS, ABSOLUTE, SQUARED, MEAN, SPREAD, SIZE = range(9)
 
 
 @jit
@@ -72,12 +69,7 @@ def add_rounds(
             confusion[own, predicted] += 1
             if with_log_loss:  # log(1 + exp(−z)) = log(1 + exp(−|z|)) + max(−z, 0), with z = yŷ
                 z = y * y_hat
-                sums[LOG_LOSS] += max(-z, 0.0)
-                factor = 1.0 + math.exp(-abs(z))
-                sums[FACTORS] = factor * sums[FACTORS] if sums[FACTORS] > 0.0 else factor
-                # The remainder of floats would take longer.
-                if int(sums[ROUNDS]) % MOST_FACTORS == 0:
-                    multiply_out(sums)
+                sums[LOG_LOSS] += max(-z, 0.0) + math.log(1.0 + math.exp(-abs(z)))
         else:
             error = y_hat - y
             sums[ABSOLUTE] += abs(error)
@@ -85,14 +77,6 @@ def add_rounds(
             before = y - sums[MEAN]
             sums[MEAN] += before / sums[ROUNDS]
             sums[SPREAD] += before * (y - sums[MEAN])
-
-
-@jit
-def multiply_out(sums: Array) -> None:
-    """Add the logarithm of the product of factors to the log losses."""
-    if sums[FACTORS] > 0.0:
-        sums[LOG_LOSS] += math.log(sums[FACTORS])
-        sums[FACTORS] = 0.0
 
 
 @jit
@@ -142,7 +126,6 @@ def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> 
     more = sums[ROUNDS]
     if more == 0.0:
         return
-    multiply_out(sums)
     apart = sums[MEAN] - into[MEAN]
     mean = into[MEAN] + apart * more / (rounds + more)
     spread = into[SPREAD] + sums[SPREAD] + apart * apart * rounds * more / (rounds + more)
@@ -161,7 +144,6 @@ def merge(sums: Array, confusion: Array, into: Array, confusion_into: Array) -> 
 def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
     """Fill `out`, in the order of `WINDOWED`, from sums and confusion, or with NaN."""
     rounds = sums[ROUNDS]
-    multiply_out(sums)
     for i in range(out.size):
         out[i] = math.nan
     if rounds == 0.0:
@@ -209,27 +191,21 @@ def metrics_into(kind: int, sums: Array, confusion: Array, out: Array) -> None:
 POSITIVE, NEGATIVE, POSITIVE_BEFORE, NEGATIVE_BEFORE, COUNTS = range(5)
 
 
-@jit
-def keep_scores(
-    scores: Array, labels: Array, first: int, last: int, kept: Array, counts: Array
-) -> None:
-    """Keep scores, positive ones from the front of `kept`, others from its end."""
-    positive = counts[POSITIVE]
-    negative = counts[NEGATIVE]
-    for t in range(first, last):
-        if labels[t] > 0.0:
-            kept[positive] = scores[t]
-            positive += 1
-        else:
-            negative += 1
-            kept[kept.size - negative] = scores[t]
-    counts[POSITIVE], counts[NEGATIVE] = positive, negative
+def keep_scores(scores: Array, labels: Array, kept: Array, counts: Array) -> None:
+    """Keep scores (n,), positive ones from the front of `kept`, others from its end."""
+    p, n = counts[POSITIVE], kept.size - counts[NEGATIVE]
+    positive, negative = scores[labels > 0.0], scores[labels <= 0.0][::-1]
+    kept[p : p + positive.size] = positive
+    kept[n - negative.size : n] = negative
+    counts[: NEGATIVE + 1] += (positive.size, negative.size)
 
 
 def auc(positive: Array, negative: Array) -> float:
     """The share of pairs in which the positive row has the larger score; ties count half."""
     pairs = positive.size * negative.size
-    return float(wins(np.sort(positive), np.sort(negative))) / pairs if pairs else math.nan
+    negative = np.sort(negative)
+    less, no_more = (negative.searchsorted(np.sort(positive), side) for side in ("left", "right"))
+    return float(0.5 * (less.sum() + no_more.sum())) / pairs if pairs else math.nan
 
 
 def auc_of_window(kept: Array, counts: Array) -> float:
@@ -241,23 +217,6 @@ def auc_of_window(kept: Array, counts: Array) -> float:
 
 def auc_of_segment(kept: Array, counts: Array) -> float:
     """The AUC of all kept scores, which are dropped."""
-    p = counts[POSITIVE]
-    n = counts[NEGATIVE]
+    p, n = counts[POSITIVE], counts[NEGATIVE]
     counts[:] = 0
     return auc(kept[:p], kept[kept.size - n :])
-
-
-@jit
-def wins(positive: Array, negative: Array) -> float:
-    """In how many pairs of increasing vectors the positive score is larger."""
-    total = 0.0
-    below = 0
-    until = 0
-    for i in range(positive.size):
-        while below < negative.size and negative[below] < positive[i]:
-            below += 1
-        until = max(until, below)
-        while until < negative.size and negative[until] == positive[i]:
-            until += 1
-        total += 0.5 * (below + until)
-    return total
