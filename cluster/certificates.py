@@ -31,10 +31,7 @@ MAKE = "koco cluster certificates"
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: float = DAYS) -> datetime:
-    """Only the owner can access the folder (mode 0700) and its files (0600).
-
-    The certificates cover `hosts` and this machine. Returns the end of their validity, in UTC.
-    """
+    """Only the owner can access the folder (mode 0700) and its files (0600)."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WrongInput(
             f"{folder} exists already; name a new folder, or remove it first: certificates are"

@@ -45,11 +45,7 @@ def cluster_named(
     certificates: str | None = None,
     insecure: bool = False,
 ) -> Cluster | None:
-    """Nothing is started yet. None for `local` without workers.
-
-    Raises `WrongInput` if there is no such cluster, its certificates cannot be used, or it is open
-    to other machines without any.
-    """
+    """Nothing is started yet. None for `local` without workers."""
     if name == LOCAL:
         return partial(local_cluster, workers, mapped_bytes) if workers else None
     # imported here, because other clusters need no cryptography
@@ -106,7 +102,6 @@ def on_loopback(host: str) -> bool:
 
 @contextmanager
 def connected(address: str, security: Security | None = None) -> Iterator[Client]:
-    """Raises `WrongInput` if no scheduler answers."""
     # Dask's own log would repeat the errors that this function raises
     for log in ("distributed", "distributed.client"):
         logging.getLogger(log).setLevel(logging.CRITICAL)

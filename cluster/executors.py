@@ -41,10 +41,7 @@ LOST = (
 
 
 def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future[Any]":
-    """What `Client.submit` gives, of a function that this process has called meanwhile.
-
-    An error that is not of a cohort's dataset is raised at once.
-    """
+    """What `Client.submit` gives, of a function that this process has called meanwhile."""
     done = futures.Future[Any]()
     try:
         done.set_result(function(*given))
@@ -57,10 +54,9 @@ def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future
 class Executor:
     """Runs cohorts, at most two per worker thread at a time, or one without a client.
 
-    A preempted worker saves the state of its cohort, and another resumes it. A cohort whose worker
-    died, twice if the scheduler tries it again itself (`cluster.site`), is tried again alone. If
-    that fails too, each of its runs is tried so; a run that its worker does not survive has failed.
-    After `patience` seconds without a worker the cluster is lost.
+    Another worker resumes a preempted cohort. One whose worker died is tried again alone, then each
+    of its runs; a run that its worker does not survive has failed. After `patience` seconds without
+    a worker the cluster is lost.
     """
 
     client: Client | None
@@ -86,11 +82,7 @@ class Executor:
         self.last_seen = time.monotonic()
 
     def run(self, cohorts: Sequence[Cohort]) -> None:
-        """Run all cohorts, but those on datasets that are missing, damaged or changed.
-
-        Raises `WrongInput` for these at the end; at once, `OSError` if the disk fails or is full,
-        and `LostCluster`.
-        """
+        """Run all cohorts, but those on datasets that are missing, damaged or changed."""
         self.waiting += cohorts
         if self.client:
             with asking_scheduler():

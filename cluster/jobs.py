@@ -120,11 +120,7 @@ def job_script(site: JobSite) -> str:
 def job_cluster(
     site: JobSite, mapped_bytes: int = 0, security: Any = None, insecure: bool = False
 ) -> Callable[[], AbstractContextManager[Client]]:
-    """Starts nothing, but must be called in the main thread.
-
-    Raises `WrongInput` if the scheduler would listen beyond the loopback interface without
-    certificates, unless `insecure` is set.
-    """
+    """Starts nothing, but must be called in the main thread."""
     kind = _cluster_class(site)
     address = interface_address(site.interface)
     if security is None and not insecure and not ip_address(address).is_loopback:
@@ -189,11 +185,10 @@ def job_of(worker: Any) -> str:
 
 
 class KeptJobs:
-    """Keeps as many jobs of a dask-jobqueue cluster as are needed, within the site's limits.
+    """Keeps as many jobs of a dask-jobqueue cluster as are needed, by polling the queue.
 
-    It polls the queue, because dask-jobqueue does not notice that a job has ended. The executor
-    writes the number of unfinished cohorts into `cluster.left`. If jobs keep ending without a
-    worker, the reason is written into `cluster.lost`, and whoever waits for workers raises it.
+    The executor writes the number of unfinished cohorts into `cluster.left`. If jobs keep ending
+    without a worker, `cluster.lost` says why.
     """
 
     def __init__(self, cluster: Any, site: JobSite, logs: Path) -> None:

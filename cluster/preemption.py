@@ -1,9 +1,7 @@
-"""Preemption of a Dask worker: on SIGTERM it saves its state, hands over its work, and closes.
+"""Preemption of a Dask worker: on SIGTERM it saves its state, and after `GRACE` seconds Dask's own
+handler ends it.
 
-Loaded into workers by `--preload cluster.preemption --preload-nanny cluster.preemption`. Without
-it, Dask ends the process within seconds, and the rounds since the last checkpoint are computed
-again. The running cohorts save their states at the end of their blocks. After `GRACE` seconds,
-Dask's own handler of SIGTERM ends the worker.
+Loaded by `--preload` and `--preload-nanny`. Without it, Dask ends the process within seconds.
 """
 
 import asyncio

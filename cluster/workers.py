@@ -86,10 +86,7 @@ def wait_for_worker(client: Client) -> None:
 
 
 def preflight(client: Client, store: str, disk: int = 0) -> list[str]:
-    """Raises `WrongInput` with a table of the workers that cannot be used; returns warnings.
-
-    `disk` is the size in bytes of the copies of datasets in a worker's cache folder.
-    """
+    """Raises `WrongInput` with a table of the workers that cannot be used; returns warnings."""
     wait_for_worker(client)
     found = inspect(client, store, None, disk)
     if found.refused:

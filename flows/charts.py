@@ -1,7 +1,4 @@
-"""Charts, declared as data and encodings; Vega-Lite draws them, on pages and as files.
-
-A page's library runs no text as code (`ast`), so that its security policy forbids that.
-"""
+"""Charts, declared as data and encodings; Vega-Lite draws them, on pages and as files."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,13 +95,10 @@ ZOOM: Spec = {
 class Chart:
     """A chart: rows, and which of their columns are drawn how.
 
-    `x` and `y` are the columns of the axes, and `series` that of what has a colour and is hidden
-    and shown. `mark` is "line", or "point" for points that are not joined, but for the series
-    `joined`. `band` has two columns, of the ends of a range around each point. `log` names the axes
-    that are logarithmic: "x", "y", "xy" or neither. A reader chooses one value of each of the
-    columns `picks`. `names` are the series that have colours in turn, the same in all charts of a
-    page. `marks` say where vertical lines are: a value of `x`, and the values of `picks` that they
-    are for. The `diagonal` is where both axes are equal.
+    `series` has a colour. Points are joined if `mark` is "line", or by the series `joined`. `band`
+    has the columns of a range's ends, `log` the axes that are logarithmic. A reader chooses a value
+    of each of the columns `picks`. `names` are the series that have colours in turn. `marks` are
+    rows with a value of `x`, where vertical lines are. On the `diagonal` both axes are equal.
     """
 
     title: str

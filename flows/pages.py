@@ -23,10 +23,10 @@ LONG = 40  # longer cells get a minimum width, because tables scroll on narrow s
 
 @dataclass(frozen=True)
 class Figure:
-    """A section of a page. Each line of `note` is a paragraph.
+    """A section of a page.
 
     A row of `claims` has the `claim` of a paper, the `criterion`, what `came_out`, and whether it
-    `holds`, None for a remark. `finding` says what came out, with the numbers of the first chart.
+    `holds`, None for a remark.
     """
 
     title: str
@@ -45,10 +45,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Page(Figure):
-    """A page: a figure, which is its first screen, and others, which are folded.
-
-    `flags` say what a reader has to know; `file` is the sweep file, and `links` are names of pages.
-    """
+    """A page: a figure, which is its first screen, and others, which are folded."""
 
     facts: Sequence[str] = ()
     flags: Sequence[str] = ()
@@ -63,10 +60,7 @@ class Page(Figure):
 
 
 def write_page(store: AnyPath, name: str, page: Page) -> StorePath:
-    """Write a page into the store's reports, as HTML and, without charts, as Markdown.
-
-    Its security policy allows the scripts in it, and no loading of other files.
-    """
+    """Write a page into the store's reports, as HTML and, without charts, as Markdown."""
     folder = store_path(store) / "reports"
     content = {"page": page, "name": name}
     markdown = re.sub(r"\n{3,}", "\n\n", rendered("page.md", **content)).strip()

@@ -80,11 +80,7 @@ class Reproduction:
 def reproduce(
     name: str, store: str, data: Path | None, workers: int, cluster: str = "local"
 ) -> Reproduction:
-    """Repeat an experiment: prepare its data, run its sweeps, judge its claims, write a page.
-
-    `data` is the folder with the source files of datasets that the store lacks; None to download
-    them.
-    """
+    """Repeat an experiment: prepare its data, run its sweeps, judge its claims, write a page."""
     if name not in EXPERIMENTS:
         raise WrongInput(
             f"there is nothing to reproduce called {name!r}{nearest(name, list(EXPERIMENTS))}"
@@ -181,10 +177,7 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
 
 
 def sweep_for(one: Experiment, sweep: str, at_hand: Sequence[str]) -> Sweep | None:
-    """The sweep to run with the datasets `at_hand`; None if there is none of them.
-
-    One that has a point for each dataset gets those of the paper that its file lacks.
-    """
+    """The sweep to run with the datasets `at_hand`; None if there is none of them."""
     content = _content(sweep)
     tables = content["dataset"]
     more = set(at_hand).difference(table["name"] for table in tables) if one.takes_more else ()

@@ -46,16 +46,11 @@ ORDER = ("dataset", "learner", "params", "order_seed", "learner_seed", "run_id")
 def collect(store: AnyPath) -> int:
     """Move all result files into one new file of each table; merge small files if there are many.
 
-    Returns the number of runs that were added or replaced. A run that failed or was stopped is
-    replaced by a later one; other existing runs are kept. Curves are written first, then runs, and
-    only then are the old files deleted. So an interruption loses no run, and the next call
-    completes the work.
+    Returns the number of runs added or replaced. Curves are written first, then runs, and only then
+    are the old files deleted, so that an interruption loses no run.
 
-    In a folder, a lock admits one process at a time. An object store has no lock, so several
-    processes may collect at once. A file is deleted only after its runs are in another runs file
-    with complete curves. Processes that saw the same files write the same file. Otherwise a run may
-    be in two files of a table until the next collection, and programs that read the files directly
-    must keep one row per run_id.
+    An object store has no lock, so several processes may collect at once: those that saw the same
+    files write the same file. A run may then be in two files of a table until the next collection.
     """
     runs, curves = (
         [file.name for file in table_files(store, table)] for table in ("runs", "curves")
@@ -127,10 +122,7 @@ def _replace(
     absorbed: list[StorePath],
     done: Set[str],
 ) -> None:
-    """Merge runs into one new file of each table, then delete the files they came from.
-
-    They are the `fresh` runs of result files, and those of `absorbed` files that are not in `done`.
-    """
+    """Merge runs into one new file of each table, then delete the files they came from."""
     results = store_path(store) / "results"
     kept = [(file, without(rows_in(file, RUNS), done)) for file in absorbed]
     curves: list[WithCurves] = [(runs, partial(_curves_in, file)) for file, runs in fresh]
@@ -149,10 +141,7 @@ def _replace(
 
 
 def _files_to_merge(ids: dict[StorePath, set[str]], again: set[str]) -> list[StorePath]:
-    """Runs files with runs that were repeated (`again`) or that are also in another file.
-
-    If there are many files, the smallest are added, up to `FULL_FILE` runs.
-    """
+    """Runs files with runs that were repeated (`again`) or that are also in another file."""
     times = Counter(run_id for of_file in ids.values() for run_id in of_file)
     touched = again | {run_id for run_id, n in times.items() if n > 1}
     chosen = {file for file, of_file in ids.items() if not touched.isdisjoint(of_file)}
@@ -170,7 +159,6 @@ def _curves_in(file: StorePath) -> pa.Table:
 
 
 def remove_dataset(store: AnyPath, name: str) -> None:
-    """Raises `WrongInput` if the dataset belongs to another store."""
     root = store_path(store)
     folder = dataset_path(store, name)
     if datasets_path(root) != root / "datasets":

@@ -14,7 +14,7 @@ from storage.sources.source import Piece, concatenated
 
 
 class Dataset:
-    """A prepared dataset. Raises `WrongInput` if the store has none of this name."""
+    """A prepared dataset."""
 
     def __init__(self, store: AnyPath, name: str) -> None:
         self.store = store_path(store)
@@ -60,11 +60,7 @@ def shard_rows(path: StorePath) -> Piece:
 
 
 def dataset_problems(store: AnyPath, name: str) -> list[str]:
-    """A line for each problem; none if the dataset is intact.
-
-    Its files must have the recorded hashes, and its rows the identity hash. If the dataset is
-    replaced meanwhile, the new version is verified.
-    """
+    """A line for each problem; none if the dataset is intact."""
     while True:
         try:
             manifest = load_manifest(store, name)

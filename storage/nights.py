@@ -1,8 +1,4 @@
-"""Tables of the nightly runs of a sweep: history of the results, and accepted reference numbers.
-
-`history/SWEEP.parquet` has a row per night, dataset and learner. `accepted/SWEEP.parquet` has a row
-per run with the numbers that later nights must reproduce bit for bit.
-"""
+"""Tables of the nightly runs of a sweep: history of the results, and accepted reference numbers."""
 
 import hashlib
 from datetime import datetime

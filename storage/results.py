@@ -1,9 +1,4 @@
-"""Reading of the result tables `runs`, `curves`, `windows` and `predictions`, and their faults.
-
-Workers write a result file for each cohort. `storage.collecting` merges these files; reading
-returns all runs, collected or not. Windows and predictions have a file for each cohort, which is
-not merged.
-"""
+"""Reading of the result tables `runs`, `curves`, `windows` and `predictions`, and their faults."""
 
 import hashlib
 import math
@@ -50,11 +45,7 @@ def result_files(store: AnyPath) -> list[StorePath]:
 
 
 def finished_runs(store: AnyPath, but_failed: bool = False) -> set[str]:
-    """Ids of all runs in the store but those that were stopped.
-
-    `but_failed` leaves out those to be repeated: they failed, or their windows or predictions are
-    gone.
-    """
+    """Ids of all runs in the store but those that were stopped."""
     if not but_failed:
         return ids_of(with_status(read_runs(store, ()), FINISHED))
     runs = with_status(read_runs(store, LACKING), SETTLED)
@@ -78,10 +69,7 @@ def read_runs(store: AnyPath, names: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Table:
-    """The curves of these runs, which take little memory even from large tables, or all.
-
-    Raises `WrongInput` if a run has done rounds and has no curve.
-    """
+    """The curves of these runs, which take little memory even from large tables, or all."""
     only = None if run_ids is None else set(run_ids)
 
     def curves(file: StorePath, table: pa.Table) -> tuple[set[str], WithCurves]:
@@ -102,8 +90,7 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
 def _read_of_cohorts(store: AnyPath, run_ids: Sequence[str], table: str) -> pa.Table:
     """The rows of these runs in a table that has a file for each cohort, by run and round.
 
-    A cohort that was killed after it had written its file, and whose runs were then in another
-    cohort, has left them twice: each run is taken from one file.
+    A killed cohort may have left them twice: each run is taken from one file.
     """
     columns = OF_COHORTS[table]
     left = set(run_ids)
@@ -151,8 +138,8 @@ def _read_each(
 ) -> list[T]:
     """Apply `read` to every runs file, with these columns, and then to every result file.
 
-    Result files are listed first, because another process may be collecting; each run is then seen
-    at least once. If a file has disappeared, everything is read again.
+    Result files are listed first, because another process may be collecting. If a file has
+    disappeared, everything is read again.
     """
 
     def found() -> list[T]:
@@ -176,11 +163,7 @@ def repeated(work: Callable[[], T]) -> T:
 
 
 def result_problems(store: AnyPath) -> list[str]:
-    """A line for each problem of the result tables, and of those of nightly runs.
-
-    Checks the hashes of all files, the columns and names of those of runs and of curves, and that
-    runs have their curves, windows and predictions.
-    """
+    """A line for each problem of the result tables, and of those of nightly runs."""
     root = store_path(store)
     problems = []
     curves = {path.name for path in table_files(root, "curves")}
@@ -221,16 +204,12 @@ def result_problems(store: AnyPath) -> list[str]:
 
 
 def rows_in(file: StorePath, columns: Columns, run_ids: Iterable[str] | None = None) -> pa.Table:
-    """Raises `WrongInput` if the file cannot be read."""
     with named(file):
         return conformed(columns, read_table(file, [column.name for column in columns], run_ids))
 
 
 def conformed(columns: Columns, table: pa.Table) -> pa.Table:
-    """Table with exactly these columns, in their types.
-
-    Raises `pa.ArrowException` if a column is of another kind, or `check_rows` refuses a row.
-    """
+    """Table with exactly these columns, in their types."""
     table = table.select([column.name for column in columns])
     made = []
     check_rows(table)
@@ -270,10 +249,7 @@ def first_of_each(table: pa.Table) -> pa.Table:
 
 
 def ranks_of(tables: Iterable[pa.Table]) -> list[tuple[str, float]]:
-    """The run_id of each row, and its rank; of a run's rows, the one of the highest counts.
-
-    The rank is infinity for a settled row, and otherwise when it ended, in microseconds.
-    """
+    """The run_id of each row, and its rank; of a run's rows, the one of the highest counts."""
     found = list[tuple[str, float]]()
     for table in tables:
         times = table.column("finished_at").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
@@ -288,8 +264,8 @@ def with_curves(
 ) -> WithCurves:
     """Runs of a runs file, and a function that reads their curves, or `only` these.
 
-    Both are empty if another process replaced the curves file of an interrupted collection; the
-    runs are then in its file too. Raises `FileNotFoundError` if the runs file has disappeared.
+    Both are empty if another process replaced the curves file; the runs are then in its file too.
+    Raises `FileNotFoundError` if the runs file has disappeared.
     """
     none = schema(CURVES).empty_table
     if only is not None and not runs.num_rows:

@@ -23,7 +23,6 @@ LOCK = "koco-store.lock"
 
 
 def open_store(where: AnyPath) -> StorePath:
-    """Raises `WrongInput` for other files, or a store of another format."""
     store = store_path(where)
     if not check_store(store):
         try:
@@ -38,7 +37,6 @@ def open_store(where: AnyPath) -> StorePath:
 
 
 def existing_store(where: AnyPath) -> StorePath:
-    """Raises `WrongInput` if there is no store at `where`."""
     store = store_path(where)
     if not check_store(store):
         raise WrongInput(
@@ -49,11 +47,7 @@ def existing_store(where: AnyPath) -> StorePath:
 
 
 def check_store(where: AnyPath) -> bool:
-    """Whether there is a store at `where`; False if nothing or an empty folder is there.
-
-    Raises `WrongInput` for other files or a store of another format, and `StoreUnavailable` if an
-    object store does not answer or refuses access.
-    """
+    """Whether there is a store at `where`; False if nothing or an empty folder is there."""
     store = store_path(where)
     mark = store / MARK
     if mark.is_file():
@@ -98,8 +92,8 @@ def check_makeable(where: AnyPath) -> None:
 def staging_folder(store: Path) -> Iterator[Path]:
     """Temporary folder inside the store for unfinished work, deleted at the end.
 
-    Folders of terminated processes of this machine are deleted, too. Stores may be shared and
-    process ids recur, so its name has the host, the process id and a unique suffix.
+    Folders of terminated processes of this machine are deleted, too: its name has the host and the
+    process id.
     """
     root = store / ".staging"
     host = socket.gethostname()
@@ -133,7 +127,6 @@ def staging_folder(store: Path) -> Iterator[Path]:
 
 
 def read_note(file: StorePath) -> dict[str, Any]:
-    """Raises `WrongInput` if a sweep's entry in the store is damaged."""
     try:
         note: dict[str, Any] = json.loads(file.read_text())
         names = [*note["datasets"], *note["datasets"].values()]

@@ -49,13 +49,10 @@ ORDER BY t.learner"""
 class Blocks:
     """The learners that are compared, their blocks, and sentences on what was left out.
 
-    A block is a dataset in one kind of order. It has a row for each of the learners, with
-
-    - `title`, the dataset and how it is read; `source`, the dataset without what it was made with;
-    - `scores`, the `metric` in each repeat: lower is better, and infinity is a learner that failed;
-    - `failed`, why a learner has no result; `lacking`, which repeats are left out, and why;
-    - `beats_constant`, None where that is not known; `seconds` a round, the mean over repeats;
-    - `losses` of the chosen configurations, and `choices`, the most that one was chosen from.
+    A block is a dataset in one kind of order, with a row for each learner: `title`; `source`, the
+    dataset without what it was made with; `scores`, the `metric` in each repeat, infinity where it
+    failed; `failed` and `lacking`, why; `beats_constant`, None if unknown; `seconds` a round; the
+    chosen configurations' `losses`, and from how many `choices`.
     """
 
     learners: list[str]

@@ -107,10 +107,7 @@ def launch_nightly(request: SweepRequest, prefect: bool | None = None) -> dict[s
 def run_night(
     request: SweepRequest, sweep: Sweep, planned: datetime | None = None
 ) -> dict[str, Any]:
-    """Recompute a sweep and compare it with the accepted night, which the first one becomes.
-
-    The summary is empty if the night of the `planned` time is done.
-    """
+    """Recompute a sweep and compare it with the accepted night, which the first one becomes."""
     started_at = time.monotonic()
     store = request.store
     open_store(store)
@@ -275,7 +272,7 @@ def result_of(rows: Sequence[Row]) -> str:
 
 
 def without_nights(store: StorePath) -> AbstractContextManager[None]:
-    """Context in which a store has no nightly run. Raises `WrongInput` if one is under way."""
+    """Context in which a store has no nightly run."""
     busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
     return locked(store, LOCK, WrongInput(busy))
 

@@ -64,12 +64,10 @@ def prepare_named(
     of: str | None = None,
     quiet: bool = False,
 ) -> Manifest:
-    """Prepare a dataset from files or a folder, or from the catalogue's addresses without
-    `sources`.
+    """Prepare a dataset from files, a folder, or the catalogue's addresses.
 
     Options `given` override those of the catalogue. `of` is the catalogue dataset whose files these
-    are, by default that of the same name. Raises `WrongInput` that says which files are needed and
-    how to pass them. If `quiet`, stderr does not name the files, which are then not the user's.
+    are. If `quiet`, stderr does not name the files.
     """
     check_name(name)
     check_makeable(store)
@@ -99,10 +97,7 @@ def prepare_named(
 def _edition(
     store: str, entry: Entry, folder: Path | None = None
 ) -> Iterator[tuple[Edition, list[Path]]]:
-    """Context with an edition of a catalogue dataset, and its files: in a folder, or downloaded.
-
-    If nothing is wrong with what was downloaded, its checksums are recorded in the store.
-    """
+    """Context with an edition of a catalogue dataset, and its files: in a folder, or downloaded."""
     if folder:
         yield find_edition(entry, folder)
         return

@@ -30,10 +30,7 @@ FROM (SELECT learner, count(*) FILTER (NOT beats_constant) AS worse, count(beats
 
 
 def outcome(sections: Sections) -> tuple[list[Row], Counter[str]]:
-    """The learners on the stream that is named, and how often each learner is the first.
-
-    It is where the learner that is most often first is the furthest before another one.
-    """
+    """The learners on the stream that is named, and how often each learner is the first."""
     wins = Counter(rows[0]["learner"] for rows in sections.best.values())
     leader = min(wins, key=lambda name: (-wins[name], name), default="")
     of_leader = [rows for rows in sections.best.values() if rows[0]["learner"] == leader]
@@ -110,10 +107,7 @@ def lines_of(sections: Sections) -> list[Row]:
 
 
 def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
-    """Whether a difference of two learners is real, in words.
-
-    Its interval has to be above 0, over so many orders that chance would seldom make them agree.
-    """
+    """Whether a difference of two learners is real, in words."""
     scores = [
         {(row["data"], row["order_seed"]): row["score"] for row in runs if row["learner"] == name}
         for name in (first, second)

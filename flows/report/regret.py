@@ -1,8 +1,6 @@
 """Regret of the best configurations, beside bounds that are computed from the rows of a stream.
 
-The bounds hold for the squared loss, whose derivative is at most L = 4C, which replaces the
-unrecorded derivatives of a run. So they are equal for all seeds and, after the last round, for all
-orders.
+The bounds hold for the squared loss, with its derivative's bound L = 4C.
 """
 
 import json
@@ -182,10 +180,9 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
 def bounds_of(
     X: csr_array, y: Array, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> list[tuple[int, float, float]] | None:
-    """Losses Σ (f(x_s) − y_s)² of a competitor f after each of `rounds`, with bounds on the regret.
+    """Losses Σ (f(x_s) − y_s)² of the best f in hindsight after each of `rounds`, with bounds.
 
-    f is the best function on all rows X (n, d) in the learner's space, shrunk into the clip. None
-    if a label exceeds the clip, which the theorems do not allow.
+    None if a label exceeds the clip, which the theorems do not allow.
     """
     alpha = params["alpha"]
     clip = params["clip"]

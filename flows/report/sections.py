@@ -103,13 +103,7 @@ NOTES = {
 
 
 class Sections:
-    """A sweep's views with those of its report's sections, and their charts.
-
-    `manifests` are by hash, of the datasets that the store has. `varied` has, by learner, the
-    values of each parameter that is not the same everywhere. `streams` are in the order of the
-    numbers in their names. `best` has, by stream, the best configuration of each learner but
-    `Constant`, the best first.
-    """
+    """A sweep's views with those of its report's sections, and their charts."""
 
     def __init__(self, store: AnyPath, sweep: str) -> None:
         self.views = views = Views(store, [sweep])

@@ -12,10 +12,7 @@ def say(message: str) -> None:
 
 
 def wrapped(message: str, stream: TextIO | None = None) -> str:
-    """The message in lines of at most `WIDTH` columns; in a log its first line stays one.
-
-    Control characters, such as a file's name may have, become spaces: a terminal acts on them.
-    """
+    """The message in lines of at most `WIDTH` columns; in a log its first line stays one."""
     message = "".join(one if one.isprintable() or one == "\n" else " " for one in message)
     indented = len(message) - len(message.lstrip())
     wrap = TextWrapper(

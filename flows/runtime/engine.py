@@ -26,10 +26,7 @@ class Engine(NamedTuple):
 
 
 class Start:
-    """A cluster and compilers that start in parallel when this object is made.
-
-    With `loads`, workers, which must share this machine's cache, load the compiled code.
-    """
+    """A cluster and compilers that start in parallel when this object is made."""
 
     def __init__(
         self,

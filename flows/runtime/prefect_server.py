@@ -1,7 +1,4 @@
-"""Prefect's settings, which must be made before prefect is imported, and its servers.
-
-`python -m flows.runtime.prefect_server N`, with the number of a listening socket, is one.
-"""
+"""Prefect's settings, which must be made before prefect is imported, and its servers."""
 
 import atexit
 import fcntl
@@ -44,8 +41,7 @@ EMBEDDED = {
 def configure_prefect(serving: bool = False) -> None:
     """Set Prefect's environment: home in the cache folder, no telemetry, quiet logs, the server.
 
-    The server is that of PREFECT_API_URL or of `koco serve`, unless this process is `serving`
-    itself. Variables that the user has set stay.
+    Variables that the user has set stay.
     """
     if find_spec("prefect") is None:
         raise ModuleNotFoundError("there is no prefect", name="prefect")
@@ -70,8 +66,8 @@ def configure_prefect(serving: bool = False) -> None:
 class PrefectServer:
     """The server of `koco serve`, on the loopback interface, which ends with this process.
 
-    Its session is its own, so that signals from a terminal end the flows first, which can still
-    report their state. This process keeps the port, so that nobody else can take it.
+    Its session is its own, so that flows can report their state after Ctrl-C. This process keeps
+    the port.
     """
 
     def __init__(self, port: int) -> None:
@@ -154,10 +150,7 @@ def _folder_of_served() -> Path:
 
 
 def served() -> dict[str, str]:
-    """The address and password that `koco serve` has `announced`, as environment variables.
-
-    While there is a server, its process holds a lock on the file with them.
-    """
+    """The address and password that `koco serve` has `announced`, as environment variables."""
     for path in sorted(_folder_of_served().iterdir()):
         with path.open() as file:
             try:
@@ -168,10 +161,7 @@ def served() -> dict[str, str]:
 
 
 class Guarded:
-    """An ASGI application that gets only requests for one of its origins, from its own pages.
-
-    Pages of other sites reach a server on the loopback interface too.
-    """
+    """An ASGI application that gets only requests for one of its origins, from its own pages."""
 
     def __init__(self, application: Callable[..., Awaitable[None]], origins: Iterable[str]) -> None:
         self.application = application

@@ -53,10 +53,7 @@ def seconds_since_start() -> float:
 
 
 def start_of(pid: int) -> int | None:
-    """When process `pid` was started, in the kernel's ticks; None if it has ended.
-
-    With it, a process is told from a later one of the same id.
-    """
+    """When process `pid` was started, in the kernel's ticks; None if it has ended."""
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,4 @@
-"""Work that Prefect records as a flow run, and whose outcome is the work's own.
-
-Without a flow run nothing of Prefect is imported, whose import takes seconds.
-"""
+"""Work that Prefect records as a flow run, and whose outcome is the work's own."""
 
 import os
 import re
@@ -35,9 +32,8 @@ def recorded(
 ) -> T:
     """The result of `work`, as a flow run called `name` where Prefect has a server.
 
-    If it has none and `prefect` is true, this process embeds one. `flow` names one of the package
-    `flows`; `state_of` gives its last state. Whatever Prefect does, the outcome is that of the
-    work, and a line says that the record is incomplete.
+    If it has none and `prefect` is true, this process embeds one. Whatever Prefect does, the
+    outcome is that of the work.
     """
     # without a server, this process and a notebook's own Prefect stay as they are
     if prefect is None:

@@ -91,12 +91,7 @@ def critical_difference(k: int, n: int, alpha: float) -> float:
 
 
 def differences(scores: Array, best: Array, relative: bool) -> Array:
-    """Differences of exact means (..., k) to those of one learner (...,).
-
-    Relative ones are over the mean of the two, so between −2 and 2. A difference of two scores that
-    are equal when they are rounded, or of two failed learners, is 0, and that to one failed learner
-    is infinite.
-    """
+    """Differences of exact means (..., k) to those of one learner (...,)."""
     other = np.asarray(best)[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
         found = scores - other
@@ -116,9 +111,8 @@ def bootstrap(
     """Mean difference of each learner to the learner `best`, and both ends of its interval, or
     None.
 
-    `repeats` has scores (n_repeats, k) of each block. It is a percentile interval at level 1 −
-    `alpha`: blocks are resampled, and within each block its repeats; those in which one of the two
-    has failed are left out.
+    `repeats` has scores (n_repeats, k) of each block. Percentiles at level 1 − `alpha`, of
+    resampled blocks and, within them, repeats.
     """
     draw = np.random.default_rng(SEED)
     n = len(repeats)

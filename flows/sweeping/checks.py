@@ -24,11 +24,7 @@ from storage.store import check_store
 
 
 class CheckedSweep:
-    """A sweep that can be run; it does not change.
-
-    `manifests` are its datasets by name, with what is expected of one that is not generated yet.
-    `mapped_bytes` is the size of the largest one's copies, which the workers of a machine share.
-    """
+    """A sweep that can be run; it does not change."""
 
     def __init__(self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest]) -> None:
         self.request, self.sweep, self.manifests = request, sweep, manifests

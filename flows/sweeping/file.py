@@ -154,11 +154,7 @@ PLACES = {
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A dataset of a sweep, and the table that says how it is read.
-
-    `given` has the parameters of a generator, and is None for a prepared dataset. `at` is where the
-    table is, for messages.
-    """
+    """A dataset of a sweep, and the table that says how it is read."""
 
     name: str
     given: dict[str, Any] | None
@@ -202,9 +198,8 @@ class DatasetUse:
 class Sweep:
     """A sweep file after expansion of its grids and draws.
 
-    Each configuration is a learner, its parameters and a learner seed (see `configuration_of`).
-    If the search learns from results, only its first configurations are among them; `spaces` are
-    then what it searches. `usual` says that it is in no file, but made for a dataset.
+    If the search learns from results, only its first `configurations` are known, and `spaces` are
+    searched. A `usual` one is made for a dataset.
     """
 
     path: Path
@@ -227,10 +222,7 @@ def read_sweep(path: str | Path) -> Sweep:
 
 def sweep_called(spec: str | Path, store: AnyPath) -> Sweep:
     """The sweep that a user calls `spec`: a file, a packaged sweep, or the usual one on a dataset,
-    with a class of it after a colon to learn this one.
-
-    It is the first of these that there is, but a file without a suffix that is called as a dataset
-    has its rows.
+    with a class of it after a colon.
     """
     path = Path(spec)
     name = str(spec)

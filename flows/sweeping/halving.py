@@ -1,10 +1,9 @@
 """Successive halving of a sweep's configurations.
 
-A rung is a number of rounds: `first`, `first`·factor, … and finally the stream's length. A run to a
-rung is a run on the stream cut there (`max_rows`), so that sweeps with and without halving share
-runs. After a rung, the best 1/factor of a learner's configurations on a stream, rounded up, go on
-from the checkpoint in which their cohort has paused. Equal ones are in the order of their
-parameters as text, so that a repeated sweep takes the same decisions.
+A rung is a number of rounds: `first`, `first`·factor, … and the stream's length. A run to a rung is
+one on the stream cut there (`max_rows`), which sweeps without halving share. The best 1/factor of a
+learner's configurations on a stream go on from their checkpoint, equal ones by their parameters as
+text.
 """
 
 import itertools

@@ -1,7 +1,4 @@
-"""A sweep: read the file, list the runs, subtract those in the store, plan, run, collect, report.
-
-`run_sweep` is this sentence, and its steps are plain functions, which a Prefect flow makes tasks.
-"""
+"""A sweep: read the file, list the runs, subtract those that are there, plan, run, report."""
 
 import subprocess
 import sys
@@ -51,10 +48,7 @@ MANY_RUNS = 20_000  # a report of more runs is written by a process of its own
 def launch(
     request: SweepRequest, prefect: bool | None = None, sweep: Sweep | None = None
 ) -> dict[str, Any]:
-    """Run a sweep: all checks first, then its workers and compilers start in parallel.
-
-    A damaged result file is removed, and its runs are computed again.
-    """
+    """Run a sweep: all checks first, then its workers and compilers start in parallel."""
     checked = read_checked(request, sweep)
     refuse_running(request.store, checked.sweep.name)
     try:
@@ -89,11 +83,7 @@ def launch(
 
 
 def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, Any]:
-    """Run a checked sweep; `start` is the cluster, if one is starting.
-
-    The summary has numbers of runs, their statuses, seconds by phase, and the report's path and
-    first sentence.
-    """
+    """Run a checked sweep; `start` is the cluster, if one is starting."""
     store = open_store(checked.request.store)
     name = checked.sweep.name
     watchers: list[tuple[int, Watcher]] = [(1, partial(write_status, store)), (60, say_progress)]

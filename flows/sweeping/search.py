@@ -1,13 +1,9 @@
 """Search: parameters whose values are drawn, and the [search] table, which says how.
 
-A draw depends on the search's seed, the learner's name in the file, the names and ranges of its
-drawn parameters, and the draw's number. So more `samples` keep the first ones, another learner
-changes nothing, and all streams have the same.
-
-With `method = "tpe"`, Optuna is asked for a batch at a time. A trial is a point of a space, with
-one of the grids' combinations, on all streams that differ in their order seed only. A batch follows
-from the seed and the values of earlier batches, which the store has, so that a sweep that was
-killed goes on to the same trials.
+A draw depends on the search's seed, the learner's name in the file, its drawn parameters and the
+draw's number: more `samples` keep the first ones. With `method = "tpe"`, Optuna is asked for a
+batch at a time, which follows from the seed and the values of earlier batches in the store, so that
+a killed sweep goes on to the same trials.
 """
 
 import itertools

@@ -25,11 +25,7 @@ Name = Annotated[
 
 
 class TomlFile:
-    """The text and content of a TOML file.
-
-    `examples` says where some are, and `tables` has the models of its tables. If `text` is given it
-    is in no file, and messages name no line.
-    """
+    """The text and content of a TOML file."""
 
     def __init__(
         self,

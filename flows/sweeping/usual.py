@@ -1,8 +1,5 @@
 """The usual sweep on a prepared dataset: the text of a sweep file, so that it can be kept and
 changed.
-
-It has five learners that the benchmark says to try, each with a small grid around what was chosen
-there, in units of the labels and of the rows' norm.
 """
 
 import math
@@ -43,11 +40,10 @@ order_seeds = {orders}  # the fewest with which a difference can be significant
 
 
 def usual_sweep(manifest: Manifest, positive: str = "") -> str:
-    """The usual sweep file on a dataset, whose class `positive` is learnt against the rest; all of
-    them, if there are more than two and none is named.
+    """The usual sweep file on a dataset, whose class `positive` is learnt against the rest.
 
-    The fourth learner is KAWV, or where that would be slow ONS, and else OjaSON. No learner is left
-    out because rows or features are many: runs end early then.
+    The fourth learner is KAWV, or where that would be slow ONS, and else OjaSON. Many rows end runs
+    early.
     """
     sweep = words = manifest.name
     classes = ""

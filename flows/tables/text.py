@@ -18,11 +18,7 @@ def laid_out(
     width: float = math.inf,
     digits: Mapping[str, int] | None = None,
 ) -> tuple[str, list[str]]:
-    """A table in lines of at most `width` characters, and the names of the columns without room.
-
-    Floats have four digits, or those in `digits` by column. Where it is too wide, names of columns
-    with numbers are broken first, then texts; then the last columns are left out.
-    """
+    """A table in lines of at most `width` characters, and the names of the columns without room."""
     values = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in columns]
     numeric = [{*map(type, column)} <= {int, float, type(None)} for column in values]
     texts = [

@@ -181,10 +181,7 @@ def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
 
 
 def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[str, list[str]]:
-    """An answer as a table in lines of at most `width` characters, and remarks on it.
-
-    Columns that are empty or the same in all rows are left out, and so are `more` rows.
-    """
+    """An answer as a table in lines of at most `width` characters, and remarks on it."""
     names, same = _telling_columns(table)
     texts, constants = _params_in_words(views)
     remarks = [*same, *constants]

@@ -1,7 +1,4 @@
-"""Array files: named arrays with a JSON header, for saved learners and checkpoints.
-
-The rows of this table file (`io.table_file`) are compressed pieces of the arrays' bytes.
-"""
+"""Array files: named arrays with a JSON header, for saved learners and checkpoints."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

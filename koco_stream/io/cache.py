@@ -39,10 +39,7 @@ def cache_folder() -> Path:
 
 
 def private_folder(*names: str) -> Path:
-    """A folder below the cache folder, made with mode 0700.
-
-    `PermissionError` says that others may write to it: compiled code is executed from it.
-    """
+    """A folder below the cache folder, made with mode 0700."""
     folder = cache_folder()
     try:
         _make(folder)

@@ -65,10 +65,7 @@ def check_versions(expected: dict[str, str]) -> None:
 
 
 def facts(store: str, token: str) -> dict[str, Any]:
-    """Everything that the preflight check asks of a worker.
-
-    It answers a `token` in the store, which shows that both see one store.
-    """
+    """Everything that the preflight check asks of a worker."""
     from koco_stream.io.paths import store_path
 
     found: dict[str, Any] = {

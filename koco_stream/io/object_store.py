@@ -1,8 +1,7 @@
 """Paths in an object store (S3, compatible servers, Google Cloud Storage), through pyarrow.
 
-pyarrow ignores AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL when it is given options, so this module
-reads them. An object is replaced atomically, so no rename is needed. A read takes several requests,
-so it counts only if the object is still the same afterwards.
+An object is replaced atomically, so no rename is needed. A read takes several requests, so it
+counts only if the object is still the same afterwards.
 """
 
 import os

@@ -23,7 +23,6 @@ T = TypeVar("T")
 class StorePath:
     """A file or folder in a store, which need not exist; this class reads and writes local ones.
 
-    `ObjectPath` replaces what an object store does differently. `store_path` parses the `address`.
     Files are written atomically and replace existing ones. Folders exist as soon as they contain a
     file.
     """
@@ -128,10 +127,7 @@ class StorePath:
             shutil.rmtree(self.path)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the lock file at this path.
-
-        Object stores have no locks: what is done inside must be safe in several processes at once.
-        """
+        """Hold the lock file at this path."""
         return locked(self.path)
 
 

@@ -60,11 +60,7 @@ def measurement_bytes(metered: Metered) -> int:
 
 
 class Measurement:
-    """The metrics of one run over all its rounds, and over consecutive windows.
-
-    They do not depend on the blocks in which rounds come. Scores of at most `segment` rounds are
-    kept.
-    """
+    """The metrics of one run over all its rounds, and over consecutive windows."""
 
     def __init__(self, metered: Metered, segment: int = SEGMENT) -> None:
         self.metered = metered
@@ -89,11 +85,7 @@ class Measurement:
         return int(self.arrays["total_sums"][ROUNDS] + self.arrays["sums"][ROUNDS])
 
     def add(self, predictions: Array, learnt: Array, numbers: Array, done: int) -> None:
-        """Measure the first `done` rounds of a block.
-
-        `predictions` and `learnt` are (1, n), or (K, n) if each class has a score, with the classes
-        `numbers` (n,).
-        """
+        """Measure the first `done` rounds of a block."""
         metered = self.metered
         a = self.arrays
         first = 0

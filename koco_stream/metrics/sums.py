@@ -1,7 +1,4 @@
-"""What metrics are made of, summed round by round: confusion matrices, errors, log loss.
-
-A window's sums are added to the run's when it ends, so they do not depend on blocks.
-"""
+"""What metrics are made of, summed round by round: confusion matrices, errors, log loss."""
 
 import math
 
@@ -34,8 +31,7 @@ def add_rounds(
 ) -> None:
     """Add rounds `first` to `last` of a block to `sums` (SIZE,) and `confusion` (K, K).
 
-    `predictions` and `learnt` are (1, n), or (K, n) for `MANY`. Row i of `confusion` counts class
-    i's rows by predicted class.
+    `predictions` and `learnt` are (1, n), or (K, n) for `MANY`.
     """
     for t in range(first, last):
         sums[ROUNDS] += 1.0

@@ -17,9 +17,7 @@ TEXTS = "turn texts into numbers first, for example by pandas.get_dummies(X), or
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
     """Convert any supported input (n, d) to canonical rows; what is sparse stays so.
 
-    X is a NumPy array, a SciPy sparse matrix, `sparse.COO` or `sparse.GCXS`, an Arrow table, a data
-    frame, or `Rows`. `WrongInput` names the row, and calls `model` what has learnt from
-    `n_features` features.
+    `WrongInput` names the row, and calls `model` what has learnt from `n_features` features.
     """
     if isinstance(X, Rows):
         rows, finite = X, True

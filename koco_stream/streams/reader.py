@@ -1,7 +1,4 @@
-"""Reading a dataset as a stream of row blocks, from copies that a machine's workers share.
-
-Copies of shards are memory-mapped, and only a full shuffle keeps all of them open.
-"""
+"""Reading a dataset as a stream of row blocks, from copies that a machine's workers share."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -83,11 +80,7 @@ class StreamReader:
         start: int = 0,
         stop: int | None = None,
     ) -> Iterator[Block]:
-        """Yield rounds `start` (from 0) to `stop` in blocks of at most `block_rows` rows.
-
-        In stored order a block also ends with its shard and is a view of its memory. With `zeros`,
-        dense rows keep theirs.
-        """
+        """Yield rounds `start` (from 0) to `stop` in blocks of at most `block_rows` rows."""
         last = self.n_rows if stop is None else stop
         while start < last:
             end = min(start + block_rows, last)
@@ -182,10 +175,7 @@ class StreamReader:
 
 
 class ShardArrays(NamedTuple):
-    """Views of a shard's memory-mapped copy.
-
-    Sparse row t has entries offsets[t] to offsets[t + 1]; dense `values` are (n, d).
-    """
+    """Views of a shard's memory-mapped copy."""
 
     labels: Array
     offsets: Array

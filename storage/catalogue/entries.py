@@ -15,11 +15,9 @@ CHECKED = ConfigDict(extra="forbid")  # an unknown key or a value of another typ
 
 @dataclass(frozen=True, config=CHECKED)
 class Address:
-    """The address at which a file is published.
+    """The address at which a file is published, or, with `path_inside`, a zip archive that has it.
 
-    With `path_inside`, the file is in a zip archive at the URL. `sha256` is that of the file as
-    published. The first `skip_lines` lines are not rows, and are removed after fetching. `suffix`
-    is that of the compression (".gz"), if the file's name does not have it.
+    `skip_lines` lines are no rows. `suffix` is that of the compression, if the name lacks it.
     """
 
     url: str
@@ -43,10 +41,8 @@ class Address:
 class Edition:
     """Files that form a dataset, or a subset of it, when read in order.
 
-    They are named without a suffix for compression. The size is that of the prepared dataset, after
-    one-hot encoding. `options` are those of `prepare_file`. An edition is `tested` if the project
-    has the files and prepares them in its tests. There is an address per file, or none if the files
-    cannot be fetched.
+    They are named without a suffix for compression. The size is that of the prepared dataset. It is
+    `tested` if the project has the files. There is an address per file, or none.
     """
 
     files: tuple[str, ...]
@@ -60,11 +56,9 @@ class Edition:
 
 @dataclass(frozen=True, config=CHECKED)
 class Entry:
-    """A dataset of the papers.
+    """A dataset of the papers; the whole one is the first of the `editions`, if published.
 
-    `task` is `binary`, `regression`, or the number of classes: `7 classes`. The whole dataset is
-    the first of the `editions` if it is published. `positive_class` is the one that the project's
-    sweeps separate from the others.
+    `positive_class` is the one that the project's sweeps separate from the others.
     """
 
     name: str
@@ -95,7 +89,6 @@ CATALOGUE = {name: Entry(name, **entry) for name, entry in tomllib.loads(PAPERS)
 
 
 def entry_named(name: str) -> Entry:
-    """Raises `WrongInput` if there is no such entry, or if a file is meant."""
     if name not in CATALOGUE:
         raise WrongInput(
             f"{name} is a file; the dataset's name comes first: koco prepare NAME --from"

@@ -1,8 +1,4 @@
-"""Download of files over HTTP, with resumption, checksums and reuse of files already fetched.
-
-The store keeps checksums of fetched files (`sources.json`), so that a file that has changed at its
-URL is detected. Libraries such as pooch restart an interrupted download from the beginning.
-"""
+"""Download of files over HTTP, with resumption, checksums and reuse of files already fetched."""
 
 import hashlib
 import json
@@ -58,10 +54,9 @@ def fetch(
 ) -> Path:
     """Fetch a file into a folder, unless an identical copy is there already.
 
-    The data of an interrupted download is kept in NAME.part and resumed if the server confirms that
-    the file has not changed. `progress` is called with the bytes so far and in total (None if the
-    server does not say). Raises `ConnectionError` if the server fails repeatedly, `Gone`
-    or `WrongChecksum`.
+    An interrupted download is kept in NAME.part and resumed if the server confirms that the file
+    has not changed. `progress` is called with the bytes so far and in total. Raises
+    `ConnectionError`, `Gone` or `WrongChecksum`.
     """
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
     target = folder / name
@@ -224,7 +219,6 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtime
 def unpack(
     archive: Path, name: str, target: Path, expected_sha256: str | None = None, skip_lines: int = 0
 ) -> Path:
-    """Raises `WrongInput` if the file is missing, damaged (zip has checksums), or another one."""
     try:
         with (
             written_atomically(target) as temporary,

@@ -29,11 +29,7 @@ def with_facts(
     parallel_map: ParallelMap,
     file: Path,
 ) -> Transformation:
-    """The transformation with the statistics that its scale needs; `file` has large ones.
-
-    They are those of the rows of `ranges` (first, end), which begin at multiples of `BLOCK`. Raises
-    `WrongInput` if these determine no scale.
-    """
+    """The transformation with the statistics that its scale needs; `file` has large ones."""
     covers = [chunks.cover(start, stop) for start, stop in ranges]
     n_rows = sum(stop - start for start, stop in ranges)
     if transformation.scale == "unit-mean-square":
@@ -158,11 +154,7 @@ def without_missing(
     parallel_map: ParallelMap,
     scratch: Path,
 ) -> tuple[Source, Chunks]:
-    """The source and its chunks after what it asks for is done with missing values.
-
-    Means are those of the rows of `ranges` (first, end), which begin at multiples of `BLOCK`.
-    Raises `WrongInput` if every row is left out, or a column has no value.
-    """
+    """The source and its chunks after what it asks for is done with missing values."""
     if source.missing is None:
         return source, chunks
     if source.missing == "drop":

@@ -1,8 +1,4 @@
-"""Files of rows: the chunks of a source while it is prepared, and the shards of a dataset.
-
-Chunks are temporary Arrow files, one per piece of the source, which are memory-mapped. Shards are
-Parquet files. The identity hash of a dataset does not depend on them.
-"""
+"""Files of rows: the chunks of a source while it is prepared, and the shards of a dataset."""
 
 import hashlib
 from bisect import bisect_right
@@ -151,11 +147,7 @@ def rows_of(cover: Cover) -> Piece:
 
 @dataclass(frozen=True)
 class Written:
-    """One shard that was written.
-
-    `digests` are the concatenated SHA-256 of the blocks that begin in it, and `sums` (blocks, 2)
-    their sums of labels and of square norms. `empty_rows` of its rows have no values.
-    """
+    """One shard that was written."""
 
     shard: Shard
     digests: bytes
@@ -166,11 +158,7 @@ class Written:
 def ranges_of(
     chunks: Chunks, transformation: Transformation, values_per_shard: int
 ) -> Iterator[tuple[int, int]]:
-    """Rows (first, end) of each shard, whatever the chunks.
-
-    A shard has at most `values_per_shard` values, counted before the transformation, and at most as
-    many rows, but always at least one row.
-    """
+    """Rows (first, end) of each shard, whatever the chunks."""
     start = row = 0  # first row of the current shard, and of the current chunk
     value = from_value = 0  # values before the current chunk, and before the current shard
     for chunk in chunks.chunks:
@@ -207,11 +195,7 @@ def is_narrow(cover: Cover, transformation: Transformation) -> bool:
 def write_shard(
     task: tuple[str, int, Cover, Cover], folder: Path, transformation: Transformation, single: bool
 ) -> Written:
-    """Write one shard, and compute the hashes and sums of its blocks.
-
-    `task` has the file name, the number of the first row, the rows, and the following rows that
-    complete its last block.
-    """
+    """Write one shard, and compute the hashes and sums of its blocks."""
     name, first, cover, beyond = task
     rows = transformation(rows_of(cover))
     check_finite(rows, first, transformation.scale)
@@ -279,10 +263,8 @@ def check_finite(rows: Piece, first: int, scale: str) -> None:
 
 
 def write_parquet(rows: Piece, path: Path, n_features: int, layout: str) -> None:
-    """Feature numbers are delta-encoded.
-
-    Values that fit float32 are often counts, for which a dictionary is efficient. Others are split
-    by bytes, which is smaller than plain encoding and needs no look-up.
+    """Values that fit float32 are often counts, for which a dictionary is efficient; others are
+    split by bytes.
     """
     about = {"n_features": str(n_features), "label": LABEL}
     value = "values.list.element"

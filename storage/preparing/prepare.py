@@ -1,8 +1,7 @@
 """Preparation of a dataset: source, chunks, statistics, shards and manifest.
 
-A process holds a few pieces at once, whatever the size of the source: a piece is at most 8 MB of
-text or one line, and a shard at most 4 million values or one row. The store shows no change until
-the manifest is renamed.
+A process holds a few pieces at once, whatever the size of the source. The store shows no change
+until the manifest is renamed.
 """
 
 import math
@@ -57,10 +56,8 @@ Progress = Callable[[str, int, int, int], object]
 class Preparing:
     """Options of the preparation, besides those for reading the source.
 
-    The scale, and what is filled in for missing values, are computed from the first `scale_rows`
-    rows, so that nothing looks ahead, or from all. Without a `task`, the labels decide.
-    `values_per_shard` limits the values and the rows of a shard. `parallel_map` is `map`, or
-    `map_on_dask` with a client.
+    The scale, and what is filled in, are of the first `scale_rows` rows, or of all. Without a
+    `task`, the labels decide. `values_per_shard` limits values and rows.
     """
 
     layout: str | None = None
@@ -79,11 +76,7 @@ AS_IT_IS = Preparing()
 def prepare_file(
     store: AnyPath, name: str, source: Path | Sequence[Path], **options: Any
 ) -> Manifest:
-    """Prepare files, concatenated in order, as a dataset of the store.
-
-    An existing dataset of that name is replaced. Options are fields of `Preparing` and `Reading`.
-    Raises `WrongInput` with the file, line and remedy; the store is then unchanged.
-    """
+    """Prepare files, concatenated in order, as a dataset of the store."""
     check_store(store)
     check_name(name)
     how = {one.name: options.pop(one.name) for one in fields(Preparing) if one.name in options}
@@ -223,11 +216,7 @@ def write_shards(
 
 
 def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transformation:
-    """The transformation, without what its scale has to know of the rows.
-
-    The task is regression if a label is not an integer, or if the target column of a table has more
-    than 20 distinct numbers; otherwise classification.
-    """
+    """The transformation, without what its scale has to know of the rows."""
     every = chunks.chunks
     labels = chunks.labels
     task = how.task
@@ -281,10 +270,8 @@ def written_shards(
 def publish(
     root: StorePath, written: Path, manifest: Manifest, parallel_map: ParallelMap
 ) -> Manifest:
-    """Publish the files in the folder `written` as a dataset of the store.
-
-    Writing the manifest makes them visible atomically. Files of an earlier version are deleted
-    last.
+    """Publish the files in the folder `written`: writing the manifest makes them visible
+    atomically.
     """
     open_store(root)
     folder = dataset_path(root, manifest.name)
@@ -306,8 +293,7 @@ def put_files(
 ) -> str:
     """Add the files in `written` to the dataset's `folder`; returns the name of their subfolder.
 
-    The current manifest may refer to existing files: identical ones are reused, and different ones
-    go to a new subfolder.
+    Identical existing files are reused, and different ones go to a new subfolder.
     """
     name = manifest.dataset_hash[:16]
     number = 1
@@ -330,11 +316,7 @@ def put_files(
 
 
 def map_on_dask(client: Any, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-    """Apply a function to items on the workers of a Dask cluster, like `map`.
-
-    Items are consumed as workers become free, and results come in their order. Raises `OSError` if
-    several workers die on the same item.
-    """
+    """Apply a function to items on the workers of a Dask cluster, like `map`."""
     at_once = IN_FLIGHT * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
     try:

@@ -1,8 +1,4 @@
-"""Transformations of a source's values, which belong to the dataset's identity.
-
-The order is: layout (dense or sparse), scale, feature hashing. Some scales need statistics of the
-source, such as the range of each feature (`storage.preparing.facts`).
-"""
+"""Transformations of a source's values, which belong to the dataset's identity."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -88,11 +84,9 @@ def _mapped(file: Path) -> Array:
 class Transformation:
     """Transformation of every row of a source with this shape.
 
-    `layout` None keeps that of the source, and `bits` None does not hash. For "regression", minmax
-    also scales the labels. `with_facts` adds statistics of the first `scale_rows` rows, or of all:
-    `root` is the root mean square norm of rows multiplied by 2^-exponent, and `facts` a file with
-    the array of `range_facts`, memory-mapped because it may be large. Raises `WrongInput` for
-    options that do not fit the source.
+    For "regression", minmax also scales the labels. `with_facts` adds statistics: `root`, the root
+    mean square norm of rows multiplied by 2^-exponent, and the file `facts` with the array of
+    `range_facts`, which may be large.
     """
 
     shape: Shape
@@ -278,13 +272,10 @@ def _unit_rows(rows: Piece) -> Piece:
 
 
 def hashed(rows: Piece, bits: int) -> Piece:
-    """Hash the features of sparse rows to 2^bits features.
+    """Hash the features of sparse rows to 2^bits features (Weinberger et al. 2009).
 
-    Feature j with h = murmurhash3_32(j), seed 0, becomes feature h mod 2^bits, and its sign is
-    flipped if the top bit of h is set. Colliding values are added in the order of their original
-    features, and sums of zero are dropped.
-
-    Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009).
+    Feature j with h = murmurhash3_32(j) becomes feature h mod 2^bits, with a sign by the top bit of
+    h. Colliding values are added in the order of their features.
     """
     from sklearn.utils import murmurhash3_32
 

@@ -69,11 +69,7 @@ def with_missing(read: Callable[[pa.Array, Locate], Array], column: pa.Array, at
 
 
 def numbers(column: pa.Array, locate: Locate, what: str, remedy: str = FILL_IN) -> Array:
-    """A numeric column in float64 (n,); decimal fractions are rounded to the nearest value.
-
-    Raises `WrongInput` for a value that is missing, not finite, or an integer that float64 does not
-    have.
-    """
+    """A numeric column in float64 (n,); decimal fractions are rounded to the nearest value."""
     refuse_nulls(column, locate, what, remedy)
     if types.is_decimal(column.type):
         # conversion via text rounds correctly; a direct cast to float64 does not

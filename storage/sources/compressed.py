@@ -23,10 +23,8 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, OSError)
 class ConcatenatedStreams(io.RawIOBase):
     """Content of a .bz2 or .xz file of one or several streams; `new` makes decompressors.
 
-    Zero bytes between streams are padding. Python's own readers take anything that is not the start
-    of a stream for padding, and stop there without an error. Parallel compressors write many
-    streams, so one wrong byte would silently drop the rest of the file. Here a damaged stream
-    raises the decompressor's error, and a truncated one `EOFError`.
+    Python's own readers take what is no start of a stream for padding, and end there: one wrong
+    byte would drop the rest of the file. Here a damaged stream raises an error.
     """
 
     def __init__(self, raw: BinaryIO, new: Callable[[], Any]) -> None:

@@ -34,7 +34,7 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
     """Open a folder or .tar archive of documents as a source of term counts.
 
     Labels are 1 to k for the sorted groups. Features are the sorted terms of the training split, or
-    of all documents if there is none; `n_features` sets d if it is to exceed their number.
+    of all.
     """
     refuse_first(
         (
@@ -51,11 +51,10 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
 
 @dataclass(kw_only=True)
 class Documents(Source):
-    """Before `surveyed`, only the path and the options are known.
+    """A piece (3, n) has the text offset, text size and group number of its documents.
 
-    A piece (3, n) has the text offset, text size and group number of each of its documents. Files
-    in `scratch` have all texts (`TEXTS`), the rows of all pieces (`ROWS`), and the terms, one per
-    line (`TERMS`).
+    Files in `scratch` have all texts (`TEXTS`), the rows of all pieces (`ROWS`), and the terms
+    (`TERMS`).
     """
 
     path: Path
@@ -170,10 +169,7 @@ def _stripping() -> dict[str, Callable[[str], str]]:
 
 @lru_cache(maxsize=1)
 def _count_vectorizer(vocabulary: Path) -> Any:
-    """Each process reads the terms of a file once.
-
-    No other preparation has a file of this name: a scratch folder's is never used again.
-    """
+    """Each process reads the terms of a file once."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     terms = vocabulary.read_text(encoding="utf-8").split("\n")
@@ -205,8 +201,7 @@ class Document(NamedTuple):
 def copy_documents(path: Path, target: Path) -> list[Document]:
     """Write all texts of a collection to `target`, and return the documents in row order.
 
-    Rows are ordered by split (names that end in "train" first, then by name), group and name,
-    compared by code point. Raises `WrongInput` with the names of all files that are no documents.
+    That is by split (those that end in "train" first), group and name, compared by code point.
     """
     documents: list[Document] = []
     strays: dict[str, str] = {}
@@ -294,7 +289,6 @@ def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes, str | 
 
 
 def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes, str | None]]:
-    """Raises `WrongInput` for a damaged archive, or a path that leads out of it."""
     name = "its beginning, or no tar archive"
     try:
         with opened(path) as (_, handle):

@@ -54,11 +54,7 @@ from storage.sources.source import (
 
 @dataclass(frozen=True)
 class Parsed:
-    """Rows of a table before one-hot encoding: `labels` (n,) and `values` (n, k).
-
-    For a column of texts, `values` has the position of the row's text in `texts[column]`. Missing
-    numbers are NaN, if the source accepts them.
-    """
+    """Rows of a table before one-hot encoding: `labels` (n,) and `values` (n, k)."""
 
     labels: Array
     values: Array
@@ -70,8 +66,7 @@ class ColumnSource(Source):
     """Base of the sources that read tables.
 
     Each distinct text of a column of categories is one feature, in sorted order within the column.
-    Rows are then sparse, unless at least half of the features are columns of numbers. Classes that
-    are texts become -1 and 1 if there are two, and otherwise 1, 2, …, in sorted order.
+    Rows are then sparse, unless at least half of the features are columns of numbers.
     """
 
     choice: Choice
@@ -252,7 +247,6 @@ class ColumnSource(Source):
 def column_fields(
     paths: Sequence[Path], form: str, choice: Choice, reading: Reading
 ) -> dict[str, Any]:
-    """Raises `WrongInput` for a target of dates."""
     name = choice.given(choice.target)
     if choice.target in choice.dates:
         raise WrongInput(

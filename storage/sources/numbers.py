@@ -84,11 +84,7 @@ def number_of(
     if_missing: str = FILL_IN,
     rewrite: str = REWRITE,
 ) -> float:
-    """Unlike `float`, it refuses "nan", "inf" and "1_000".
-
-    `what` describes the field in the message. The advice there is `remedy`, `if_missing` where the
-    field marks a missing value, or `rewrite` where it is a number in another notation.
-    """
+    """Unlike `float`, it refuses "nan", "inf" and "1_000"."""
     if NUMBER.match(token):
         value = float(token)
         if math.isfinite(value):
@@ -102,9 +98,8 @@ def number_of(
 class LabelRule:
     """Mapping from label texts to numbers, as given with `--labels`.
 
-    A rule is written `g=1,b=-1`, or `letters` for A to Z as 1 to 26. Without one, labels must be
-    numbers already. A label is looked up as written, then without a final dot (UCI test files have
-    one), then by its numeric value.
+    A label is looked up as written, then without a final dot (UCI test files have one), then by its
+    numeric value. Without a rule, labels must be numbers.
     """
 
     def __init__(self, text: str | None, remedy: str = "") -> None:

@@ -105,10 +105,7 @@ def source_of(
 
 
 def unfolded(paths: Sequence[Path], form: str | None) -> list[Path]:
-    """Files, with the sorted Parquet files of a folder instead of the folder.
-
-    A column may be in the name of a folder, so folders within it are refused.
-    """
+    """Files, with the sorted Parquet files of a folder instead of the folder."""
     found = []
     for path in paths:
         is_folder = path.is_dir() and form in (None, "parquet")

@@ -27,10 +27,9 @@ MOST_CLASSES = 200
 class Choice:
     """Roles of the columns of a table, counted from 0 here and from 1 in messages.
 
-    The columns `index` number the rows; they are left out, and so are the `dropped` and the `empty`
-    ones. Of the columns `texts`, features are one-hot encoded, but those of `dates` become parts; a
-    target among them has classes. With `one_hot`, a column may have any number of texts.
-    `separator` stands between the columns of a CSV file. `notes` say what is doubtful.
+    The columns `index` number the rows, and are left out. Features among `texts` are one-hot
+    encoded, but those of `dates` become parts. With `one_hot`, a column may have any number of
+    texts. `notes` say what is doubtful.
     """
 
     width: int
@@ -111,10 +110,9 @@ def chosen_columns(
 ) -> Choice:
     """Select the target and the features among the `width` columns of a table.
 
-    `column` gives the first values of a column as texts. A column that is the index of a data
-    frame, by its name and these values, is left out; so are the columns `stored` as an index, and
-    those without a value if `column` gives the `whole` table. Without a `target`, the last other
-    column is the target. Which columns hold texts is left open.
+    `column` gives the first values of a column as texts. Left out are an index, by its name and
+    values or as `stored`, and columns without a value if `column` gives the `whole` table. The last
+    other column is the target by default.
     """
     named_one = partial(_column, path, names, width)
     target = None if reading.target is None else named_one("--target", reading.target)
@@ -199,12 +197,7 @@ def with_kinds(
     labels: bool,
     by_type: Collection[int] = (),
 ) -> Choice:
-    """The choice, with those of its columns that hold texts, and dates or times.
-
-    The first value that is not missing decides, unless it was said, or is so `by_type`, or all
-    others of the first rows, which `column` gives, are numbers. A column without a value is taken
-    as numbers. A target of texts has classes, unless `labels` turn them into numbers.
-    """
+    """The choice, with those of its columns that hold texts, and dates or times."""
     texts: list[int] = []
     dates: dict[int, tuple[str, ...]] = {}
     of_numbers = {*choice.numeric, *([choice.target] if labels else [])}

@@ -1,9 +1,4 @@
-"""Interface between data sources and the preparation pipeline.
-
-A source lists its pieces in row order and reads each piece into arrays. Listing is cheap and
-happens in one process; reading is expensive and happens on any free core. Pieces have a bounded
-size, and so has the memory. Faults of rows are collected, so that all of them are told at once.
-"""
+"""Interface between data sources and the preparation pipeline."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -113,14 +108,10 @@ def _told(message: str, columns: list[str]) -> str:
 class Reading:
     """Options that say how source files are read.
 
-    `target` is the label column, by name or by number from 1, or the last one. `labels` is a
-    `LabelRule`. `categorical` columns are of categories whatever they hold, and a text in a
-    `numeric` one is a missing value. With `one_hot`, a column may have any number of categories.
-    `header` says whether the first line holds column names; None decides from that line.
-    `n_features` is the number of features d of sparse files, if the largest one does not occur.
-    `zero_based` says whether feature numbers of LIBSVM and VW files start at 0; None takes the
-    format's default. `strip` is removed from documents: "headers", "footers", "quotes". `missing`
-    is one of `MISSING_CHOICES`.
+    `target` is the label column, by name or by number from 1, or the last one. `categorical`
+    columns are of categories whatever they hold, and a text in a `numeric` one is a missing value.
+    `header` None, and `zero_based` None, are decided from the file and its format. `missing` is one
+    of `MISSING_CHOICES`.
     """
 
     format: str | None = None
@@ -149,10 +140,8 @@ class Reading:
 class Piece:
     """Consecutive rows in canonical CSR form or dense; all numbers are finite.
 
-    Only missing values that are still to be filled in are NaN. `indptr` (n + 1,), int64, has the
-    start of each row in `values`, and the end of the last one; `indices`, int32, has the feature of
-    each value, from 0. Dense rows have empty `indices`, and `indptr` advances by the row length d.
-    `n_dropped` rows were left out for their missing values.
+    Only missing values that are still to be filled in are NaN. Dense rows have empty `indices`, and
+    `indptr` advances by the row length d. `n_dropped` rows were left out for their missing values.
     """
 
     labels: Array
@@ -194,12 +183,11 @@ def concatenated(pieces: Sequence[Piece]) -> Piece:
 class Source(ABC):
     """Base class of data sources. An instance is small and picklable: it is sent with every task.
 
-    The `layout` is "dense", "sparse" or, before the survey, "undecided". Documents have no `paths`.
-    `n_features` is None if it is only known from the rows, and `n_bytes` is the size as progress
-    counts it. `class_names` is empty if labels are numbers. `changes` has the number of rows before
-    each change of the concept. The manifest says what was `done` while reading, and the `origin` of
-    the rows. `missing` None refuses missing values, "drop" leaves their rows out of the pieces, and
-    otherwise they are NaN there. In rows without columns that are `named`, labels may be texts.
+    `layout` may be "undecided" before the survey. `n_features` is None if only the rows tell, and
+    `n_bytes` is the size as progress counts it. `changes` has the rows before each change of the
+    concept. The manifest says what was `done`, and the rows' `origin`. With `missing` None missing
+    values are refused, with "drop" their rows are left out. In rows without columns that are
+    `named`, labels may be texts.
     """
 
     format: str
@@ -216,10 +204,7 @@ class Source(ABC):
     named: bool = False
 
     def surveyed(self, parallel_map: ParallelMap, scratch: Path) -> Self:
-        """Copy of this source with what must be known of all rows before the first piece is read.
-
-        Here it is the file hashes; subclasses add the distinct texts of columns or a vocabulary.
-        """
+        """Copy of this source with what must be known of all rows before a piece is read."""
         if not self.paths:
             return self
         hashes = zip(self.paths, parallel_map(file_hash, self.paths), strict=True)

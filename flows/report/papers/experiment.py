@@ -23,11 +23,9 @@ NONE = "SELECT 0 LIMIT 0"
 class Experiment:
     """A published figure or table that can be reproduced, as its file has it.
 
-    `chart_name` is the figure's name in sweep files; the benchmark has none. `ending` is how the
-    names of the paper's datasets end. One that `takes_more` has a point for each dataset, so that
-    some can be added. `figure` has SQL that is executed (`views`, and `before` tables are
-    computed); queries of the rows of its `table`, of `claims`, of the `finding` and of more
-    `notes`; and `charts`, what `Chart` takes, with a query for its `rows`.
+    One that `takes_more` has a point for each dataset, whose names have an `ending`. `figure` has
+    SQL: `before`, `views`, and queries for its `table`, `claims`, `finding` and `notes`, and for
+    the `rows` of its `charts`.
     """
 
     name: str

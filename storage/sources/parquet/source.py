@@ -45,10 +45,7 @@ def is_prepared(schema: pa.Schema) -> bool:
 def prepared_rows(
     paths: Sequence[Path], schemas: list[pa.Schema], reading: Reading
 ) -> "PreparedRows":
-    """The number of features d is `reading.n_features` if given.
-
-    Else it is the value in the files' metadata, else the largest feature number plus one.
-    """
+    """The number of features d is `reading.n_features` if given."""
     dense = "indices" not in schemas[0].names
     remedy = "prepare them as two datasets" if dense else "give their number with --n-features"
     sizes: list[int | None] = []
@@ -296,10 +293,7 @@ class FlatTable(ParquetRows, ColumnSource):
 
 
 def _first_values(path: Path, schema: pa.Schema) -> dict[str, list[str]]:
-    """First texts of the columns that may number the rows, hold texts, or dates.
-
-    A column of dates without any has one, so that it is known for such.
-    """
+    """First texts of the columns that may number the rows, hold texts, or dates."""
     few = [
         field.name
         for k, field in enumerate(schema)

@@ -1,8 +1,7 @@
 """Source of CSV or space-separated files, whose rows all have the columns of the first row.
 
-Blocks of lines are parsed by pyarrow's CSV reader if every line is plain; redundant quotes and
-spaces are removed first. Input that the reader accepts but `ColumnText.slow` rejects is detected
-here and left to `slow`.
+Blocks of plain lines are parsed by pyarrow's CSV reader. Input that it accepts but
+`ColumnText.slow` rejects is detected here and left to `slow`.
 """
 
 import csv
@@ -240,11 +239,7 @@ def decoded(line: bytes, number: int, path: Path) -> str:
 def inspect(
     path: Path, form: str, reading: Reading, known: Choice | None, alone: bool = False
 ) -> tuple[Choice, TextFile]:
-    """Decide the roles of the columns from a file's first lines, and where its rows begin.
-
-    The roles `known` of the first file's columns apply to all. If a file is `alone` and all its
-    rows are seen here, columns without any value are left out.
-    """
+    """Decide the roles of the columns from a file's first lines, and where its rows begin."""
     comments, first, line = top_of(path)
     line = line or comments[0][1]
     separator = known.separator if known else separator_of(path, line)
@@ -307,11 +302,7 @@ def _marked(
     split: Callable[..., list[str]],
     reading: Reading,
 ) -> tuple[int, list[str]]:
-    """Line where a header or the rows begin, and the names in the last marked line before it.
-
-    A marked line of `width` columns holds names if no column is a number. It is a row if there are
-    numbers after the first column, or there can be no names.
-    """
+    """Line where a header or the rows begin, and the names in the last marked line before it."""
     names: list[str] = []
     for number, line in comments:
         fields = Problems().noting(partial(split, line.lstrip(b"#% "), number), list[str](), "")
@@ -325,8 +316,6 @@ def _marked(
 def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
     """The option says so, or the line has no numbers and its texts do not all recur below it, or it
     has the numbers of columns.
-
-    Raises `WrongInput` for what may be column names or a row.
     """
     if reading.header is not None:
         return reading.header
@@ -376,8 +365,8 @@ def _are_of_columns(fields: list[str], named: list[int], seen: Rows) -> bool:
     """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them.
 
     There may be names beside them, or an empty field before them. It is sure if there are `SURE`
-    numbers, then from 1 too; if the column of the empty field counts the rows; if a name stands
-    over numbers; or if one of three columns or more has no other whole number.
+    numbers, if the column of the empty field counts the rows, if a name stands over numbers, or if
+    a column has no other whole number.
     """
     unnamed = fields[0] == ""
     numbers = list(filter(is_number, fields))

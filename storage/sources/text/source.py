@@ -1,8 +1,4 @@
-"""Text files: their lines, what the first ones tell, and the common base of their sources.
-
-Blocks of a plain file are byte ranges of it; those of a compressed file are decompressed into small
-files.
-"""
+"""Text files: their lines, what the first ones tell, and the common base of their sources."""
 
 import re
 from abc import abstractmethod
@@ -66,10 +62,7 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of a text file, from its line `line` (from 1).
-
-    They are the bytes `start` to `stop` of `unpacked`: the source file, or decompressed text of it.
-    """
+    """Whole lines of a text file, from its line `line` (from 1)."""
 
     path: Path
     unpacked: Path
@@ -83,8 +76,8 @@ class Block:
 class TextSource(Source, Generic[Rows]):
     """Base class of the text sources; `Rows` is the type of a block's parsed rows.
 
-    `slow` defines the result and reports errors. `fast` may decline any block; where it returns
-    rows, they equal those of `slow`. Fields stand `between` such bytes.
+    `slow` defines the result and reports errors. `fast` may decline any block; its rows equal those
+    of `slow`.
     """
 
     files: tuple[TextFile, ...]
@@ -153,10 +146,7 @@ def _blocks(file: TextFile, block_bytes: int, prefix: Path) -> Iterator[Block]:
 def refuse_long(
     path: Path, line: int, text: bytes, what: str, most: int, between: tuple[bytes, ...] = ()
 ) -> None:
-    """Raise `WrongInput` for `what` of more than `most` bytes.
-
-    `text` begins with the line `line` of the file, and `between` separates its fields.
-    """
+    """Raise `WrongInput` for `what` of more than `most` bytes."""
     begin = 0
     while begin + most < len(text):
         end = max(text.rfind(one, begin, begin + most + 1) for one in (b"\n", *between))
@@ -236,10 +226,7 @@ def checked_lines(path: Path, lines: Iterable[bytes], first: int) -> Iterator[tu
 
 
 def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
-    """The marked lines at the top, and the first line that is neither marked nor blank.
-
-    That line is empty, with the number 0, if there is none.
-    """
+    """The marked lines at the top, and the first line that is neither marked nor blank."""
     comments: list[tuple[int, bytes]] = []
     for number, line in lines_of(path):
         text = line.strip()
@@ -283,10 +270,9 @@ def format_of(path: Path, line: bytes) -> str | None:
 
 
 def separator_of(path: Path, line: bytes) -> str:
-    """A comma, a semicolon or a tab, by the first line.
+    """A comma, a semicolon or a tab: which occurs most often outside quotes in the first line.
 
-    It is the one that occurs most often outside quotes, and the comma if several do. The comma is
-    none if all commas are within numbers, such as `1,5;2,5`. A tab is if the file's name says so.
+    Commas within numbers, such as `1,5;2,5`, are none. A tab is one if the file's name says so.
     """
     outside = b"".join(line[:MOST_SEEN].split(b'"')[::2]).decode("utf-8", "replace")
     other = max((";", "\t"), key=outside.count)

@@ -1,9 +1,8 @@
 """Source of LIBSVM or VW files, whose rows list features by number.
 
-Blocks of lines are parsed by pyarrow's CSV reader if every line is plain. A line `L i:v i:v` is
-rewritten as the three CSV lines `:L`, `i:v` and `i:v` with the delimiter ':'. Input that the reader
-accepts but `SparseText.slow` rejects, or that it reads differently, is detected here and left to
-`slow`.
+Blocks of plain lines are parsed by pyarrow's CSV reader: a line `L i:v i:v` is rewritten as the
+lines `:L`, `i:v` and `i:v` with the delimiter ':'. What the reader accepts but `SparseText.slow`
+does not is left to `slow`.
 """
 
 import math
@@ -49,9 +48,9 @@ Token = tuple[bytes, int]  # a word of a line, and its column from 1
 class SparseText(TextSource[Piece]):
     """Source of LIBSVM or VW files.
 
-    A LIBSVM row is `label index:value …`, each index once, and a comment may follow after "#".
-    A VW row is `label |namespace feature:value …` with numbers as features; a missing value is 1,
-    and the values of a repeated feature are added.
+    A LIBSVM row is `label index:value …`, each index once. A VW row is `label |namespace
+    feature:value …` with numbers as features; a missing value is 1, and values of a repeated
+    feature are added.
     """
 
     first: int  # number of the first feature in the files, 0 or 1
