@@ -10,6 +10,7 @@ from tests.helpers.project import environment
 
 READER = """
 import re, sys
+from koco_stream.streams.stream import Stream
 from koco_stream.streams.reader import StreamReader
 def kilobytes(field, of):
     maps = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read())

@@ -285,6 +285,7 @@ def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_
 
 READ = """
 import sys
+from koco_stream.streams.stream import Stream
 from koco_stream.streams.reader import StreamReader
 store, name, identity = sys.argv[1:4]
 reader = StreamReader(store, Stream(name, identity))
