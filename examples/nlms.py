@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.learners.spec import SHARED, STEP_SIZE
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import square_norm
@@ -28,13 +28,11 @@ class State(NamedTuple):
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
-    """w = 0. Nothing is drawn: `seed` is not used."""
     return State(np.zeros(n_features))
 
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """wᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
     y_hat = 0.0
     for i in range(idx.size):
         y_hat += s.w[idx[i]] * np.float64(val[i])
@@ -43,7 +41,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
     y_hat = forward(params, s, idx, val)
     if abs(y_hat) > params.clip:
         y_hat = math.copysign(params.clip, y_hat)
@@ -60,6 +57,7 @@ class NLMS(Learner):
     """Normalised least mean squares, w ← w − step_size·g/‖x‖²."""
 
     parameters = (*SHARED, STEP_SIZE)
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -72,8 +70,3 @@ class NLMS(Learner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        """The parameters of the compiled step, from the complete public parameters `q`."""
-        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))

@@ -100,5 +100,13 @@ class Parameter:
             raise WrongInput(f"{self.name} must be {bounds}, not {value!r}")
         return self.kind(number)
 
+    def number(self, value: Value) -> int | float:
+        """A checked value as compiled code has it: a word as its place among the choices, after
+        false and true if it may be these, and 0 for none.
+        """
+        if isinstance(value, str):
+            return self.choices.index(value) + 2 * (self.kind is bool)
+        return self.kind(0) if value is None else value  # type: ignore[no-any-return]
+
 
 NEVER: tuple[str, Sequence[Value]] = ("loss", ())

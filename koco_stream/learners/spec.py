@@ -57,6 +57,7 @@ PROJECTION = Parameter(
     choices=("weights", "prediction"),
     note="The weights are projected onto {w : |wᵀx| ≤ C} before each prediction, as in the paper.",
 )
+WEIGHTS = PROJECTION.number("weights")
 SKETCH_SIZE = Parameter(
     "sketch_size",
     int,
@@ -194,17 +195,18 @@ class Cost(NamedTuple):
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters`, `to_params`, and `cost`, or only the numbers held of a feature,
-    `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of which the base
-    class makes the cost. It may set `always_stochastic` or override `stochastic`. `predicts` is
-    false if its predictions mean nothing. `numbers_version` is increased whenever a code change
-    alters a run's numbers. The default curvature is `curvature_share` times the loss's σ (P1 in
-    docs/errata.md). `numbers` is "own" for a compiled learner, whose numbers are the same to the
-    bit in any cohort, cut or process, and "foreign" for one that promises less. `time_limit` are
-    the most seconds of a run in a sweep that has no such limit.
+    A learner defines `parameters`, `params_type` or `to_params`, and `cost`, or only the numbers
+    held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
+    which the base class makes the cost. It may set `always_stochastic` or override `stochastic`.
+    `predicts` is false if its predictions mean nothing. `numbers_version` is increased whenever a
+    code change alters a run's numbers. The default curvature is `curvature_share` times the loss's
+    σ (P1 in docs/errata.md). `numbers` is "own" for a compiled learner, whose numbers are the same
+    to the bit in any cohort, cut or process, and "foreign" for one that promises less. `time_limit`
+    are the most seconds of a run in a sweep that has no such limit.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    params_type: ClassVar[Any] = None
     predicts: ClassVar[bool] = True
     always_stochastic: ClassVar[bool] = False
     numbers: ClassVar[str] = "own"
@@ -218,7 +220,15 @@ class Spec:
     @classmethod
     def to_params(cls, q: Public) -> Any:
         """The parameters of the compiled step, from the complete public parameters `q`."""
-        return None
+        return cls.filled(q)
+
+    @classmethod
+    def filled(cls, q: Public, **more: Any) -> Any:
+        """`params_type` with `more`, and in the other fields the parameters of their names."""
+        names = [name for name in cls.params_type._fields if name not in more]
+        return cls.params_type(
+            **more, **{name: cls.parameter(name).number(q[name]) for name in names}
+        )
 
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:

@@ -9,7 +9,7 @@ from tests.helpers.project import ROOT
 INIT = "return State(np.zeros(n_features))"
 PREDICTED = "    y_hat = forward(params, s, idx, val)\n    if"
 EMPTY = "        return 0.0  # an empty row\n"
-CLASS = "    @classmethod\n    def to_params"
+CLASS = "    def __init__("
 ADVANCE = """    @classmethod
     def advance(cls, params, state, rows, labels, predictions):
         if (np.diff(rows.indptr) == 0).any():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.learners.spec import SHARED, STEP_SIZE
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.llvm.first_order import adagrad_row
@@ -70,6 +70,7 @@ class AdaGrad(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE)
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -82,10 +83,6 @@ class AdaGrad(Learner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property
     def coef_(self) -> Array:

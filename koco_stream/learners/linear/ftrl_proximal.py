@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import SHARED, STEP_SIZE, Parameter, Public, loss_and_clip, real
+from koco_stream.learners.spec import SHARED, STEP_SIZE, Parameter
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
@@ -90,6 +90,7 @@ class FTRLProximal(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE, DAMPING, L1, L2)
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     value_nanoseconds = 9.0
 
@@ -106,11 +107,6 @@ class FTRLProximal(Learner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        own = {name: real(q, name) for name in ("step_size", "damping", "l1", "l2")}
-        return Params(**(loss_and_clip(q) | own))
 
     @property
     def coef_(self) -> Array:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import SHARED, STEP_SIZE, Public, loss_and_clip, real
+from koco_stream.learners.spec import SHARED, STEP_SIZE
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
@@ -85,6 +85,7 @@ class NAG(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE)
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     feature_floats, value_nanoseconds = 3, 9.0
 
@@ -98,10 +99,6 @@ class NAG(Learner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(**loss_and_clip(q), step_size=real(q, "step_size"))
 
     @property
     def coef_(self) -> Array:

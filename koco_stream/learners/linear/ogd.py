@@ -9,16 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import (
-    PROJECTION,
-    SHARED,
-    STEP_SCHEDULE,
-    STEP_SIZE,
-    Public,
-    loss_and_clip,
-    real,
-    schedule_of,
-)
+from koco_stream.learners.spec import PROJECTION, SHARED, STEP_SCHEDULE, STEP_SIZE, WEIGHTS
 from koco_stream.losses import CONSTANT, loss_slope, step_at
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import dot_and_norm, row_dot
@@ -26,15 +17,13 @@ from koco_stream.types import Array
 
 
 class Params(NamedTuple):
-    """loss: its code. clip: C. schedule: the code of the step's. project_weights: else only the
-    prediction is truncated.
-    """
+    """loss, step_schedule, projection: their codes. clip: C."""
 
     loss: int
     clip: float
     step_size: float
-    schedule: int
-    project_weights: bool
+    step_schedule: int
+    projection: int
 
 
 class State(NamedTuple):
@@ -64,18 +53,18 @@ def answer(params: Params, y_hat: float, n2: float, y: float, t: float) -> tuple
         if math.isinf(y_hat):
             return math.nan, 0.0
         clipped = math.copysign(params.clip, y_hat)
-        change = -(y_hat - clipped) / n2 if params.project_weights else 0.0
+        change = -(y_hat - clipped) / n2 if params.projection == WEIGHTS else 0.0
         y_hat = clipped
     if n2 == 0.0:
         return y_hat, 0.0
-    step_size = step_at(params.step_size, params.schedule, t)
+    step_size = step_at(params.step_size, params.step_schedule, t)
     return y_hat, change - step_size * loss_slope(params.loss, y_hat, y)
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     z, n2 = dot_and_norm(s.w, idx, val)
-    if params.schedule != CONSTANT:
+    if params.step_schedule != CONSTANT:
         s.t[()] += n2 > 0.0
     y_hat, change = answer(params, z, n2, y, s.t[()])
     for i in range(idx.size):
@@ -99,6 +88,7 @@ class OGD(Learner):
     """
 
     parameters = (*SHARED, STEP_SIZE, STEP_SCHEDULE, PROJECTION)
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -113,15 +103,6 @@ class OGD(Learner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(
-            **loss_and_clip(q),
-            step_size=real(q, "step_size"),
-            schedule=schedule_of(q),
-            project_weights=q["projection"] == "weights",
-        )
 
     @property
     def coef_(self) -> Array:
