@@ -1,8 +1,10 @@
 """The points of a dictionary, stored so that kernel values with all of them vectorise.
 
-Compiled code stops before a round that lacks room, and `grown` doubles the arrays.
+Compiled code stops before a round that lacks room, and `grown` doubles the arrays. A point can
+leave, at a cost of its non-zeros, and another one join in its place.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,15 +24,19 @@ class Points(NamedTuple):
     """The points of a dictionary, in panels of 16 points.
 
     `n` () is the number of points. `features` (panels, lines, 16): a line holds one feature of 16
-    points; `used` () lines are in use, and line 0 is zeros. `line_of` (d,) int32 is each feature's
-    line, or 0. `rows` are the points as rows, with `entries` () feature numbers. `rounds` (room,)
-    are those in which they joined.
+    points; `used` () lines have been in use, and line 0 is zeros. `line_of` (d,) int32 is each
+    feature's line, or 0. `holders` (lines,) is how many points have a line's feature; the first
+    `n_free` () of `free` (lines,) are lines that none has any more. `rows` are the points as rows,
+    with `entries` () feature numbers. `rounds` (room,) are those in which they joined.
     """
 
     n: Array
     used: Array
     features: Array
     line_of: Array
+    holders: Array
+    free: Array
+    n_free: Array
     rows: Others
     entries: Array
     rounds: Array
@@ -38,12 +44,15 @@ class Points(NamedTuple):
 
 def no_points(d: int, room: int = FIRST_ROOM) -> Points:
     """An empty dictionary for rows with d features."""
-    entries = room * min(d, 64)
+    entries, lines = room * min(d, 64), min(d + 1, 64)
     return Points(
         n=np.zeros((), np.int64),
         used=np.ones((), np.int64),
-        features=panels(room, min(d + 1, 64)),
+        features=panels(room, lines),
         line_of=np.zeros(d, np.int32),
+        holders=np.zeros(lines, np.int32),
+        free=np.zeros(lines, np.int32),
+        n_free=np.zeros((), np.int64),
         rows=Others(
             begin=np.zeros(room, np.int64),
             end=np.zeros(room, np.int64),
@@ -66,42 +75,35 @@ def more_room(room: int) -> int:
     return 2 * room + BLOCK
 
 
-def enlarged(table: Array, room: int, lines: int) -> Array:
-    """A panel table padded to this capacity, or itself."""
-    if table.shape[:2] == (room // BLOCK, lines):
-        return table
-    new = panels(room, lines)
-    new[: table.shape[0], : table.shape[1]] = table
-    return new
-
-
-def lengthened(vectors: Array, room: int) -> Array:
-    """Vectors (..., room) padded to this capacity, or themselves."""
-    if vectors.shape[-1] == room:
-        return vectors
-    new = np.zeros((*vectors.shape[:-1], room), vectors.dtype)
-    new[..., : vectors.shape[-1]] = vectors
+def padded(array: Array, *shape: int) -> Array:
+    """The array padded with zeros to this shape, or itself; aligned to cache lines."""
+    if array.shape == shape:
+        return array
+    new = aligned_zeros(1, math.prod(shape), array.dtype).reshape(shape)
+    new[tuple(map(slice, array.shape))] = array
     return new
 
 
 def grown(points: Points, s: int, more_points: bool = True) -> Points:
     """The points with room for s more features and, with `more_points`, another point."""
-    rows, room, lines = points.rows, points.rounds.size, points.features.shape[1]
+    room, lines = points.rounds.size, points.features.shape[1]
     if more_points and points.n[()] == room:
         room = more_room(room)
-    while points.used[()] + s > lines <= points.line_of.size:
+    while points.used[()] - points.n_free[()] + s > lines <= points.line_of.size:
         lines = min(2 * lines, points.line_of.size + 1)
-    if points.entries[()] + s > rows.indices.size:
+    if points.entries[()] + s > points.rows.indices.size:
         points = without_gaps(points, s)
-        rows = points.rows
+    rows = points.rows
     return points._replace(
-        features=enlarged(points.features, room, lines),
+        features=padded(points.features, room // BLOCK, lines, BLOCK),
+        holders=padded(points.holders, lines),
+        free=padded(points.free, lines),
         rows=rows._replace(
-            begin=lengthened(rows.begin, room),
-            end=lengthened(rows.end, room),
-            norms=lengthened(rows.norms, room),
+            begin=padded(rows.begin, room),
+            end=padded(rows.end, room),
+            norms=padded(rows.norms, room),
         ),
-        rounds=lengthened(points.rounds, room),
+        rounds=padded(points.rounds, room),
     )
 
 
@@ -112,30 +114,30 @@ def without_gaps(points: Points, s: int) -> Points:
     """
     rows, sizes = points.rows, points.rows.end - points.rows.begin
     places = [np.arange(*ends) for ends in zip(rows.begin, rows.end, strict=True)]
-    kept, end = np.concatenate(places), np.cumsum(sizes)
-    room = max(kept.size + max(kept.size, BLOCK * s), rows.indices.size)
+    used, end = np.concatenate(places), np.cumsum(sizes)
+    room = max(used.size + max(used.size, BLOCK * s), rows.indices.size)
     return points._replace(
         rows=rows._replace(
             begin=end - sizes,
             end=end,
-            indices=lengthened(rows.indices[kept], room),
-            values=lengthened(rows.values[kept], room),
+            indices=padded(rows.indices[used], room),
+            values=padded(rows.values[used], room),
         ),
-        entries=np.array(kept.size),
+        entries=np.array(used.size),
     )
 
 
 @inlined
 def lacks_room(points: Points, s: int) -> bool:
-    """Whether a point with s features may lack room."""
-    return bool(points.n[()] == points.rounds.size or lacks_lines(points, s, s))
+    """Whether another point, of s features, may lack room."""
+    return bool(points.n[()] == points.rounds.size or lacks_lines(points, s))
 
 
 @inlined
-def lacks_lines(points: Points, more: int, s: int) -> bool:
-    """Whether `more` lines, or a row of s non-zeros, may lack room."""
+def lacks_lines(points: Points, s: int) -> bool:
+    """Whether a row of s features may lack room, as one more point or in the place of one."""
     lines = points.features.shape[1]
-    too_few = points.used[()] + more > lines and lines <= points.line_of.size
+    too_few = points.used[()] - points.n_free[()] + s > lines and lines <= points.line_of.size
     return bool(too_few or points.entries[()] + s > points.rows.indices.size)
 
 
@@ -153,23 +155,15 @@ def kernel_row(
 
 
 @inlined
-def add_point(points: Points, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Append the row (idx, val) of round t, ‖x‖² = n2, as the next point."""
-    p = int(points.n[()])
+def add_point(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
+    """Make the row (idx, val) of round t, ‖x‖² = n2, point p: the next, or one that left."""
     for i in range(idx.size):
         line = points.line_of[idx[i]]
         if line == 0:
-            line = points.used[()]
+            line = line_for(points)
             points.line_of[idx[i]] = line
-            points.used[()] = line + 1
         points.features[p // BLOCK, line, p % BLOCK] = val[i]
-    hold(points, p, idx, val, n2, t)
-    points.n[()] = p + 1
-
-
-@inlined
-def hold(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> None:
-    """Keep the row (idx, val) of round t, ‖x‖² = n2, as point p's."""
+        points.holders[line] += 1
     rows = points.rows
     begin = rows.begin[p]
     if rows.end[p] - begin < idx.size:  # it does not fit where the row of this point was
@@ -180,6 +174,31 @@ def hold(points: Points, p: int, idx: Array, val: Array, n2: float, t: int) -> N
         rows.values[begin + i] = val[i]
     rows.begin[p], rows.end[p], rows.norms[p] = begin, begin + idx.size, n2
     points.rounds[p] = t
+    points.n[()] = max(points.n[()], p + 1)
+
+
+@inlined
+def line_for(points: Points) -> int:
+    """A line for a feature that no point has: a free one, or the next."""
+    if points.n_free[()] > 0:
+        points.n_free[()] -= 1
+        return int(points.free[points.n_free[()]])
+    points.used[()] += 1
+    return int(points.used[()]) - 1
+
+
+@inlined
+def leave(points: Points, p: int) -> None:
+    """Take out what point p has; another row must join in its place."""
+    for i in range(points.rows.begin[p], points.rows.end[p]):
+        j = points.rows.indices[i]
+        line = points.line_of[j]
+        points.features[p // BLOCK, line, p % BLOCK] = 0.0
+        points.holders[line] -= 1
+        if points.holders[line] == 0:
+            points.line_of[j] = 0
+            points.free[points.n_free[()]] = line
+            points.n_free[()] += 1
 
 
 def points_floats(n: int, lines: int, d: int, s: float) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import Points, add_point, lengthened, no_points, panels
+from koco_stream.kernels.dictionary import Points, add_point, no_points, padded, panels
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.llvm.point_panels import BLOCK, accumulate, products
@@ -46,9 +46,9 @@ def with_room(history: History, rows: int, non_zeros: int) -> History:
     if (room, entries) == (history.indptr.size - 1, history.indices.size):
         return history
     return history._replace(
-        indptr=lengthened(history.indptr, room + 1),
-        indices=lengthened(history.indices, entries),
-        values=lengthened(history.values, entries),
+        indptr=padded(history.indptr, room + 1),
+        indices=padded(history.indices, entries),
+        values=padded(history.values, entries),
     )
 
 
@@ -70,7 +70,8 @@ def block_of(rows: Rows) -> Points:
         line_of = np.zeros(rows.n_features, np.int32)
     empty, entries = no_points(0, BLOCK), int(non_zeros.max(initial=0))
     held = empty.rows._replace(indices=np.zeros(entries, np.int32), values=np.zeros(entries))
-    return empty._replace(features=panels(BLOCK, lines), line_of=line_of, rows=held)
+    features, holders = panels(BLOCK, lines), np.zeros(lines, np.int32)
+    return empty._replace(features=features, line_of=line_of, holders=holders, rows=held)
 
 
 def give_back(block: Points) -> None:
@@ -82,6 +83,7 @@ def give_back(block: Points) -> None:
 def clear_block(block: Points) -> None:
     """Empty a block, in time proportional to its non-zeros."""
     block.features[0, : block.used[()]] = 0.0
+    block.holders[: block.used[()]] = 0
     for i in range(block.entries[()]):
         block.line_of[block.rows.indices[i]] = 0
     block.rows.begin[:] = block.rows.end[:] = 0
@@ -100,7 +102,7 @@ def load_block(block: Points, history: History, rows: Rows, begin: int, learning
             even += np.float64(val[i]) * np.float64(val[i])
         for i in range(1, idx.size, 2):
             odd += np.float64(val[i]) * np.float64(val[i])
-        add_point(block, idx, val, even + odd, t)
+        add_point(block, t - begin, idx, val, even + odd, t)
         if learning:
             remember(history, idx, val)
 

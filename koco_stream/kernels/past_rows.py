@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import FIRST_ROOM, lengthened, more_room
+from koco_stream.kernels.dictionary import FIRST_ROOM, more_room, padded
 from koco_stream.kernels.earlier_rows import History, no_rows, remember
 from koco_stream.kernels.earlier_rows import with_room as rows_with_room
 from koco_stream.kernels.kernel import Kernel, Others, values_of
@@ -59,15 +59,12 @@ def more_past(past: PastRows, features: int, points: int) -> PastRows:
     n, room = int(past.history.n), past.norms.size
     if n == room:
         room = more_room(room)
-    coordinates = aligned_zeros(room, points)
-    coordinates[:n, : past.coordinates.shape[1]] = past.coordinates[:n]
-    return PastRows(
+    return past._replace(
         history=rows_with_room(past.history, room - n, features),
-        norms=lengthened(past.norms, room),
-        labels=lengthened(past.labels, room),
-        z=lengthened(past.z, room),
-        coordinates=coordinates,
-        x=past.x,
+        norms=padded(past.norms, room),
+        labels=padded(past.labels, room),
+        z=padded(past.z, room),
+        coordinates=padded(past.coordinates, room, points),
     )
 
 

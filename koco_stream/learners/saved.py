@@ -10,14 +10,12 @@ import numpy as np
 from koco_stream.errors import WrongInput
 from koco_stream.io.array_file import opened_arrays
 from koco_stream.io.paths import store_path
-from koco_stream.kernels.leaving_points import Holdings
 from koco_stream.kernels.random_features import Frequencies
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
 from koco_stream.types import Array
 
 L = TypeVar("L")
 
-NOT_SAVED = Frequencies, Holdings  # made again from the seed, or from the points
 # what a header with values of other types than ours leads to
 MALFORMED = (
     TypeError,
@@ -54,11 +52,11 @@ def arrays_of(model: Any) -> dict[str, Array]:
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
     """The arrays of a learner's state by name; those of a nested state are named `outer.inner`.
 
-    Read-only views of other arrays are left out, and what NOT_SAVED lists.
+    Read-only views of other arrays are left out, and what is drawn again from the seed.
     """
     arrays = {}
     for name, value in state._asdict().items():
-        if isinstance(value, NOT_SAVED):
+        if isinstance(value, Frequencies):
             continue
         if isinstance(value, tuple):
             arrays.update(state_arrays(value, f"{prefix}{name}."))
@@ -131,7 +129,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
     """
     grown = {}
     for name, value in state._asdict().items():
-        if isinstance(value, NOT_SAVED):
+        if isinstance(value, Frequencies):
             continue
         if isinstance(value, tuple):
             grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")

@@ -20,16 +20,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import Points, kernel_row, no_points, points_floats
-from koco_stream.kernels.kernel import Kernel, gaussian_kernel
-from koco_stream.kernels.leaving_points import (
-    Holdings,
-    join,
+from koco_stream.kernels.dictionary import (
+    Points,
+    add_point,
+    grown,
+    kernel_row,
+    lacks_lines,
     leave,
-    must_be_found,
-    not_found,
-    with_room,
+    no_points,
+    points_floats,
 )
+from koco_stream.kernels.kernel import Kernel, gaussian_kernel
 from koco_stream.kernels.random_features import (
     COSINES,
     SINES,
@@ -92,7 +93,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of DualSGD.
 
-    t: () rounds. doubtful_rounds: () how often. points: the dictionary. held: what they hold. a (2,
+    t: () rounds. doubtful_rounds: () how often. points: the dictionary. a (2,
     room): k(x), c. u: the frequencies. f (5, width): uᵀx, cos, sin, and the weights of the cosines
     and sines. kept (B, 2·width): cosines and sines of each point.
     """
@@ -100,7 +101,6 @@ class State(NamedTuple):
     t: Array
     doubtful_rounds: Array
     points: Points
-    held: Holdings
     a: Array
     u: Frequencies
     f: Array
@@ -114,7 +114,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
         t=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
         points=no_points(n_features, room),
-        held=not_found(),
         a=aligned_zeros(2, room),
         u=frequencies(n_features, params.frequencies, params.bandwidth, seed),
         f=aligned_zeros(5, width),
@@ -123,13 +122,12 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 
 def enlarge(params: Params, s: State, features: int) -> State:
-    points, held = with_room(s.points, s.held, features)
-    return s._replace(points=points, held=held)
+    return s._replace(points=grown(s.points, features, more_points=False))
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    return must_be_found(s.points, s.held, features)
+    return lacks_lines(s.points, features)
 
 
 @inlined
@@ -168,8 +166,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             add_scaled(c / D, s.f, COSINES * width, s.f, WEIGHTS * width, 2 * width)
             return y_hat
         add_scaled(s.a[C_LINE, p] / D, s.kept, p * 2 * width, s.f, WEIGHTS * width, 2 * width)
-        leave(s.points, s.held, p)
-    join(s.points, s.held, p, idx, val, n2, s.t[()])
+        leave(s.points, p)
+    add_point(s.points, p, idx, val, n2, s.t[()])
     s.a[C_LINE, p] = c
     for i in range(width):
         s.kept[p, i] = s.f[COSINES, i]
@@ -234,7 +232,7 @@ class DualSGD(DictionaryLearner):
         lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
         # The old and the new arrays both exist while the dictionary grows.
         points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget)
-        points += 2 * lines  # what they hold
+        points += 2 * lines  # how many points have each, and which are free
         floats, nanoseconds = fourier_cost(D, size)
         floats += points + (2 * budget + 2) * room_for(D)
         return Cost(floats, 200 + nanoseconds + budget * (3 + 0.1 * size.s))

@@ -21,12 +21,11 @@ from koco_stream.kernels.dictionary import (
     FIRST_ROOM,
     Points,
     add_point,
-    enlarged,
     grown,
     kernel_row,
     lacks_room,
-    lengthened,
     no_points,
+    padded,
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
@@ -56,7 +55,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import panel_dot, substitute
+from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, substitute
 from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.inputs import as_rows
@@ -120,9 +119,9 @@ def enlarge(params: Params, s: State, features: int) -> State:
     room = points.rounds.size
     return s._replace(
         points=points,
-        roots=lengthened(s.roots, room),
-        L=enlarged(s.L, room, room),
-        a=lengthened(s.a, room),
+        roots=padded(s.roots, room),
+        L=padded(s.L, room // BLOCK, room, BLOCK),
+        a=padded(s.a, len(s.a), room),
     )
 
 
@@ -186,7 +185,7 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
     pivot = math.sqrt(root * root * q + params.ridge)
     append_row(s.L, n, v, root, pivot)
     s.roots[n] = root
-    add_point(s.points, idx, val, n2, s.t[()])
+    add_point(s.points, n, idx, val, n2, s.t[()])
 
 
 def estimate_factor(q: Public) -> float:

@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, lengthened, more_room, panels
+from koco_stream.kernels.dictionary import FIRST_ROOM, more_room, padded, panels
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.growth import Growth, Sampling
@@ -162,8 +162,8 @@ def with_room(params: Params, s: State) -> State:
     return s._replace(
         sketch=sketch,
         kors=kors,
-        a=lengthened(s.a, sketch.rows.size),
-        b=lengthened(s.b, kors.rows.size),
+        a=padded(s.a, len(s.a), sketch.rows.size),
+        b=padded(s.b, len(s.b), kors.rows.size),
     )
 
 
@@ -172,9 +172,9 @@ def _enlarged(samples: Samples) -> Samples:
     if samples.n[()] + BLOCK > room:
         room = more_room(room)
         samples = samples._replace(
-            rows=lengthened(samples.rows, room),
-            scales=lengthened(samples.scales, room),
-            L=enlarged(samples.L, room, room),
+            rows=padded(samples.rows, room),
+            scales=padded(samples.scales, room),
+            L=padded(samples.L, room // BLOCK, room, BLOCK),
         )
     if len(samples.ahead) == room:
         return samples

@@ -44,7 +44,7 @@ from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import eigen_rows
 from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, panel_dot, products, room_for
+from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot, room_for
 from koco_stream.types import Array
 
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
@@ -72,15 +72,14 @@ class Params(NamedTuple):
 class State(NamedTuple):
     """The state of NOGD.
 
-    t: () rounds. mapped: () whether the map is computed. points: the dictionary. numbers (room,):
-    0, 1, …. gram (room, room): the points' kernel matrix, until the map is computed. map (panels,
-    room, 16): Λ^(−1/2) Vᵀ, by columns. a (2, room): k(x), α. b (2, k): z, w.
+    t: () rounds. mapped: () whether the map is computed. points: the dictionary. gram (room, room):
+    the points' kernel matrix, until the map is computed. map (panels, room, 16): Λ^(−1/2) Vᵀ, by
+    columns. a (2, room): k(x), α. b (2, k): z, w.
     """
 
     t: Array
     mapped: Array
     points: Points
-    numbers: Array
     gram: Array
     map: Array
     a: Array
@@ -94,7 +93,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
         t=np.zeros((), np.int64),
         mapped=np.zeros((), np.int64),
         points=no_points(n_features, room),
-        numbers=numbers_to(room),
         gram=aligned_zeros(room, room),
         map=panels(rank, room),
         a=aligned_zeros(2, room),
@@ -111,13 +109,6 @@ def full(params: Params, s: State, features: int) -> bool:
     return bool(s.mapped[()] == 0 and lacks_room(s.points, features))
 
 
-def numbers_to(n: int) -> Array:
-    """0, …, n − 1 as read-only int32: a line of the map for each point."""
-    numbers = np.arange(n, dtype=np.int32)
-    numbers.flags.writeable = False
-    return numbers
-
-
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
     """f(x), k(x, x) and ‖x‖² for the row x = (idx, val).
@@ -128,7 +119,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, k)
     if s.mapped[()] == 0:
         return panel_dot(k, 0, s.a[ALPHA], 0, n), k_tt, n2
-    products(s.map, s.numbers, s.numbers[:n], k[:n], params.rank, z, 0)
+    apply(s.map, k, n, z, params.rank)
     return panel_dot(z, 0, s.b[WEIGHTS], 0, params.rank), k_tt, n2
 
 
@@ -152,7 +143,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     for p in range(n):
         s.gram[n, p] = s.gram[p, n] = s.a[K, p]
     s.gram[n, n] = k_tt
-    add_point(s.points, idx, val, n2, s.t[()])
+    add_point(s.points, n, idx, val, n2, s.t[()])
     if n + 1 == params.budget:
         make_map(params, s)
     return y_hat
@@ -168,9 +159,9 @@ def make_map(params: Params, s: State) -> None:
     eigen_rows(s.gram, n)  # line i becomes λ_i v_i
     for i in range(n):
         values[i] = math.sqrt(panel_dot(s.gram[i], 0, s.gram[i], 0, n))
-    largest = values[largest_of(values)]
+    largest = values[np.argmax(values)]
     for r in range(params.rank):
-        i = largest_of(values)
+        i = int(np.argmax(values))
         value = values[i]
         values[i] = 0.0
         if not value <= NO_FEATURE * largest:  # NaN is seen in the next prediction
@@ -179,16 +170,6 @@ def make_map(params: Params, s: State) -> None:
                 s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)
             s.b[WEIGHTS, r] = panel_dot(s.gram[i], 0, s.a[ALPHA], 0, n) / root
     s.mapped[()] = 1
-
-
-@inlined
-def largest_of(values: Array) -> int:
-    """The position of the largest value; of equals the first."""
-    best = 0
-    for i in range(values.size):
-        if values[i] > values[best]:
-            best = i
-    return best
 
 
 @jit

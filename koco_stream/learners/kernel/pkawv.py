@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.kernels import past_rows
-from koco_stream.kernels.dictionary import FIRST_ROOM, enlarged, kernel_row, lengthened, panels
+from koco_stream.kernels.dictionary import FIRST_ROOM, kernel_row, padded, panels
 from koco_stream.kernels.past_rows import PastRows
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
@@ -111,8 +111,12 @@ def enlarge(params: Params, s: State, features: int) -> State:
     if kors.full(params.kors, s.kors, features):
         inner = kors.enlarge(params.kors, s.kors, features)
         room = inner.a.shape[1]
-        L, factor = enlarged(s.L, room, room), enlarged(s.factor, room, room)
-        s = s._replace(kors=inner, L=L, factor=factor, a=lengthened(s.a, room + BLOCK))
+        s = s._replace(
+            kors=inner,
+            L=padded(s.L, room // BLOCK, room, BLOCK),
+            factor=padded(s.factor, room // BLOCK, room, BLOCK),
+            a=padded(s.a, len(s.a), room + BLOCK),
+        )
     return s._replace(past=past_rows.more_past(s.past, features, room))
 
 
@@ -155,7 +159,7 @@ def inspect(
     past_rows.kernel_values(s.past, params.kors.kernel, idx, val, n2)
     past_rows.new_coordinates(s.past, phi, n, pivot, s.a[SUMS])
     spread_of(s.factor, s.a, s.a[SUMS], n)
-    apply(s.factor, n, s.a[DF], 0, c, 0)
+    apply(s.factor, s.a[DF], n, c, n)
     squares, products = past_rows.unexplained(s.past, c, n)
     S = params.alpha * (1.0 + panel_dot(c, 0, c, 0, n)) + squares
     phi[n], c[n] = rest / pivot, -1.0

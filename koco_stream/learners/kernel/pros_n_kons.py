@@ -20,14 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels.dictionary import (
-    FIRST_ROOM,
-    add_point,
-    enlarged,
-    kernel_row,
-    lengthened,
-    panels,
-)
+from koco_stream.kernels.dictionary import FIRST_ROOM, add_point, kernel_row, padded, panels
 from koco_stream.kernels.kernel import GAUSSIAN
 from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
@@ -134,9 +127,9 @@ def enlarge(params: Params, s: State, features: int) -> State:
     room = inner.a.shape[1]
     return s._replace(
         kors=inner,
-        L=enlarged(s.L, room, room),
-        factor=enlarged(s.factor, room, room),
-        a=lengthened(s.a, room),
+        L=padded(s.L, room // BLOCK, room, BLOCK),
+        factor=padded(s.factor, room // BLOCK, room, BLOCK),
+        a=padded(s.a, len(s.a), room),
     )
 
 
@@ -216,7 +209,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     if joins:
         enter(params, s, k_tt)
         if params.threshold > 0.0:
-            add_point(s.kors.points, idx, val, n2, s.kors.t[()])
+            add_point(s.kors.points, n, idx, val, n2, s.kors.t[()])
         else:
             kors.join(params.kors, s.kors, idx, val, k_tt, n2)
     return y_hat if math.isfinite(k_tt) else math.nan

@@ -94,13 +94,13 @@ def exponential(e: Registers, x: Any) -> Any:
 
 
 @instruction("void", BLOCK)
-def apply(e: Registers, matrix: Any, n: Any, x: Any, at: Any, out: Any, to: Any) -> None:
-    """out[to + p] ← Σ_j M[p, j]·x[at + j] over j < n."""
-    for first in e.loop(n, BLOCK):
+def apply(e: Registers, matrix: Any, x: Any, n: Any, out: Any, rows: Any) -> None:
+    """out[p] ← Σ_j M[p, j]·x[j] over j < n, for p < `rows`."""
+    for first in e.loop(rows, BLOCK):
         sums = e.variables(e.zeros(), e.zeros())
         for j, k in e.pairs(n):
-            sums[k] = sums[k] + e.load(matrix, row(matrix, first, j)) * e.number(x, at + j)
-        e.store(sums[0] + sums[1], out, to + first)
+            sums[k] = sums[k] + e.load(matrix, row(matrix, first, j)) * e.number(x, j)
+        e.store(sums[0] + sums[1], out, first)
 
 
 @instruction("void", BLOCK)
