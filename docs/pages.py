@@ -178,12 +178,11 @@ def learners_page():
     sections = [
         "# Learners",
         paragraph(
-            "Names and defaults are those of sweep files and of Python's constructors. The lists of"
-            " parameters have the defaults; a learner's own stands beside the name there."
-            " [Choosing](choosing.md) says which learner to try and how large parameters should be,"
-            " and [Python](api.md#learners) has each class in full. In costs, s is the number of"
-            " non-zeros of a row, d that of features, m the size of the sketch, B and J the number"
-            " of points kept, and t the round."
+            "Names and defaults are those of sweep files and of Python. A learner's own default"
+            " stands beside the name. [Choosing](choosing.md) says which to try and how large"
+            " parameters should be, and [Python](api.md#learners) has each class in full. s is the"
+            " number of a row's non-zeros, d of features, m of the sketch's rows, B and J of the"
+            " points kept."
         ),
         "## Shared parameters",
         "\n".join(item(f"`{q.name}` {usual[q.name]}: {meant(q)}") for q in shared),
