@@ -5,6 +5,7 @@ from koco_stream.learners.linear.ogd import OGD as OGD
 from koco_stream.learners.linear.adagrad import AdaGrad as AdaGrad
 from koco_stream.learners.linear.nag import NAG as NAG
 from koco_stream.learners.linear.ftrl_proximal import FTRLProximal as FTRLProximal
+from koco_stream.learners.linear.coin import Coin as Coin
 from koco_stream.learners.linear.oja_son import OjaSON as OjaSON
 from koco_stream.learners.linear.ons import ONS as ONS
 from koco_stream.learners.linear.rp_son import RPSON as RPSON
