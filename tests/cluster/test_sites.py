@@ -28,6 +28,7 @@ from flows.cli import koco
 from flows.sweeping.planning import limits_of
 from koco_stream.errors import WrongInput
 from tests.helpers.project import ROOT
+from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import written
 
 JOB = """
@@ -284,8 +285,7 @@ def test_site__without_its_interface_or_off_loopback_is_refused(
 ):
     if address:
         monkeypatch.setattr("cluster.jobs.get_ip_interface", lambda name: address)
-    with pytest.raises(WrongInput, match=said):
-        cluster_named(site(text), 0, 0)
+    refusal(said, cluster_named, site(text), 0, 0)
 
 
 def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):
@@ -401,8 +401,7 @@ def test_folder__is_for_its_owner_only_and_never_written_twice(folder):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     # the authority's certificate and three pairs; not the authority's key
     assert list(modes.values()) == [0o600] * 7
-    with pytest.raises(WrongInput, match="exists already"):
-        make_certificates(folder)
+    refusal("exists already", make_certificates, folder)
 
 
 def test_they_are_valid__for_a_week_and_by_openssl_s_strict_rules(folder):
@@ -449,8 +448,7 @@ def test_folder__that_cannot_be_used__is_refused_with_the_remedy(spoil, said, fo
     (folder / "scheduler-key.pem").unlink()  # a client needs no other's key
     cluster_named(TLS, 0, 0, str(folder))
     spoil(folder)
-    with pytest.raises(WrongInput, match=said):
-        cluster_named(TLS, 0, 0, str(folder))
+    refusal(said, cluster_named, TLS, 0, 0, str(folder))
 
 
 @pytest.mark.parametrize("plain", [True, False])
@@ -478,14 +476,14 @@ def test_listener__without_tls_or_of_another_authority__is_refused_at_once(plain
 @needs_jobqueue
 def test_folder__that_a_job_cannot_name__is_refused(site, folder):
     blank = folder.rename(folder.with_name("two words"))
-    with pytest.raises(WrongInput, match=r"/two words: jobs cannot name .*; move it$"):
-        cluster_named(site(JOB), 0, 0, str(blank))
+    refusal(
+        r"/two words: jobs cannot name .*; move it$", cluster_named, site(JOB), 0, 0, str(blank)
+    )
 
 
 def test_address__that_others_reach_is_used_without_certificates_only_if_that_is_said():
     assert cluster_named("tcp://node.example:8786", 0, 0, insecure=True) is not None
-    with pytest.raises(WrongInput, match="--certificates or KOCO_CERTIFICATES"):
-        cluster_named(TLS, 0, 0)
+    refusal("--certificates or KOCO_CERTIFICATES", cluster_named, TLS, 0, 0)
 
 
 def test_command__says_how_long_and_finds_the_folder_in_the_environment(

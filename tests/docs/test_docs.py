@@ -1,7 +1,9 @@
-"""The documentation: every block of code of README and of its pages runs, and what pages say of the
-code is so.
+"""The documentation: every block of code of README and of its pages runs, what pages say of the
+code is so, no link is dead, figures are those that are stored, sums of words are held, and the site
+is readable.
 """
 
+import ast
 import json
 import os
 import re
@@ -10,21 +12,30 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
+import unicodedata
 from contextlib import closing
+from functools import cache
+from itertools import product
+from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
+import scipy.stats
 import yaml
 
 import koco_stream
 from docs.pages import INSIDE, written
 from docs.pages import PAGES as MADE
 from flows.cli import koco
+from flows.report.papers.benchmark import KEPT
 from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFile
 from flows.sweeping.halving import Halving
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PARAMETER_COLUMNS, PREDICTIONS, RUNS, WINDOWS
 from storage.results import read_runs
 from tests.helpers.in_process import commands
+from tests.helpers.pages import SIZES, browser, opened, violations
 from tests.helpers.pages_run import (
     DOCS,
     PAGES,
@@ -168,3 +179,175 @@ def test_errata__has_every_number_that_the_code_cites():
     cited = set(re.findall(r"\b([SKPTVNG]\d+)\b", code))
     errata = (ROOT / "docs" / "errata.md").read_text()
     assert cited <= set(re.findall(r"\*\*([SKPTVNG]\d+)\.", errata))
+
+
+PACKAGES = "koco_stream", "storage", "cluster", "flows"
+WITH_LINKS = ["CONTRIBUTING.md", "CHANGELOG.md", "README.md"]
+WITH_LINKS += [f"docs/{page}" for page in PAGES if page != "README.md"]
+FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)|^\[[^\]]+\]: (\S+)$", re.M)
+NAMED = re.compile(r"\b(?:docs/[\w-]+\.(?:md|py)|tests/[\w/]+\.py)\b")
+
+
+@cache
+def prose_of(file):
+    """The text of a page without its blocks of code."""
+    return FENCED.sub("", (ROOT / file).read_text())
+
+
+@cache
+def in_repository():
+    """Every file of the project, and every folder."""
+    words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    files = subprocess.check_output(words, cwd=ROOT, text=True).split("\n")
+    return {
+        *files,
+        *(file.rsplit("/", n)[0] for file in files for n in range(1, file.count("/") + 1)),
+    }
+
+
+@cache
+def anchors_of(file):
+    """The anchors of a page's headings that GitHub and the site both have."""
+    titles = re.findall(r"^#+ (.+?)\s*$", prose_of(file), re.M)
+    titles = [re.sub(r"\[(.*?)\]\(.*?\)|[`*]", r"\1", title) for title in titles]
+    on_github = [re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in titles]
+    plain = [
+        unicodedata.normalize("NFKD", one).encode("ascii", "ignore").decode() for one in titles
+    ]
+    on_site = [re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", s).strip().lower()) for s in plain]
+    return {*on_github} & {*on_site}
+
+
+@pytest.mark.parametrize("file", WITH_LINKS)
+def test_every_link__leads_somewhere(file):
+    links = [a or b for a, b in LINK.findall(prose_of(file))]
+    dead = []
+    for link in links:
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (ROOT / file).parent.joinpath(name).resolve() if name else ROOT / file
+        relative = str(target.relative_to(ROOT))
+        if relative not in in_repository():
+            dead.append(link)
+        elif anchor and target.suffix == ".md" and anchor not in anchors_of(relative):
+            dead.append(link)
+    assert dead == []
+
+
+def test_every_page_that_code_and_pages_name__is_there():
+    named = {
+        (name, str(file))
+        for file in in_repository()
+        if file.endswith(
+            (".py", ".toml", ".md", ".yaml", ".yml", ".sql", "Makefile", ".cff", ".j2")
+        )
+        for name in NAMED.findall((ROOT / file).read_text())
+    }
+    assert {pair for pair in named if pair[0] not in in_repository()} == set()
+
+
+def test_navigation__has_every_page():
+    def pages_in(entry):
+        inner = entry.values() if isinstance(entry, dict) else entry
+        return [entry] if isinstance(entry, str) else [p for one in inner for p in pages_in(one)]
+
+    navigation = yaml.safe_load((ROOT / "properdocs.yml").read_text())["nav"]
+    assert sorted(pages_in(navigation)) == [page for page in PAGES if page != "README.md"]
+
+
+def test_every_learner__is_on_the_page_that_helps_to_choose():
+    page = prose_of("docs/choosing.md")
+    assert [name for name in LEARNERS if name not in page] == []
+
+
+def test_words__are_few():
+    def words(*files):
+        return sum(len((ROOT / file).read_text().split()) for file in files)
+
+    docs = [f"docs/{page}" for page in PAGES if page != "README.md"]
+    docstrings = sum(
+        len((ast.get_docstring(node) or "").split())
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*.py")
+        if "koco_stream/learners/" not in str(file)
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    assert words("README.md") <= 800
+    assert len(docs) <= 20
+    assert words(*docs) <= 22_000
+    assert docstrings <= 28_000
+
+
+PAGE = (ROOT / "docs" / "findings.md").read_text()
+LINE = r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$"
+MEASURED = {name: [float(x) for x in given] for name, *given in re.findall(LINE, PAGE, re.M)}
+
+
+@pytest.mark.parametrize("learner", MEASURED)
+def test_table_of_matrix_learners__is_the_benchmark_s(learner):
+    found = {
+        (row["learner"], row["source"]): float(f"{np.mean(row['scores']):.11e}")
+        for row in pq.read_table(KEPT).to_pylist()
+        if row["part"] == "benchmark-whole" and row["learner"] in MEASURED
+    }
+    sources = sorted({source for _, source in found})
+    ranks = np.mean(
+        [scipy.stats.rankdata([found[name, s] for name in MEASURED]) for s in sources], axis=0
+    )
+    rank = dict(zip(MEASURED, ranks, strict=True))[learner]
+    expected = [*(found[learner, s] for s in ("a9a", "cod-rna", "w8a")), rank]
+    assert (np.abs(np.subtract(MEASURED[learner], expected)) <= [6e-5, 6e-5, 6e-5, 6e-3]).all()
+
+
+BUILDER = Path(sys.executable).parent / "properdocs"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The site, built as `make docs` does."""
+    if not BUILDER.exists():
+        pytest.skip("needs properdocs: pip install 'koco-stream[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    words = [BUILDER, "build", "--strict", "--site-dir", folder]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+@pytest.mark.system
+def test_site__is_readable_in_a_browser(built):
+    """From disk, wide and narrow, light and dark: nothing asked for elsewhere, no message, no page
+    wider than the window, nothing that axe-core finds.
+    """
+    files = [file for file in sorted(built.glob("*.html")) if file.name != "404.html"]
+    assert [f"{file.stem}.md" for file in files] == [page for page in PAGES if page != "README.md"]
+    with browser() as started:
+        for file, (width, scheme) in product(files, (SIZES[0], SIZES[-1])):
+            with opened(started, file, width, scheme, site=True) as (page, complaints):
+                assert page.evaluate("document.documentElement.scrollWidth") <= width, file
+                assert violations(page) == [], (file, width, scheme)
+                assert complaints == [], file
+
+
+@pytest.mark.system
+def test_search__finds_from_disk_while_one_types(built):
+    with browser() as started, opened(started, built / "index.html", site=True) as (page, wrong):
+        page.keyboard.press("s")
+        page.locator("#properdocs-search-query:focus").fill("bandwid")
+        page.locator("#properdocs-search-results a").first.click()
+        page.wait_for_url("**/*.html#*")
+        assert "bandwid" in page.inner_text("[role=main]").lower()
+        assert wrong == []
+
+
+def test_walk__is_short():
+    """The page of the architecture has it as traced, and a test keeps it current."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    [walk] = re.findall(r"<!-- sweep: .*?<!-- end of sweep -->", page, re.S)
+    files, _, back = walk.partition("A room calls back")
+    assert 10 < len(set(re.findall(r"`(\w+/[\w/]+\.py)`", files))) <= 18
+    assert back.split().count("to") <= 2

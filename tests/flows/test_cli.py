@@ -14,7 +14,8 @@ from flows.cli import COMMANDS, outcome_of
 from flows.cli import koco as command
 from storage.store import open_store
 from tests.helpers.in_process import commands
-from tests.helpers.swept import koco as koco_process
+from tests.helpers.sweeps import koco as koco_process
+from tests.helpers.sweeps import written
 
 OGD = '[[learner]]\nname = "OGD"'
 
@@ -80,8 +81,7 @@ def test_ctrl_c__in_a_query_is_a_stop():
 
 
 def test_report__is_opened_in_the_browser(swept_store, tmp_path):
-    browser = tmp_path / "browser"
-    browser.write_text('#!/bin/sh\nprintf %s "$1" > opened\n')
+    browser = written(tmp_path, '#!/bin/sh\nprintf %s "$1" > opened\n', "browser")
     browser.chmod(0o755)
     words = ("report", "first", "--store", swept_store, "--open")
     done = koco_process(*words, cwd=tmp_path, status=0, BROWSER=f"{browser} %s")
@@ -110,7 +110,6 @@ except SystemExit as end:
 def test_refusal__imports_no_compiler_and_no_scheduler(learner, dataset, words, tmp_path):
     """Each of them takes about half a second to import."""
     text = f'name = "s"\n[[dataset]]\nname = "{dataset}"\n[[learner]]\nname = "{learner}"'
-    (tmp_path / "s.toml").write_text(text)
-    words = ["sweep", tmp_path / "s.toml", "--store", tmp_path / "store", *words]
+    words = ["sweep", written(tmp_path, text, "s.toml"), "--store", tmp_path / "store", *words]
     done = subprocess.run([sys.executable, "-c", SLOW, *words], capture_output=True, text=True)
     assert done.stdout == "2\n", done.stderr

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from flows.runtime.console import WIDTH, wrapped
 
 TERMINAL, LOG = (SimpleNamespace(isatty=lambda said=said: said) for said in (True, False))
-WORDS = st.lists(st.text("abc-:/", min_size=1, max_size=120), min_size=1, max_size=60)
 
 
-@given(words=WORDS, indent=st.sampled_from(["", "  "]))
+@given(
+    words=st.lists(st.text("abc-:/", min_size=1, max_size=120), min_size=1, max_size=60),
+    indent=st.sampled_from(["", "  "]),
+)
 def test_message__on_a_terminal_has_its_words_in_lines_that_fit__and_in_a_log_is_one_line(
     words, indent
 ):

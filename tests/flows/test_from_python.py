@@ -17,9 +17,10 @@ import flows
 from flows.report.document import page_of
 from flows.sweeping.file import read_sweep, sweep_called
 from flows.sweeping.request import packaged
-from koco_stream import WrongInput
 from storage.preparing.prepare import prepare_file
 from tests.helpers.project import environment
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import written
 
 SPEC = {
     "name": "small",
@@ -61,8 +62,7 @@ def test_dictionary__gives_the_runs_of_the_file_and_a_result_that_shows_them(
     shown = again._repr_html_()
     assert re.search(r"<style>(.|\n)*<svg(.|\n)*OGD", shown)
     assert page_of(small_store, "small", whole=False).finding in shown
-    with pytest.raises(WrongInput, match="did you mean 'small'"):
-        flows.results(small_store, "smal")
+    refusal("did you mean 'small'", flows.results, small_store, "smal")
 
 
 def test_wrong_dictionary__names_the_key(small_store):
@@ -71,31 +71,34 @@ def test_wrong_dictionary__names_the_key(small_store):
         ({"learners": []}, "learners"),
         ({"dataset": [{"name": object()}]}, "use only numbers, texts and lists"),
     ):
-        with pytest.raises(WrongInput, match=f"given as a dictionary.*{message}"):
-            flows.sweep({**SPEC, **change}, small_store, workers=0)
+        refusal(
+            f"given as a dictionary.*{message}",
+            flows.sweep,
+            {**SPEC, **change},
+            small_store,
+            workers=0,
+        )
 
 
 def test_name__is_that_of_a_file_or_a_packaged_sweep_or_a_dataset_in_this_order(
-    small_store, tmp_path, monkeypatch, koco
+    small_store, inside, koco
 ):
-    monkeypatch.chdir(tmp_path)
-    prepare_file(small_store, "halving", tmp_path / "real.csv", target="y")
+    prepare_file(small_store, "halving", inside / "real.csv", target="y")
     for name, file in packaged().items():
         assert sweep_called(name, small_store) == read_sweep(file)
         assert read_sweep(file).name == name
         assert name in koco("sweep", "--list", status=0).stdout
     assert sweep_called("real", small_store).name == "real"
-    (tmp_path / "small.toml").write_text(TOML)
+    (inside / "small.toml").write_text(TOML)
     for name in ("reals", "search", "real.x"):
-        (tmp_path / name).write_text(TOML)
+        (inside / name).write_text(TOML)
         assert sweep_called(name, small_store).name == "small"
     for wrong, near in (
         ("smal.toml", "small.toml"),
         ("ill-conditoned", "ill-conditioned"),
         ("spars", "sparse"),
     ):
-        with pytest.raises(WrongInput, match=f"Did you mean '{near}'"):
-            flows.sweep(wrong, small_store, workers=0)
+        refusal(f"Did you mean '{near}'", flows.sweep, wrong, small_store, workers=0)
 
 
 X, y = [[1, 2], [3, 4], [5, 7]], [0.5, 1.5, 2.5]
@@ -103,9 +106,10 @@ X, y = [[1, 2], [3, 4], [5, 7]], [0.5, 1.5, 2.5]
 
 @pytest.mark.parametrize("data", [X, y, np.zeros(3), pd.Series(y), pl.Series(y), csr_array(X), 7])
 def test_data_without_columns__are_refused_with_what_makes_some(data, tmp_path, capsys):
-    with pytest.raises(WrongInput, match=f"{type(data).__name__} is no data frame") as refused:
-        flows.prepare("mine", data, tmp_path / "store")
-    [remedy] = re.findall(r"labels y, (.*) makes one", str(refused.value))
+    refused = refusal(
+        f"{type(data).__name__} is no data frame", flows.prepare, "mine", data, tmp_path / "store"
+    )
+    [remedy] = re.findall(r"labels y, (.*) makes one", refused)
     frame = eval(remedy, {"pandas": pd, "X": csr_array(X) if "spmatrix" in remedy else X, "y": y})
     found = flows.prepare("mine", frame, tmp_path / "store")
     assert (found.n_rows, found.n_features, found.task) == (3, 2, "regression")
@@ -119,8 +123,8 @@ def test_lazy_frame__is_collected(tmp_path):
 
 @pytest.mark.long
 def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
-    script = tmp_path / "mine.py"
-    script.write_text(
+    script = written(
+        tmp_path,
         textwrap.dedent(
             """
             import flows
@@ -130,7 +134,8 @@ def test_script_without_a_main_guard__is_refused_before_workers_start(tmp_path):
 
             main()
             """
-        )
+        ),
+        "mine.py",
     )
 
     def said(*how, **given):

@@ -67,8 +67,7 @@ def test_password__is_another_each_time__and_stands_in_a_file_of_the_user_s_own(
     with announced(4200) as file:
         assert file.stat().st_mode & 0o777 == 0o600
         assert served() == given
-        others = (*given, "PREFECT_SERVER_API_AUTH_STRING")
-        os.environ.update(dict.fromkeys(others, ""))
+        os.environ.update(dict.fromkeys((*given, "PREFECT_SERVER_API_AUTH_STRING"), ""))
         configure_prefect()  # as another process of this user does
         assert {name: os.environ[name] for name in given} == given
     assert file.exists()  # as if the process were killed

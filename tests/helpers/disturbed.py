@@ -109,31 +109,18 @@ class OwnCluster(Processes):
             self.worker(f"worker-{number}", self.address)
 
 
-class Disk:
-    """A file system of its own at `folder`, which can be filled."""
+def is_own_disk(folder: Path, megabytes: int = 24) -> bool:
+    """Make a file system of its own at `folder`; False if this user may not."""
+    folder.mkdir(exist_ok=True)
+    words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    return subprocess.run(words, capture_output=True).returncode == 0
 
-    def __init__(self, folder: Path, megabytes: int = 24) -> None:
-        self.folder = folder
-        folder.mkdir(exist_ok=True)
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)],
-            check=True,
-            capture_output=True,
-        )
 
-    def fill(self) -> None:
-        """Take exactly what is left."""
-        with (self.folder / "filled").open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(bytes(4096))
-
-    def free(self) -> None:
-        """Give it back."""
-        (self.folder / "filled").unlink()
-
-    def stop(self) -> None:
-        """Unmount it."""
-        subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+def fill(file: Path) -> None:
+    """Take exactly what is left of a file system."""
+    with file.open("wb", buffering=0) as filled, suppress(OSError):
+        while True:
+            filled.write(bytes(4096))
 
 
 class DisturbedSweep:
@@ -181,11 +168,7 @@ class DisturbedSweep:
         if blow.phase == "collecting":
             return bool(names(self.store, "curves") - self.curves)
         files = names(self.store, "parts") - self.files
-        return len(files) >= blow.files and bool(files or self.computing())
-
-    def computing(self) -> bool:
-        """Whether cohorts are being run."""
-        return "the workers compute" in self.said()
+        return len(files) >= blow.files and bool(files or "the workers compute" in self.said())
 
     def workers(self) -> list[int]:
         """The processes that run cohorts."""
@@ -197,11 +180,10 @@ class DisturbedSweep:
                     found.append(pid)
         return sorted(found)
 
-    def strike(self, blow: Blow, disk: Disk | None) -> None:
+    def strike(self, blow: Blow) -> None:
         """Let it happen."""
         if blow.kind == "disk":
-            assert disk is not None
-            disk.fill()
+            fill(self.store / "filled")
         elif blow.kind == "scheduler":
             assert self.cluster is not None
             self.cluster.running["scheduler"].kill()

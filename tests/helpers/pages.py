@@ -2,14 +2,17 @@
 them, opened from disk.
 """
 
+import os
+import re
 import shutil
 from contextlib import contextmanager
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+CELL = re.compile(r'<t[hd][^>]*?(?: data-v="(.*?)")?>(.*?)</t[hd]>', re.S)
 SIZES = ((1280, "light"), (1280, "dark"), (400, "light"), (400, "dark"))
 
 
@@ -22,19 +25,16 @@ def browser():
         "playwright.sync_api", reason="needs playwright: make test-system"
     )
     with sync_api.sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        chosen = {} if own.is_file() else {"executable_path": machine_s()}
-        started = playwright.chromium.launch(args=["--no-sandbox"], **chosen)
+        there = [playwright.chromium.executable_path, *filter(None, map(shutil.which, PROGRAMS))]
+        path = next(filter(os.path.isfile, there), None)
+        started = playwright.chromium.launch(
+            args=["--no-sandbox"],
+            executable_path=path or pytest.skip("needs chromium: make test-packages"),
+        )
         try:
             yield started
         finally:
             started.close()
-
-
-def machine_s():
-    """The Chromium of this machine; skips the test where there is none."""
-    there = [found for name in PROGRAMS if (found := shutil.which(name))]
-    return there[0] if there else pytest.skip("needs chromium: make test-packages")
 
 
 @contextmanager
@@ -118,35 +118,13 @@ def look_at(pages, checked=(SIZES[0], SIZES[-1])):
                     assert complaints == [], path
 
 
-class _Tables(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.tables, self.rows, self.cell, self.whole = {}, None, None, None
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        if tag == "table":
-            self.rows = self.tables.setdefault(given.get("data-name", given.get("class")), [])
-        elif tag == "tr":
-            self.rows.append([])
-        elif tag in ("th", "td"):
-            self.cell, self.whole = "", given.get("data-v")
-
-    def handle_endtag(self, tag):
-        if tag in ("th", "td"):
-            self.rows[-1].append(self.cell if self.whole is None else self.whole)
-            self.cell = None
-
-    def handle_data(self, data):
-        if self.cell is not None:
-            self.cell += data
-
-
 def tables_of(path):
     """The tables of a page by name: rows as dictionaries, with each cell's whole value as text."""
-    reader = _Tables()
-    reader.feed(path.read_text(encoding="utf-8"))
-    return {
-        name: [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-        for name, rows in reader.tables.items()
-    }
+    found, text = {}, path.read_text(encoding="utf-8").replace(' data-v="">–', ">")
+    for name, content in re.findall(r'<table data-name="(.*?)">(.*?)</table>', text, re.S):
+        head, *rows = (
+            [unescape(whole or re.sub("<.*?>", "", shown)) for whole, shown in CELL.findall(row)]
+            for row in content.split("<tr>")[1:]
+        )
+        found[unescape(name)] = [dict(zip(head, row, strict=True)) for row in rows]
+    return found

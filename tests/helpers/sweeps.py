@@ -1,7 +1,6 @@
-"""What sweeps are made of, how they or single cohorts are run in this process, and what they leave:
-tables, result files.
-"""
+"""Small sweeps: made in this process, planned, cut, or run by the koco command; their tables."""
 
+import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -11,20 +10,28 @@ import scipy.sparse
 
 from cluster.executors import Executor
 from flows.sweeping.checks import read_checked
+from flows.sweeping.launch import prepare_datasets, remember
+from flows.sweeping.planning import limits_of
 from flows.sweeping.request import SweepRequest
+from flows.views.views import Views, runs_of
 from koco_stream.engine.checkpoint import save_cohort
 from koco_stream.engine.cohort import run_cohort
 from koco_stream.engine.result_file import result_path
 from koco_stream.engine.warm_up import needed, warm_up
 from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.runs.schemas import RUNS
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.stream import Stream
+from storage.collecting import collect
 from storage.preparing.prepare import prepare_file
 from storage.results import read_curves, read_runs
+from storage.store import open_store
 from tests.helpers.examples import EXAMPLES
+from tests.helpers.project import command, environment
+from tests.helpers.refusal import refusal
 
 MEASURED = [column.name for column in RUNS if column.measured]
 
@@ -57,6 +64,18 @@ def dense_rows(store, name="x", *more, **given):
     indices = rows.indices if rows.index_stride else np.tile(rows.indices, rows.n_rows)
     shape = (rows.n_rows, rows.n_features)
     return scipy.sparse.csr_array((rows.values, indices, rows.indptr), shape).toarray(), labels
+
+
+def prepared_text(folder, text, name="a.txt", **options):
+    """A file of this text prepared as dataset "x": its manifest, its rows, its labels."""
+    manifest = prepare_file(folder / "store", "x", written(folder, text, name), **options)
+    assert load_manifest(folder / "store", "x") == manifest
+    return manifest, *dense_rows(folder / "store")
+
+
+def refused_text(folder, text, name="a.csv", **options):
+    """The message with which a file of this text is refused."""
+    return refusal(None, prepared_text, folder, text, name, **options).replace(f"{folder}/", "")
 
 
 def compiled(runs, manifests):
@@ -158,3 +177,84 @@ def die_after(monkeypatch, store, cohort, saves):
         patched.setattr("koco_stream.engine.cohort.save_cohort", saved)
         with pytest.raises(KeyboardInterrupt):
             run_cohort(str(store), "try", cohort)
+
+
+# of several tests, on the datasets of `small_store`
+SWEEP = """
+name = "try"
+[[dataset]]
+name = "sparse"
+positive_class = 1
+order = "shuffled"
+order_seeds = 2
+[[dataset]]
+name = "real"
+[[learner]]
+name = "OjaSON"
+sketch_size = [0, 3]
+sketch_start = "random"
+alpha = [0.5, 4]
+fit_intercept = [true, false]
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 1]
+"""
+# on the dataset of `swept_once`
+TWO_RUNS = """
+[[dataset]]
+name = "plain"
+[[learner]]
+name = "OGD"
+step_size = 0.1
+[[learner]]
+name = "AdaGrad"
+"""
+# a minute's work, so that it is interrupted in the middle on any machine
+MINUTE = """
+name = "s"
+[[dataset]]
+name = "ill-conditioned"
+[[learner]]
+name = "OjaSON"
+alpha = { powers_of_two = [-200, 200] }
+clip = [1, 2, 3, 4, 5, 6, 7, 8]
+sketch_rate = [1, 2, 3, 4]
+"""
+
+
+def prepared(tmp_path, name, X, y):
+    """The store `tmp_path`/store, with a dataset of these rows and labels prepared in it."""
+    np.savetxt(tmp_path / f"{name}.csv", np.column_stack([X, y]), delimiter=",")
+    prepare_file(tmp_path / "store", name, [tmp_path / f"{name}.csv"], header=False)
+    return tmp_path / "store"
+
+
+def swept(tmp_path, text, name="tiny"):
+    """The runs of a sweep with this text, made in this process; the store is `tmp_path`/store."""
+    store = open_store(tmp_path / "store")
+    sweep_on(store, written(tmp_path, f'name = "{name}"\n{text}', f"{name}.toml"))
+    return runs_of(Views(store, [name]))
+
+
+def sweep_on(store, spec):
+    """The sweep of this file is run on the store, in this process."""
+    sweep = prepare_datasets(checked(spec, store))
+    cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
+    run_here(store, cohorts, sweep.sweep.name)
+    collect(store)
+    remember(store, sweep, sweep.runs)
+
+
+def plan_for(store, tmp_path, workers, cohort_runs=4096):
+    sweep = checked(written(tmp_path, SWEEP), store)
+    limits = Limits(workers, 4 << 30, 0.001 * workers, cohort_runs=cohort_runs)
+    return plan(sweep.runs, sweep.sizes, limits), sweep.manifests
+
+
+def koco(*words, cwd, status=None, **more):
+    """Run `koco WORDS` in a process of its own. With `status`, its exit status must be that."""
+    done = subprocess.run(
+        command(*words), cwd=cwd, env=environment(**more), capture_output=True, text=True
+    )
+    assert status in (None, done.returncode), (words, done.stdout, done.stderr)
+    return done

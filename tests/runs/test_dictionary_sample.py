@@ -22,7 +22,7 @@ from koco_stream.runs.planner import Limits, plan
 from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.stream import Stream
-from tests.helpers.swept import prepared
+from tests.helpers.sweeps import prepared
 
 N = 1500
 

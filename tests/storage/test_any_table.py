@@ -1,7 +1,11 @@
-"""Tables as they come: classes by name, categories, dates and times, ARFF, and data frames."""
+"""Tables as they come: classes by name, categories, dates and times, ARFF, data frames, what text
+begins with, and faults of all kinds, which are told at once.
+"""
 
 import re
+import tracemalloc
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -15,30 +19,16 @@ from hypothesis import strategies as st
 import flows
 from flows.views.answer import answer, in_terminal
 from flows.views.views import Views
-from koco_stream import WrongInput, stream
-from koco_stream.streams.manifest import load_manifest
+from koco_stream import stream
 from storage.preparing.prepare import prepare_file
 from storage.sources.numbers import moment
-from tests.helpers.sweeps import checked, dense_rows, written
-from tests.helpers.swept import swept
+from storage.sources.reading import source_of
+from storage.sources.source import MOST_MET, MOST_TOLD, Reading
+from tests.helpers.malformed import PACKED, put
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import checked, dense_rows, prepared_text, refused_text, swept, written
 
 ABC = "x,y\n1.5,setosa\n2,virginica\n3,setosa\n4,versicolor\n"
-
-
-def prepared(folder, text, name="a.txt", **options):
-    """A file of this text prepared as dataset "x": its manifest, its rows, its labels."""
-    (folder / name).write_text(text)
-    manifest = prepare_file(folder / "store", "x", folder / name, **options)
-    assert load_manifest(folder / "store", "x") == manifest
-    return manifest, *dense_rows(folder / "store")
-
-
-def refused(folder, text, name="a.csv", **options):
-    """The message with which a file of this text is refused."""
-    (folder / name).write_text(text)
-    with pytest.raises(WrongInput) as error:
-        prepare_file(folder / "store", "x", folder / name, **options)
-    return str(error.value)
 
 
 # Classes
@@ -62,33 +52,34 @@ def refused(folder, text, name="a.csv", **options):
     ],
 )
 def test_classes_that_are_texts__are_numbered_in_sorted_order(text, options, y, classes, tmp_path):
-    manifest, _, labels = prepared(tmp_path, text, **options)
+    """And the same rows with the numbers in place of the names have the same identity."""
+    manifest, _, labels = prepared_text(tmp_path, text, **options)
     assert labels.tolist() == y
     assert dict(zip(manifest.classes, manifest.class_names, strict=False)) == classes
     assert manifest.task == "classification"
+    if text == ABC:
+        numbers = ABC.replace("setosa", "1").replace("versicolor", "2").replace("virginica", "3")
+        assert prepared_text(tmp_path, numbers)[0].dataset_hash == manifest.dataset_hash
 
 
 def test_class__is_found_by_its_name_or_number(tmp_path):
-    manifest = prepared(tmp_path, ABC)[0]
+    manifest = prepared_text(tmp_path, ABC)[0]
     assert [manifest.class_of(one) for one in ("setosa", "virginica", 2.0)] == [1, 3, 2]
-    with pytest.raises(
-        WrongInput, match=r"label 'setsa'; it has .*virginica; did you mean 'setosa'\?$"
-    ):
-        manifest.class_of("setsa")
-    numbers = prepared(tmp_path, "1,3\n2,10\n", task="classification")[0]
+    refusal(
+        r"label 'setsa'; it has .*virginica; did you mean 'setosa'\?$", manifest.class_of, "setsa"
+    )
+    numbers = prepared_text(tmp_path, "1,3\n2,10\n", task="classification")[0]
     assert (numbers.class_names, numbers.class_of("10")) == ([], 10)
 
 
 def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
-    prepared(tmp_path, ABC)
+    prepared_text(tmp_path, ABC)
     table = '[[dataset]]\nname = "x"\npositive_class = {}\n[[learner]]\nname = "Constant"\n'
     for wrong, message in (('"setsa"', r"did you mean 'setosa'\?"), ('"4"', "'4'; it has .*")):
         spec = written(tmp_path, 'name = "tiny"\n' + table.format(wrong))
-        with pytest.raises(WrongInput, match=f"try.toml, .*{message}$"):
-            checked(spec, tmp_path / "store")
+        refusal(f"try.toml, .*{message}$", checked, spec, tmp_path / "store")
     spec = written(tmp_path, 'name = "tiny"\n' + table.replace("positive_class = {}\n", ""))
-    with pytest.raises(WrongInput, match=r'labels "setosa", .*positive_class = "virginica"'):
-        checked(spec, tmp_path / "store")
+    refusal(r'labels "setosa", .*positive_class = "virginica"', checked, spec, tmp_path / "store")
     runs = swept(tmp_path, table.format('["setosa", 2.0]')).column("positive_class").to_pylist()
     assert sorted(runs) == [1, 2]
     for sweeps in (["tiny"], []):
@@ -101,41 +92,93 @@ def test_sweep__takes_classes_by_name_and_shows_them(tmp_path):
     assert y.tolist() == [1, -1, 1, -1]
 
 
-def test_identity__does_not_depend_on_the_names(tmp_path):
-    numbers = ABC.replace("setosa", "1").replace("versicolor", "2").replace("virginica", "3")
-    hashes = {prepared(tmp_path, text)[0].dataset_hash for text in (ABC, numbers)}
-    assert len(hashes) == 1
+DAY = "day,at,x,y\n2024-02-29,06:30,1,1\n?,18:00:00,2,-1\n2023-12-31,00:00,3,1\n"
+STREETS = "street,y\n" + "".join(f"s{k},{k % 2}\n" for k in range(101))
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "message"),
+    ("text", "options", "expected"),
     [
-        ("x,y\n1,a\n2,?\n", {}, r"line 3: column 'y' is '\?', no class; .*--missing drop"),
-        ("x,y\n1,a\n2,NA\n", {}, "line 3: column 'y' is 'NA'.*--categorical y"),
-        ("x,y\n1,1\n2,b\n", {}, "line 3: column 'y' is 'b'.*for classes add --categorical y"),
+        *(
+            (
+                f"t,x,y\nred,1,1\n{text},2,2\n",
+                {},
+                {"feature_names": [*sorted((f"t={text}", "t=red")), "x"]},
+            )
+            for text in (
+                *("10.0.10.1", "1.2.10", "1/2", "555-1234", "Mars 3", "0b3fe2", "10.0.0.1", "5kg"),
+                *("1-2", "<5", "A1"),
+            )
+        ),
         (
-            "x,y\n" + "".join(f"1,k{k}\n" for k in range(201)),
+            "zip,area,y\n10115,1.5,1\n20095,-2.5,-1\n80331,3.5,1\n10115,0.5,-1\n",
+            {"categorical": ("zip",), "scale": "minmax"},
+            {
+                "layout": "dense",
+                "transformations": [
+                    "one-hot, values in sorted order: column 'zip' (3)",
+                    "rows kept dense",
+                    "each feature to [0, 1] over the file: (value - min)/(max - min), 0 if"
+                    " constant",
+                ],
+                "X": [[1, 0, 0, 2 / 3], [0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0.5]],
+            },
+        ),
+        (
+            "month,x,y\n" + "".join(f"{2000 + k}-0{k + 1},1,2.5\n" for k in range(3)),
             {},
-            "column 'y' holds more than 200 different texts; name another --target",
+            {
+                "feature_names": ["month.year", "month.day_of_year", "x"],
+                "X": [[2000, 1, 1], [2001, 32, 1], [2002, 60, 1]],
+            },
         ),
-        ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column 'x' is named by two of"),
-        ("x,y\n1,2024-03-14\n", {}, "the target, column 'y', holds dates or times; name another"),
         (
-            "a 1:1\nb,c 1:2\n",
-            {"format": "libsvm"},
-            "line 2, .*give the row one label, without commas",
+            DAY,
+            {"missing": "mean"},
+            {
+                "feature_names": [
+                    *("day.year", "day.day_of_year", "day.weekday"),
+                    *("at.time_of_day", "x"),
+                ],
+                "X": [[2024, 60, 4, 6.5, 1], [2023.5, 212.5, 5.5, 18, 2], [2023, 365, 7, 0, 3]],
+                "columns": [
+                    "target: column 'y'",
+                    "numeric: 1 (column 'x')",
+                    "dates and times: column 'day' as year, day_of_year, weekday, column 'at' as"
+                    " time_of_day",
+                    "column 'x' may only number the rows; if so, leave it out with --drop x",
+                ],
+            },
         ),
-        ("a 1:1\n? 1:2\n", {"format": "libsvm"}, r"line 2, .*'\?'.*fill the value in"),
+        (DAY, {"missing": "drop"}, {"n_rows": 2}),
+        (
+            DAY,
+            {"missing": "drop", "categorical": ("at",)},
+            {
+                "feature_names": [
+                    *("day.year", "day.day_of_year", "day.weekday"),
+                    *("at=00:00", "at=06:30", "at=18:00:00", "x"),
+                ]
+            },
+        ),
+        (STREETS, {"one_hot": True}, {"n_features": 101}),
+        (STREETS, {"one_hot": True, "layout": "sparse", "hash_bits": 18}, {"n_features": 2**18}),
+        (
+            STREETS.replace("\n", ",1\n").replace("street,y,1", "street,y,x"),
+            {"drop": ("street",), "target": "y"},
+            {"feature_names": ["x"]},
+        ),
     ],
 )
-def test_classes_that_are_none__are_refused(text, options, message, tmp_path):
-    assert re.search(message, refused(tmp_path, text, **options))
+def test_columns__become_what_their_texts_say_or_the_options(text, options, expected, tmp_path):
+    manifest, X, y = prepared_text(tmp_path, text, **options)
+    columns = manifest.source.get("columns")
+    found = {**vars(manifest), "X": X.tolist(), "y": y.tolist(), "columns": columns}
+    assert {name: found[name] for name in expected} == expected
 
 
 # Categories and numbers
 # --------------------------------------------------------------------------------------------------
-
-ZIPS = "zip,area,y\n10115,1.5,1\n20095,-2.5,-1\n80331,3.5,1\n10115,0.5,-1\n"
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -151,8 +194,14 @@ def test_columns__are_what_they_are_said_to_be(form, tmp_path):
     )
     frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
     how = {"categorical": ["zip"], "numeric": ["size"]}
-    with pytest.raises(WrongInput, match=r"column 'size' is .*--missing mean or --missing drop"):
-        prepare_file(tmp_path / "store", "x", path, **how)
+    refusal(
+        r"column 'size' is .*--missing mean or --missing drop",
+        prepare_file,
+        tmp_path / "store",
+        "x",
+        path,
+        **how,
+    )
     manifest = prepare_file(tmp_path / "store", "x", path, missing="mean", **how)
     zips = ["zip=10115", "zip=20095", "zip=80331"]
     assert manifest.feature_names == [*zips, "size", "kind=blue", "kind=red"]
@@ -165,41 +214,17 @@ def test_columns__are_what_they_are_said_to_be(form, tmp_path):
     np.testing.assert_allclose(dense_rows(tmp_path / "store")[0], expected)
 
 
-def test_many_categories__are_refused_with_remedies_that_work(tmp_path):
-    text = "street,y\n" + "".join(f"s{k},{k % 2}\n" for k in range(101))
-    message = refused(tmp_path, text)
-    assert "column 'street' holds more than 100 different texts; leave it out with" in message
-    sizes = {
-        "--one-hot": ({"one_hot": True}, 101),
-        "--one-hot --layout sparse --hash-bits 18": (
-            {"one_hot": True, "layout": "sparse", "hash_bits": 18},
-            2**18,
-        ),
-    }
-    for words, (options, size) in sizes.items():
-        assert words in message
-        assert prepared(tmp_path, text, **options)[0].n_features == size
-    wider = text.replace("\n", ",1\n").replace("street,y,1", "street,y,x")
-    assert prepared(tmp_path, wider, drop=("street",), target="y")[0].feature_names == ["x"]
-
-
-def test_minmax__of_categories_beside_negative_numbers_is_dense(tmp_path):
-    manifest, X, _ = prepared(tmp_path, ZIPS, categorical=("zip",), scale="minmax")
-    assert manifest.layout == "dense"
-    assert "rows kept dense" in manifest.transformations
-    assert X.min() == 0
-    assert X.max() == 1
-
-
 # Dates and times
 # --------------------------------------------------------------------------------------------------
 
 NAMES = ["t.year", "t.day_of_year", "t.weekday", "t.time_of_day"]
-times = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
 
 
 @settings(max_examples=40, deadline=None)
-@given(when=st.lists(times, min_size=1, max_size=9), missing=st.booleans())
+@given(
+    when=st.lists(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)), min_size=1, max_size=9),
+    missing=st.booleans(),
+)
 def test_times__are_in_text_and_parquet_what_python_says(when, missing, tmp_path_factory):
     folder = tmp_path_factory.mktemp("times")
     expected = [
@@ -223,21 +248,6 @@ def test_times__are_in_text_and_parquet_what_python_says(when, missing, tmp_path
         np.testing.assert_array_equal(dense_rows(folder / "store")[0], expected)
 
 
-def test_dates__have_no_time_and_times_no_date(tmp_path):
-    text = "day,at,x,y\n2024-02-29,06:30,1,1\n?,18:00:00,2,-1\n2023-12-31,00:00,3,1\n"
-    manifest, X, _ = prepared(tmp_path, text, missing="mean")
-    assert manifest.feature_names == [
-        *("day.year", "day.day_of_year", "day.weekday"),
-        *("at.time_of_day", "x"),
-    ]
-    assert X.tolist() == [[2024, 60, 4, 6.5, 1], [2023.5, 212.5, 5.5, 18, 2], [2023, 365, 7, 0, 3]]
-    said = "dates and times: column 'day' as year, day_of_year, weekday, column 'at' as time_of_day"
-    assert said in manifest.source["columns"]
-    assert prepared(tmp_path, text, missing="drop")[0].n_rows == 2
-    declared = prepared(tmp_path, text, categorical=("at",), missing="drop")[0]
-    assert "at=06:30" in declared.feature_names
-
-
 def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
     zone = ZoneInfo("Europe/Berlin")
     when = [datetime(2024, 7, 1, 22, 30, tzinfo=UTC), datetime(2024, 12, 31, 23, tzinfo=UTC)]
@@ -247,7 +257,7 @@ def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
     X = dense_rows(tmp_path / "store")[0]
     text = "t,y\n" + "".join(f"{t.astimezone(zone).isoformat()},1\n" for t in when)
     assert X.tolist() == [[2024, 184, 2, 0.5], [2025, 1, 3, 0]]
-    assert prepared(tmp_path, text)[1].tolist() == X.tolist()
+    assert prepared_text(tmp_path, text)[1].tolist() == X.tolist()
 
 
 @pytest.mark.parametrize(
@@ -263,29 +273,6 @@ def test_time_of_a_column_with_a_zone__is_the_local_one(tmp_path):
 )
 def test_notations_of_a_moment__are_read(text, expected):
     assert [*moment(text).values()] == expected
-
-
-def test_columns_of_months__have_a_year_and_a_day(tmp_path):
-    months = "month,x,y\n" + "".join(f"{2000 + k}-0{k + 1},1,2.5\n" for k in range(9))
-    manifest, X, _ = prepared(tmp_path, months)
-    assert manifest.feature_names == ["month.year", "month.day_of_year", "x"]
-    assert X[:2].tolist() == [[2000, 1, 1], [2001, 32, 1]]
-
-
-@pytest.mark.parametrize(
-    "text", ["03/14/2024", "3/14/24 8:00 AM", "14-Mar-2024", "March 14, 2024", "14-03-2024"]
-)
-@pytest.mark.parametrize("first", ["red", ""])
-def test_date_in_another_order__is_refused_with_what_to_do(first, text, tmp_path):
-    rows = f'{first},1\n"{text}",2\n'
-    message = refused(tmp_path, f"t,y\n{rows}", missing="mean")
-    assert f"line 3: column 't' is '{text}', a date in another order or notation" in message
-    assert message.endswith("leave the column out with --drop t")
-
-
-@pytest.mark.parametrize("text", ["10.0.10.1", "1.2.10", "1/2", "555-1234", "Mars 3", "0b3fe2"])
-def test_text_with_digits__is_a_category(text, tmp_path):
-    assert f"t={text}" in prepared(tmp_path, f"t,x,y\nred,1,1\n{text},2,2\n")[0].feature_names
 
 
 # What the first line is
@@ -309,7 +296,7 @@ WORDS = [["p", "x"], ["e", "b"], ["p", "b"], ["e", "x"]] * 3
 )
 def test_first_line__is_a_row_or_names_by_what_is_below(first, rows, named, tmp_path):
     text = "".join(",".join(row) + "\n" for row in (first, *rows))
-    found = prepared(tmp_path, text, missing="mean")[0]
+    found = prepared_text(tmp_path, text, missing="mean")[0]
     assert found.n_rows == len(rows) + (not named)
     assert any(name.startswith(first[0]) for name in found.feature_names) == named
 
@@ -324,22 +311,8 @@ def test_first_line__is_a_row_or_names_by_what_is_below(first, rows, named, tmp_
     ],
 )
 def test_first_line_that_may_be_either__is_asked_about(text, tmp_path):
-    assert re.search("line 1: .*add --header.*--no-header", refused(tmp_path, text))
-    assert prepared(tmp_path, text, header=True)[0].n_rows == text.count("\n") - 1
-
-
-@pytest.mark.parametrize("begin", [b"PK\3\4\0\0", "x,y\n1,2\n".encode("utf-16")])
-def test_file_of_another_kind__is_refused_as_such(begin, tmp_path):
-    (tmp_path / "a.csv").write_bytes(begin)
-    with pytest.raises(WrongInput, match=r"is a workbook, text in UTF-16.*; save it as CSV"):
-        prepare_file(tmp_path / "store", "x", tmp_path / "a.csv")
-
-
-@pytest.mark.parametrize("later", ["2024-13-01", "soon", "12:30", "3", ""])
-def test_text_that_does_not_fit__is_refused_with_its_line(later, tmp_path):
-    message = refused(tmp_path, f"t,y\n2024-01-01,1\n{later},2\n")
-    assert "a.csv, line 3: column 't' is" in message
-    assert ("--categorical t" if later else "--missing mean or --missing drop") in message
+    assert re.search("line 1: .*add --header.*--no-header", refused_text(tmp_path, text))
+    assert prepared_text(tmp_path, text, header=True)[0].n_rows == text.count("\n") - 1
 
 
 @pytest.mark.parametrize(
@@ -384,45 +357,117 @@ SPARSE = """@relation words
 """
 
 
-def test_arff__is_the_same_as_csv(tmp_path):
-    arff, X, y = prepared(tmp_path, IRIS, "a.arff", missing="mean")
-    csv, *_ = prepared(tmp_path, SAME, "a.csv", missing="mean")
+HEAD, DATA, ROWS = IRIS.partition("@DATA\n")
+
+
+@pytest.mark.parametrize("text", [IRIS, HEAD + DATA + ROWS.replace(",", "\t")])
+def test_arff__is_the_same_as_csv(text, tmp_path):
+    arff, X, y = prepared_text(tmp_path, text, "a.arff", missing="mean")
+    csv, *_ = prepared_text(tmp_path, SAME, "a.csv", missing="mean")
     assert (arff.dataset_hash, arff.feature_names) == (csv.dataset_hash, csv.feature_names)
     assert arff.class_names == csv.class_names == ["Iris-setosa", "Iris-virginica"]
     assert X[0].tolist() == [5.1, 0, 0, 1, 2024, 1, 1, 1]
     assert y.tolist() == [-1, 1, 1]
 
 
-def test_arff_separated_by_tabs__is_the_same(tmp_path):
-    expected = prepared(tmp_path, IRIS, "a.arff", missing="mean")[0].dataset_hash
-    head, data, rows = IRIS.partition("@DATA\n")
-    tabs = head + data + rows.replace(",", "\t")
-    assert prepared(tmp_path, tabs, "a.arff", missing="mean")[0].dataset_hash == expected
-
-
 def test_sparse_arff__stays_sparse_and_names_what_it_lacks(tmp_path):
-    manifest, X, y = prepared(tmp_path, SPARSE, "a.txt")
+    manifest, X, y = prepared_text(tmp_path, SPARSE, "a.txt")
     assert manifest.layout == "sparse"
     assert manifest.feature_names == ["w0", "w1", "kind=a b", "kind=none"]
     assert X.tolist() == [[1.5, 0, 0, 1], [0, 0, 0, 1], [0, 2, 1, 0]]
     assert (y.tolist(), manifest.class_names) == ([-1, 1, 1], ["neg", "pos"])
 
 
+# What is refused
+# --------------------------------------------------------------------------------------------------
+
+NOTATIONS = (
+    *("3,14", "-3,14e5", "1,234", "1,234.5", "1.234.567,8", "12,34,567", "1 234", "1\u202f234"),
+    *("1'234.5", "12%", "12 %", "1_000", "0x1F", "$5", "-$5", "5 €", "USD 5", "(5)", "−5", "１"),
+)
+DATES = ("03/14/2024", "3/14/24 8:00 AM", "14-Mar-2024", "March 14, 2024", "14-03-2024")
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("text", "options", "message"),
     [
-        ("w0 numeric", "bag relational", "line 2: 'bag' is relational: .*; write a file without"),
-        ("w0 numeric", "w1 numeric", "line 3: 'w1' is an attribute already; rename"),
-        ("w0 numeric", "w0", "line 2: '@attribute w0' is no attribute; write @attribute NAME"),
-        ("@data", "@rows", "no line @data"),
-        ("0 1.5", "4 1.5", "line 7: attribute 4, and they are numbered from 0 to 3"),
-        ("0 1.5", "0 x", "line 7: column 'w0' is 'x', not a finite number"),
-        ("{0 1.5", "{0 '1.5", "line 7: .* is no row of ARFF"),
-        ("{}", "1,2", "line 8: 2 columns where the first line has 4"),
+        ("x,y\n1,a\n2,?\n", {}, r"line 3: column 'y' is '\?', no class; .*--missing drop"),
+        ("x,y\n1,a\n2,NA\n", {}, "line 3: column 'y' is 'NA'.*--categorical y"),
+        ("x,y\n1,1\n2,b\n", {}, "line 3: column 'y' is 'b'.*for classes add --categorical y"),
+        (
+            "x,y\n" + "".join(f"1,k{k}\n" for k in range(201)),
+            {},
+            "column 'y' holds more than 200 different texts; name another --target",
+        ),
+        (
+            STREETS,
+            {},
+            "column 'street' holds more than 100 different texts; leave it out with.*"
+            "--one-hot --layout sparse --hash-bits 18",
+        ),
+        ("x,y\n1,2\n", {"drop": ("x",), "numeric": ("x",)}, "column 'x' is named by two of"),
+        ("x,y\n1,2024-03-14\n", {}, "the target, column 'y', holds dates or times; name another"),
+        (
+            "a 1:1\nb,c 1:2\n",
+            {"format": "libsvm"},
+            "line 2, .*give the row one label, without commas",
+        ),
+        ("a 1:1\n? 1:2\n", {"format": "libsvm"}, r"line 2, .*'\?'.*fill the value in"),
+        *(
+            (
+                f't,y\n{first},1\n"{text}",2\n',
+                {"missing": "mean"},
+                f"line 3: column 't' is '{text}', a date in another order or notation.*"
+                "leave the column out with --drop t$",
+            )
+            for first in ("red", "")
+            for text in DATES
+        ),
+        *(
+            (f"t,y\n2024-01-01,1\n{later},2\n", {}, f"^a.csv, line 3: column 't' is.*{remedy}")
+            for later, remedy in (
+                *((some, "--categorical t") for some in ("2024-13-01", "soon", "12:30", "3")),
+                ("", "--missing mean or --missing drop"),
+            )
+        ),
+        *(
+            (
+                f"a;y\n{first};2\n{text};3\n",
+                {"one_hot": True, "missing": "mean"},
+                "line 3: column 'a' is .*; write it with digits and a",
+            )
+            for first in ("1", "red", "?")
+            for text in NOTATIONS
+        ),
+        *(
+            (text, {}, r"is a workbook, text in UTF-16.*; save it as CSV")
+            for text in ("PK\3\4\0\0", "x\0,\0y\0\n\0001\0,\0002\0\n\0")
+        ),
+        *(
+            (SPARSE.replace(old, new), {"name": "a.arff"}, message)
+            for old, new, message in (
+                (
+                    "w0 numeric",
+                    "bag relational",
+                    "line 2: 'bag' is relational: .*; write a file without",
+                ),
+                ("w0 numeric", "w1 numeric", "line 3: 'w1' is an attribute already; rename"),
+                (
+                    "w0 numeric",
+                    "w0",
+                    "line 2: '@attribute w0' is no attribute; write @attribute NAME",
+                ),
+                ("@data", "@rows", "no line @data"),
+                ("0 1.5", "4 1.5", "line 7: attribute 4, and they are numbered from 0 to 3"),
+                ("0 1.5", "0 x", "line 7: column 'w0' is 'x', not a finite number"),
+                ("{0 1.5", "{0 '1.5", "line 7: .* is no row of ARFF"),
+                ("{}", "1,2", "line 8: 2 columns where the first line has 4"),
+            )
+        ),
     ],
 )
-def test_malformed_arff__is_refused_with_its_line(old, new, message, tmp_path):
-    assert re.search(message, refused(tmp_path, SPARSE.replace(old, new), "a.arff"))
+def test_what_is_wrong__is_refused_with_its_line_and_a_remedy(text, options, message, tmp_path):
+    assert re.search(message, refused_text(tmp_path, text, **options))
 
 
 # Data frames
@@ -522,5 +567,240 @@ def test_options__are_lists_or_alone_and_rules_mappings(options, names, tmp_path
     ],
 )
 def test_wrong_data__is_refused_in_words(data, options, message, tmp_path):
-    with pytest.raises(WrongInput, match=message):
-        flows.prepare("mine", data, tmp_path / "store", **options)
+    refusal(message, flows.prepare, "mine", data, tmp_path / "store", **options)
+
+
+INDEX, COUNTED = "left out: column {!r} (an index)", "column {!r} may only number the rows"
+MEAN = {"missing": "mean"}
+WIDE = ",".join(map(str, range(12)))
+TEXTS = {"one_hot": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "names", "rows", "said"),
+    [
+        # the separator is seen from the first line
+        *(
+            (text, {"file": file}, names, [[1, 2, 3], [4, 5, 6]], "")
+            for file, text, names in (
+                ("a.csv", "1;2;3\n4;5;6\n", []),
+                ("a.txt", "1;2;3\n4;5;6\n", []),
+                ("a.tsv", "1\t2\t3\n4\t5\t6\n", []),
+                ("a.csv", 'x\t"a,b;c,d"\ty\n1\t2\t3\n4\t5\t6\n', ["x", "a,b;c,d"]),
+                ("a.txt", "x\tz\ty\n1\t2\t3\n4\t5\t6\n", ["x", "z"]),
+                ("a.txt", "1\t2\t3\n4\t5\t6\n", []),
+                ("a.txt", "1 2\t3\n4 5\t6\n", []),
+                ("a.csv", '"x, one";"z, two";y\n1;2;3\n4;5;6\n', ["x, one", "z, two"]),
+                ("a.tsv", "1,2,3\n4,5,6\n", []),
+                ("a.tsv", "x, x, x\tz\ty\n1\t2\t3\n4\t5\t6\n", ["x, x, x", "z"]),
+            )
+        ),
+        # an empty field is one, in the first line or in a later one, at either end of a line
+        ("1\t\t3\n2\t\t4\n5\t6\t7\n", MEAN, [], [[1, 6, 3], [2, 6, 4], [5, 6, 7]], ""),
+        ("\t2\t3\n4\t5\t6\n", MEAN, [], [[4, 2, 3], [4, 5, 6]], ""),
+        ("1\t2\t\n4\t5\t6\n", {"missing": "drop"}, [], [[4, 5, 6]], "left out: 1"),
+        ("a\tb\ty\n\t\t1\n2\t3\t4\n", MEAN, ["a", "b"], [[2, 3, 1], [2, 3, 4]], ""),
+        (";;1\n2;3;4\n", MEAN, [], [[2, 3, 1], [2, 3, 4]], ""),
+        (" 1 \t 2 \t 3\n4\t5\t6\n", {}, [], [[1, 2, 3], [4, 5, 6]], ""),
+        ("-1 5\t 6\n1 7 8\n", {}, [], [[-1, 5, 6], [1, 7, 8]], ""),
+        # numbers of columns are names if what follows makes it sure
+        ("0,1,2\n1.5,2.5,1\n3.5,1,2\n", {}, ["0", "1"], [[1.5, 2.5, 1], [3.5, 1, 2]], ""),
+        ("0,1,2\n3,4,5\n", {"header": False}, [], [[0, 1, 2], [3, 4, 5]], ""),
+        ("0,1,3\n3,4,5\n", {}, [], [[0, 1, 3], [3, 4, 5]], ""),
+        ("0.0,1.0,2.0\n3.5,4.5,5.5\n", {}, [], [[0, 1, 2], [3.5, 4.5, 5.5]], ""),
+        ("1,2,3\n4.5,5.5,6.5\n", {}, [], [[1, 2, 3], [4.5, 5.5, 6.5]], ""),
+        ("0,1,y\n3,4,1\n", {}, ["0", "1"], [[3, 4, 1]], ""),
+        (f"{WIDE}\n{WIDE}\n", {}, WIDE.split(",")[:-1], [list(range(12))], ""),
+        (",0,1\n0,2,1\n1,5,0\n", {}, ["0"], [[2, 1], [5, 0]], INDEX.format("")),
+        # an index is left out, a named column is not
+        (",a,y\n7,1.5,1\n3,2.5,0\n", {}, ["a"], [[1.5, 1], [2.5, 0]], INDEX.format("")),
+        (",a,y\nu,1.5,1\nv,2.5,0\n", {}, ["a"], [[1.5, 1], [2.5, 0]], INDEX.format("")),
+        (",a,y\n.5,1,1\n.7,2,0\n", {}, ["", "a"], [[0.5, 1, 1], [0.7, 2, 0]], "--drop ''"),
+        ("a,y,index\n1.5,1,0\n2.5,0,1\n", {}, ["a"], [[1.5, 1], [2.5, 0]], INDEX.format("index")),
+        ("index,y\n1.5,1\n1.7,0\n", {}, ["index"], [[1.5, 1], [1.7, 0]], COUNTED.format("index")),
+        ("t,y\n0,4\n1,3\n2,4\n", {}, ["t"], [[0, 4], [1, 3], [2, 4]], COUNTED.format("t")),
+        ("1,4\n2,3\n3,4\n", {}, [], [[1, 4], [2, 3], [3, 4]], "column 1 may only number the rows"),
+        ("Unnamed: 0,y,a\n0,1,3\n", {"target": "y"}, ["a"], [[3, 1]], INDEX.format("Unnamed: 0")),
+        ("__index_level_1__\ty\ta\n.5\t1\t3\n", {}, ["y"], [[1, 3]], "__index_level_1__' (an"),
+        # marked lines are comments or hold the names, but a row whose text begins so is a row
+        ("# a\n#b,c\nx,y\n1,2\n", {}, ["x"], [[1, 2]], "left out: 2 line(s) of comments"),
+        ("% a\n\n1,2\n", {}, [], [[1, 2]], "left out: 1 line(s) of comments"),
+        ("# one\n# x y\n1 2\n", {}, ["x"], [[1, 2]], "left out: 1 line(s) of comments"),
+        ("#x,y\n1,2\n", {"header": True}, ["x"], [[1, 2]], ""),
+        ("#1,2\n3,4\n", {}, [], [[3, 4]], "left out: 1 line(s) of comments"),
+        ("#f,1\nred,2\n", TEXTS, ["column 1=#f", "column 1=red"], [[1, 0, 1], [0, 1, 2]], ""),
+        ("# a\n% b\n1 1:3\n2 2:4\n", {}, [], [[3, 0, 1], [0, 4, 2]], "left out: 2 line(s)"),
+        ("# a\n1 | 0:3\n2 | 1:4\n", {}, [], [[3, 0, 1], [0, 4, 2]], "left out: 1 line(s)"),
+    ],
+)
+def test_top_of_a_table__is_told_apart(text, options, names, rows, said, tmp_path):
+    path = put(tmp_path / options.get("file", "a.txt"), text.encode())
+    given = {name: value for name, value in options.items() if name != "file"}
+    manifest = prepare_file(tmp_path / "store", "x", path, **given)
+    X, y = dense_rows(tmp_path / "store")
+    assert manifest.feature_names == names
+    assert np.column_stack([X, y]).tolist() == rows
+    told = [*manifest.source.get("columns", []), *manifest.transformations]
+    assert said in "; ".join(told)
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", b"," * 5000, "line 1: a line of more than 1,000 bytes"),
+        ("a.csv", b"a,b\n1,2\n1," + b"1" * 5000, "line 3: a line of more than 1,000 bytes"),
+        ("a.csv", b'a,b\n1,"' + b"x" * 5000, "line 2: a line of more than 1,000 bytes"),
+        ("a.txt", b"1 2" + b" " * 5000 + b"3\n", "line 1: a line of more than 1,000 bytes"),
+        ("a.svm", b"1 1:1\n1" + b" 2:1" * 5000, "line 2: a line of more than 1,000 bytes"),
+        ("a.vw", b"1 | 1\n1 |" + b" 2:1" * 5000, "line 2: a line of more than 1,000 bytes"),
+        ("a.csv", b"#" * 5000, "line 1: a line of more than 1,000 bytes"),
+        ("a.csv", b"a,b\n1,2\n" + b"1" * 200 + b",2\n", "line 3: a field of more than 100 bytes"),
+        ("a.csv", b"a" * 200 + b",b\n1,2\n", "line 1: a field of more than 100 bytes"),
+        ("a.svm", b"1 1:1\n1 1:" + b"1" * 200 + b"\n", "line 2: a field of more than 100 bytes"),
+        ("a.csv", b"1,2\n" + b"1," * 300 + b"1\n", "line 2: more than 200 columns"),
+        ("a.csv", b"1," * 300 + b"1\n", "line 1: more than 200 columns"),
+    ],
+)
+def test_line_field_and_row__have_a_limit(name, text, message, suffix, tmp_path, monkeypatch):
+    limits = {
+        "source.MOST_LINE": 1000,
+        **dict.fromkeys(("source.MOST_FIELD", "columns.MOST_FIELD"), 100),
+        "columns.MOST_COLUMNS": 200,
+    }
+    for limit, most in limits.items():
+        monkeypatch.setattr(f"storage.sources.text.{limit}", most)
+    path = put(tmp_path / f"{name}{suffix}", PACKED[suffix](text))
+    refusal(re.escape(f"{path.name}, {message}"), prepare_file, tmp_path / "store", "x", path)
+
+
+def test_long_line__is_refused_before_it_is_held(tmp_path, monkeypatch):
+    path = put(tmp_path / "a.csv.bz2", PACKED[".bz2"](b"," * 50_000_000))
+    monkeypatch.setattr("storage.sources.text.source.MOST_LINE", 1_000_000)
+    tracemalloc.start()
+    refusal("line 1: a line of more than 1,000,000 bytes", source_of, [path])
+    assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    tracemalloc.stop()
+
+
+FRAME = pd.DataFrame({"x": [1.5, 2.5], "z": [3.0, 4.0], "y": [1, -1]}, index=[7, 3])
+
+
+def folder_of(folder, *tables):
+    """A folder with these tables as Parquet files, in their order by name."""
+    folder.mkdir()
+    for k, table in enumerate(tables):
+        pq.write_table(table, folder / f"{k}.parquet")
+    return folder
+
+
+def test_folder_of_parquet_files__is_one_table_whose_columns_go_by_name(tmp_path):
+    plain, with_index = pa.table(FRAME.to_dict("list")), pa.Table.from_pandas(FRAME)
+    tables = [
+        pa.table({"q": pa.array([], pa.string())}),
+        with_index,
+        plain.select(["y", "z", "x"]),
+        plain.slice(0, 0),
+        with_index.replace_schema_metadata(None),
+    ]
+    for k in (1, 2, 4):  # each may be the first one
+        ordered = [tables[k], *tables[:k], *tables[k + 1 :]]
+        folder = folder_of(tmp_path / f"tables-{k}", *ordered)
+        (folder / "_SUCCESS").touch()
+        (folder / "_old.parquet").write_text("no table")
+        options = {"target": "y"} if k == 2 else {}
+        source = source_of([folder], Reading(**options))
+        manifest = prepare_file(tmp_path / "store", "x", folder, **options)
+        X, y = dense_rows(tmp_path / "store")
+        by_name = dict(zip(manifest.feature_names, X.T.tolist(), strict=True))
+        assert by_name == {"x": [1.5, 2.5] * 3, "z": [3.0, 4.0] * 3}
+        assert y.tolist() == [1, -1] * 3
+        assert len(source.paths) == 3
+    (folder / "k=1").mkdir()
+    pq.write_table(plain, folder / "k=1" / "a.parquet")
+    refusal(r"k=1/a\.parquet: a folder within .*; write whole rows", source_of, [folder])
+
+
+def test_parquet_columns_that_number_the_rows__are_left_out_or_said(tmp_path):
+    frame = {"index": [0, 1, 2], "id": [1, 2, 3], "x": [0.5, 1, 2], "y": [1, 2, 1]}
+    manifest = prepare_file(tmp_path / "store", "x", folder_of(tmp_path / "a", pa.table(frame)))
+    assert manifest.feature_names == ["id", "x"]
+    assert manifest.transformations == [INDEX.format("index")]
+    assert manifest.source["columns"][1:] == [
+        "numeric: 2 (column 'id', column 'x')",
+        f"{COUNTED.format('id')}; if so, leave it out with --drop id",
+    ]
+
+
+def test_command__says_which_columns_became_features_and_how(tmp_path, koco):
+    names = [f"x{k}" for k in range(30)]
+    words = (
+        "prepare",
+        "x",
+        "--from",
+        written(tmp_path, f",kind,{','.join(names)},y\n0,red{',1' * 30},2\n", "a.csv"),
+        "--store",
+        tmp_path / "store",
+    )
+    said = koco(*words, "--one-hot", status=0).stdout.splitlines()
+    first = ", ".join(f"column {name!r}" for name in names[:10])
+    assert said[2:] == [
+        "  target: column 'y'",
+        f"  numeric: 30 ({first} and 20 more)",
+        "  left out: column '' (an index)",
+        "  one-hot, values in sorted order: column 'kind' (1)",
+    ]
+
+
+# All kinds of fault are told at once
+# --------------------------------------------------------------------------------------------------
+
+
+OWN = "the age;kind;income;left?\n40;red;1.5;yes\n?;blue;2,5;no\n31;green;NA;yes;9\n22;;3;maybe\n"
+
+
+def test_all_problems_of_a_table__are_told_at_once(tmp_path):
+    assert refused_text(tmp_path, OWN, "own.csv").split("\n") == [
+        "3 problems:",
+        "  own.csv, line 3: column 'the age' is '?', not a finite number; fill the value in, or say"
+        " what to do with missing values: --missing mean or --missing drop",
+        "  own.csv, line 3: column 'income' is '2,5', not a finite number; write it with digits and"
+        " a decimal point only, such as -1234.5 (if all commas of the file are decimal ones: tr , ."
+        " < FILE > NEW)",
+        "  own.csv, line 4: 5 columns where the first line has 4; correct or remove the line",
+    ]
+
+
+def test_problems_of_the_first_faulty_piece__are_told(tmp_path, monkeypatch):
+    text = "1 1:1\n2 1:x\n1 1:1\n1 2:1 2:1\n1 3:y\n\0\n1 z\n"
+    message = refused_text(tmp_path, text, "a.svm")
+    assert message.startswith("3 problems:\n  a.svm, line 2, column 5: the value of feature 1")
+    assert "(and 1 more of this kind)\n  a.svm, line 4, column 7: feature 2 is there" in message
+    assert message.splitlines()[-1].startswith("  a.svm, line 6, column 1: a NUL byte")
+    source_of_the_file = partial(source_of, block_bytes=9)
+    monkeypatch.setattr("storage.preparing.prepare.source_of", source_of_the_file)
+    assert refused_text(tmp_path, text, "a.svm") == (
+        "a.svm, line 2, column 5: the value of feature 1 is 'x', not a finite number; correct it"
+    )
+
+
+def test_more_problems_than_can_be_told__are_counted(tmp_path):
+    text = "1 1:1\n" + "".join(f"1 {'a' * k}\n" for k in range(1, 2 * MOST_MET))
+    message = refused_text(tmp_path, text, "a.svm")
+    assert message.endswith("(and 999 more of this kind)\nreading ended at 1,000 problems")
+    width = MOST_TOLD + 5
+    rows = [",".join(["1"] * width), ",".join(["a"] * width)]
+    message = refused_text(tmp_path, "\n".join(rows) + "\n", target="1")
+    assert "and 4 more)" in message
+
+
+def test_what_is_malformed_in_the_survey__is_told_too(tmp_path):
+    text = "kind,x,y\nred,1,0\nblue,?,1\nred,b,x\n"
+    assert refused_text(tmp_path, text, "a.csv", one_hot=True).startswith("3 problems:")
+    assert not (tmp_path / "store" / "datasets").exists()
+
+
+def test_column_of_texts__is_one_whose_first_value_that_is_there_is_a_text(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,c,y\n?,?,?,1\n?,2,?,0\nred,?,?,1\n")
+    reading = Reading(one_hot=True, missing="mean", target="y")
+    assert source_of([tmp_path / "a.csv"], reading).choice.texts == (0,)

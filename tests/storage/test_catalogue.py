@@ -41,6 +41,7 @@ from storage.catalogue.fetch import (
 )
 from storage.preparing.prepare import prepare_file
 from storage.sources.source import Reading
+from tests.helpers.refusal import refusal
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 
@@ -237,18 +238,11 @@ def test_answer_that_is_not_the_file__is_told_with_the_servers_words_and_not_ask
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
-    [
-        ("http://example.invalid/x", "only https addresses can"),
-        ("ftp://127.0.0.1/x", "only https addresses can"),
-        ("file:///etc/passwd", "only https addresses can"),
-        ("x", "only https addresses can"),
-        ("https:///x", "only https addresses can"),
-    ],
+    "address",
+    ["http://example.invalid/x", "ftp://127.0.0.1/x", "file:///etc/passwd", "x", "https:///x"],
 )
-def test_address_that_is_not_https__is_refused(address, told, tmp_path):
-    with pytest.raises(WrongInput, match=told):
-        fetch(address, None, tmp_path)
+def test_address_that_is_not_https__is_refused(address, tmp_path):
+    refusal("only https addresses can", fetch, address, None, tmp_path)
 
 
 def archive_of(**files: bytes) -> bytes:
@@ -263,10 +257,13 @@ def test_file_of_a_zip__is_the_one_that_is_expected_or_nothing_is_written(tmp_pa
     text = b"first\nsecond\n"
     (tmp_path / "x.zip").write_bytes(archive_of(a__txt=text, b__txt=CONTENT))
     out = partial(unpack, tmp_path / "x.zip", target=tmp_path / "out")
-    with pytest.raises(WrongInput, match=r"does not have the file c\.txt"):
-        out("c.txt")
-    with pytest.raises(WrongInput, match=r"has the sha256 [0-9a-f]{64}, but 0{64} is expected"):
-        out("a.txt", expected_sha256="0" * 64)
+    refusal(r"does not have the file c\.txt", out, "c.txt")
+    refusal(
+        r"has the sha256 [0-9a-f]{64}, but 0{64} is expected",
+        out,
+        "a.txt",
+        expected_sha256="0" * 64,
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"x.zip"}
     assert out("a.txt").read_bytes() == text
     assert out("a.txt", expected_sha256=sha256(text), skip_lines=1).read_bytes() == b"second\n"
@@ -293,8 +290,7 @@ def test_recorded_checksum__stays_the_first_and_a_damaged_record_is_told(tmp_pat
         record(tmp_path / "store", address, digit * 64, 3)
     assert recorded(tmp_path / "store") == {"https://a/b": "1" * 64, "https://a/c": "3" * 64}
     (tmp_path / "store" / "sources.json").write_text("{")
-    with pytest.raises(WrongInput, match=r"sources\.json is damaged"):
-        recorded(tmp_path / "store")
+    refusal(r"sources\.json is damaged", recorded, tmp_path / "store")
 
 
 ROWS = b"".join(b"%d 1:%d 2:%d\n" % ((-1) ** k, k, k * k) for k in range(50))
@@ -473,14 +469,10 @@ def test_folder__with_the_files_below_or_beside_and_options_that_come_first(tmp_
     assert told in koco(*words, "--replace").stderr
 
 
-def test_file_in_place_of_a_name_and_folder_without_all_files__are_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(WrongInput, match=r"koco prepare rows\.svm --from FILE needs a file"):
-        entry_named("rows.svm")
-    (tmp_path / "rows.svm").write_text("1 1:2\n")
-    with pytest.raises(WrongInput, match=r"comes first: koco prepare NAME --from rows\.svm"):
-        entry_named("rows.svm")
-    (tmp_path / "ijcnn1.xz").write_bytes(b"")
+def test_file_in_place_of_a_name_and_folder_without_all_files__are_refused(inside):
+    refusal(r"koco prepare rows\.svm --from FILE needs a file", entry_named, "rows.svm")
+    (inside / "rows.svm").write_text("1 1:2\n")
+    refusal(r"comes first: koco prepare NAME --from rows\.svm", entry_named, "rows.svm")
+    (inside / "ijcnn1.xz").write_bytes(b"")
     told = r"does not have the files of ijcnn1 \(only ijcnn1\)\. ijcnn1: get ijcnn1 and ijcnn1\.t"
-    with pytest.raises(WrongInput, match=told):
-        find_edition(entry_named("ijcnn1"), tmp_path)
+    refusal(told, find_edition, entry_named("ijcnn1"), inside)

@@ -47,8 +47,8 @@ from storage.results import (
 )
 from tests.helpers.in_process import strict
 from tests.helpers.many_runs import drawn_runs
-from tests.helpers.sweeps import checked, cohort_on, run_here, written
-from tests.helpers.swept import TWO_RUNS, prepared, swept
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import TWO_RUNS, checked, cohort_on, prepared, run_here, swept, written
 
 SPEC = """
 window = 20
@@ -72,8 +72,7 @@ def made(tmp_path_factory):
     add_night(store, "first", [{**texts, "accepted": False}])
     accept(store, "first", "a", numbers_of(store))
     write_decisions(store, "first", [dict.fromkeys(DECISIONS.names)])
-    (folder / "second.toml").write_text(f'name = "second"\n{SPEC.format(0.3)}')
-    sweep = checked(folder / "second.toml", store)
+    sweep = checked(written(folder, f'name = "second"\n{SPEC.format(0.3)}', "second.toml"), store)
     run_here(store, plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts, "second")
     return store
 
@@ -160,8 +159,7 @@ def test_rows__whose_file_is_gone__are_missed_and_computed_again_as_verify_says(
 ):
     known, (runs,) = read(store).sort_by("run_id"), table_files(store, "runs")
     table_files(store, table)[0].remove()
-    with pytest.raises(WrongInput, match=rf"results/{table} lacks the rows of \d run"):
-        read(store)
+    refusal(rf"results/{table} lacks the rows of \d run", read, store)
     missing, again = f"{runs}: the curves of its runs are missing; remove it", "--retry-failed"
     assert (missing if table == "curves" else f"koco sweep {again}") in result_problems(store)[0]
     if table == "curves":
@@ -220,8 +218,7 @@ def test_model__is_refused_and_checkpoint_of_no_use(other, swept_store, tmp_path
     remedy = "let the learner learn again, or use another copy"
     said = re.escape(words(other, remedy, "koco-stream 9.8"))
     for load in (koco_stream.load, koco_stream.OGD.load, koco_stream.Classifier.load):
-        with pytest.raises(WrongInput, match=rf"a\.koco {said}"):
-            load(tmp_path / "a.koco")
+        refusal(rf"a\.koco {said}", load, tmp_path / "a.koco")
     assert (resumed(where, []), checkpoints(store_path(swept_store))) == (0, {})
 
 
@@ -235,8 +232,7 @@ def test_table(table, other, swept_store, monkeypatch):
     write_tables([content], file)
     monkeypatch.undo()
     said = re.escape(f"{file} {words(other, 'remove it', 'koco-stream 9.8')}")
-    with pytest.raises(WrongInput, match=said):
-        (read_runs if table == "runs" else read_curves)(swept_store)
+    refusal(said, read_runs if table == "runs" else read_curves, swept_store)
     assert re.match(said, result_problems(swept_store)[0])
 
 
@@ -275,8 +271,7 @@ def altered(swept_store, name, column):
     """Write another column of this name into the table of runs; returns its file."""
     (file,) = table_files(swept_store, "runs")
     table = read_table(file)
-    place = table.schema.get_field_index(name)
-    write_tables([table.set_column(place, name, column)], file)
+    write_tables([table.set_column(table.schema.get_field_index(name), name, column)], file)
     return str(file)
 
 
@@ -416,8 +411,7 @@ def test_sparse_shard__with_features_beyond_the_manifest__is_refused(
     swept_store, tmp_path, monkeypatch
 ):
     """Compiled code does not check them: it would read and write beyond the weights."""
-    (tmp_path / "sparse.svm").write_text("1 1:1 7:2\n-1 3:1\n" * 40)
-    prepare_file(swept_store, "plain", tmp_path / "sparse.svm")
+    prepare_file(swept_store, "plain", written(tmp_path, "1 1:1 7:2\n-1 3:1\n" * 40, "sparse.svm"))
     monkeypatch.setenv("KOCO_CACHE", str(swept_store.parent / "cache"))
     told = "has feature 6, and 6 features from 0 on in the manifest"
     with altered_manifest(swept_store, ["n_features"], 6), pytest.raises(WrongInput, match=told):

@@ -19,6 +19,7 @@ from storage.sources import roles
 from storage.sources.parquet import files as parquet_files
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
+from tests.helpers.refusal import refusal
 from tests.helpers.tables import listed
 
 
@@ -440,8 +441,7 @@ KINDS = {
 )
 def test_wrong__files_that_do_not_fit_each_other(first, second, message, tmp_path):
     paths = [write(tmp_path / f"{kind}.parquet", KINDS[kind]) for kind in (first, second)]
-    with pytest.raises(WrongInput, match=f"{second}.parquet: {message}"):
-        source_of(paths)
+    refusal(f"{second}.parquet: {message}", source_of, paths)
 
 
 def test_damaged__is_refused_by_name_and_nothing_else_happens(tmp_path):

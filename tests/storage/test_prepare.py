@@ -1,42 +1,47 @@
-"""Preparing: what comes out is what went in, in order; what is wrong is refused with its line, and
-the store stays as it was.
+"""Preparing: what comes out is what went in, in order, whatever the blocks; what is wrong is
+refused with its line, and the store stays as it was; verify.
 """
 
+import hashlib
+import json
+import math
 import os
+import re
 import socket
 import tempfile
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-from hypothesis import example, given, settings
+import sparse
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
+import storage.dataset
 from flows.preparing.preparation import prepare_named
-from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import StorePath
 from koco_stream.streams.manifest import load_manifest
+from koco_stream.streams.reader import StreamReader
+from koco_stream.streams.stream import Stream
+from storage.dataset import Dataset, dataset_problems
 from storage.generated.generators import prepare_synthetic
 from storage.preparing.prepare import Preparing, prepare_file, prepare_source
 from storage.preparing.transform import LAYOUTS, SCALES, hashed
-from storage.sources.source import Piece
+from storage.sources.reading import source_of
+from storage.sources.source import Piece, Reading
 from storage.store import check_store, open_store, staging_folder
 from tests.helpers.cut import meanwhile
-from tests.helpers.sweeps import dense_rows
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import dense_rows, prepared_text
 from tests.helpers.tables import table_of
-
-
-def prepared(folder, name, text, **options):
-    """A file of this name and text prepared as dataset "x" of the folder's store: its manifest, its
-    rows as a dense matrix, its labels.
-    """
-    (folder / name).write_text(text)
-    manifest = prepare_file(folder / "store", "x", folder / name, **options)
-    return manifest, *dense_rows(folder / "store")
 
 
 def tree(folder):
@@ -64,8 +69,14 @@ TEXTS = {"a.svm": "1 1:1\n", "c.csv": "a,b\n1,2\n", "e.csv": "a,c\n3,4\n", "f.cs
 def test_files_that_are_no_source__are_refused(sources, message, tmp_path):
     for name, text in TEXTS.items():
         (tmp_path / name).write_text(text)
-    with pytest.raises(WrongInput, match=message):
-        prepare_named(str(tmp_path / "store"), "z", [tmp_path / name for name in sources], {})
+    refusal(
+        message,
+        prepare_named,
+        str(tmp_path / "store"),
+        "z",
+        [tmp_path / name for name in sources],
+        {},
+    )
 
 
 SCALED = [(layout, scale) for layout in LAYOUTS for scale in SCALES]
@@ -167,13 +178,11 @@ UNKNOWN = "the number of features is unknown; give it with --n-features"
     ],
 )
 def test_what_does_not_fit__is_refused_and_the_store_unchanged(text, options, message, tmp_path):
-    with pytest.raises(WrongInput, match=message):
-        prepared(tmp_path, "a.txt", text, **options)
+    refusal(message, prepared_text, tmp_path, text, **options)
     assert tree(tmp_path / "store") is None
-    prepared(tmp_path, "good.svm", "1 1:1\n-1 2:1\n")
+    prepared_text(tmp_path, "1 1:1\n-1 2:1\n", "good.svm")
     before = tree(tmp_path / "store")
-    with pytest.raises(WrongInput, match=message):
-        prepared(tmp_path, "a.txt", text, **options)
+    refusal(message, prepared_text, tmp_path, text, **options)
     assert tree(tmp_path / "store") == before
 
 
@@ -280,7 +289,7 @@ def test_what_does_not_fit__is_refused_and_the_store_unchanged(text, options, me
     ],
 )
 def test_prepared__is_what_the_options_say(text, options, expected, tmp_path):
-    manifest, X, y = prepared(tmp_path, "a.txt", text, **options)
+    manifest, X, y = prepared_text(tmp_path, text, **options)
     found = {**vars(manifest), "X": X.tolist(), "y": y.tolist()}
     assert {name: found[name] for name in expected} == expected
 
@@ -300,17 +309,16 @@ def test_what_is_no_store__is_refused_and_left_alone(store, content, message, tm
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     before = tree(tmp_path)
-    with pytest.raises(WrongInput, match=message):
-        prepare_file(tmp_path / store, "a", tmp_path / "a.svm")
+    refusal(message, prepare_file, tmp_path / store, "a", tmp_path / "a.svm")
     assert tree(tmp_path) == before
 
 
 def test_prepared_again__replaces_the_dataset_whole_or_killed_keeps_it(tmp_path):
-    first, *_ = prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")
+    first, *_ = prepared_text(tmp_path, "1 1:1\n-1 2:1\n", "a.svm")
     before = tree(tmp_path / "store")
-    assert prepared(tmp_path, "a.svm", "1 1:1\n-1 2:1\n")[0] == first
+    assert prepared_text(tmp_path, "1 1:1\n-1 2:1\n", "a.svm")[0] == first
     assert tree(tmp_path / "store") == before
-    second, *_ = prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")
+    second, *_ = prepared_text(tmp_path, "1 1:1\n-1 2:2\n", "b.svm")
     assert second.dataset_hash != first.dataset_hash
     (path,) = (tmp_path / "store" / "datasets" / "x").rglob("*.parquet")
     assert [p.name for p in (tmp_path / "store").iterdir() if p.name.startswith(".")] == []
@@ -320,24 +328,29 @@ def test_prepared_again__replaces_the_dataset_whole_or_killed_keeps_it(tmp_path)
     with killed, pytest.raises(KeyboardInterrupt):
         prepare_file(tmp_path / "store", "x", tmp_path / "b.svm")
     assert path.is_file()
-    assert prepared(tmp_path, "b.svm", "1 1:1\n-1 2:2\n")[1].tolist() == [[1, 0], [0, 2]]
+    assert prepared_text(tmp_path, "1 1:1\n-1 2:2\n", "b.svm")[1].tolist() == [[1, 0], [0, 2]]
     assert len(list((tmp_path / "store" / "datasets" / "x").rglob("*.parquet"))) == 1
 
 
 def test_scaling__of_zeros_and_of_the_smallest_and_largest_numbers(tmp_path):
-    file = (tmp_path, "a.csv", "0,0,1\n1e308,1e308,1\n3e-320,4e-320,-1\n-1e308,0,1\n")
+    file = (tmp_path, "0,0,1\n1e308,1e308,1\n3e-320,4e-320,-1\n-1e308,0,1\n")
     unit_rows, minmax, unit_mean_square = (
-        prepared(*file, scale=scale)[1] for scale in ("unit-rows", "minmax", "unit-mean-square")
+        prepared_text(*file, scale=scale)[1]
+        for scale in ("unit-rows", "minmax", "unit-mean-square")
     )
     root = 0.5**0.5
     np.testing.assert_allclose(unit_rows, [[0, 0], [root, root], [0.6, 0.8], [-1, 0]], rtol=1e-3)
     np.testing.assert_allclose(minmax, [[0.5, 0], [1, 1], [0.5, 0], [0, 0]], atol=1e-300)
     assert (unit_mean_square**2).sum(1).mean() == pytest.approx(1)
     table = table_of(scipy.sparse.csr_array([[1.7e308, 0], [0, np.inf]]), np.ones(2))
-    with pytest.raises(
-        WrongInput, match="row 1 has a value that is not a finite number after --scale tf-idf"
-    ):
-        prepare_source(tmp_path / "store", "b", table, Preparing(scale="tf-idf"))
+    refusal(
+        "row 1 has a value that is not a finite number after --scale tf-idf",
+        prepare_source,
+        tmp_path / "store",
+        "b",
+        table,
+        Preparing(scale="tf-idf"),
+    )
 
 
 def test_staging_folders__of_the_living_and_of_other_machines_stay(tmp_path):
@@ -370,11 +383,22 @@ def test_staging_folder__is_made_though_another_process_removes_the_empty_one(
 @pytest.mark.parametrize("name", ["ill-conditioned", "ill-conditioned,data_seed=3"])
 def test_generator_s_name__is_not_for_files(name, tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
-    with pytest.raises(WrongInput, match="is a generated dataset"):
-        prepare_named(str(tmp_path / "store"), name, [tmp_path / "a.svm"], {})
+    refusal(
+        "is a generated dataset",
+        prepare_named,
+        str(tmp_path / "store"),
+        name,
+        [tmp_path / "a.svm"],
+        {},
+    )
     prepare_file(tmp_path / "store", "ill-conditioned", tmp_path / "a.svm")
-    with pytest.raises(WrongInput, match="was not made by the generator"):
-        prepare_synthetic(tmp_path / "store", "ill-conditioned", {})
+    refusal(
+        "was not made by the generator",
+        prepare_synthetic,
+        tmp_path / "store",
+        "ill-conditioned",
+        {},
+    )
     assert load_manifest(tmp_path / "store", "ill-conditioned").n_rows == 2
 
 
@@ -424,3 +448,258 @@ def test_hashed__is_the_literal_one_to_the_bit(rows, bits, kind):
         list(zip(indices[a:b].tolist(), values[a:b].tolist(), strict=True))
         for a, b in pairwise(indptr)
     ]
+
+
+def scaled(X, scale, n=None):
+    """Each scale, literally, on a dense matrix, with the statistics of its first n rows."""
+    known = X[:n]
+    if scale == "minmax":
+        low, high = known.min(axis=0), known.max(axis=0)
+        return np.divide(X - low, high - low, out=np.zeros_like(X), where=high > low)
+    if scale == "unit-mean-square":
+        return X / math.sqrt((known**2).sum() / len(known))
+    if scale == "tf-idf":
+        X = X * (np.log((1 + len(known)) / (1 + (known != 0).sum(axis=0))) + 1)
+    if scale != "none":
+        norms = np.sqrt((X**2).sum(axis=1, keepdims=True))
+        return np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)
+    return X
+
+
+def literal_identity(X, y, layout, value_type):
+    """The identity from its definition: blocks of 64 rows, each row without its zeros unless it is
+    dense.
+    """
+    digest = hashlib.sha256(
+        f"koco-stream rows 2|{len(X)}|{X.shape[1]}|{layout}|{value_type}".encode()
+    )
+    for lo in range(0, len(X), 64):
+        rows = X[lo : lo + 64]
+        kept = np.ones_like(rows, bool) if layout == "dense" else rows != 0
+        block = y[lo : lo + 64].tobytes() + kept.sum(axis=1).astype(np.int64).tobytes()
+        if layout == "sparse":
+            block += np.nonzero(kept)[1].astype(np.int32).tobytes()
+        digest.update(hashlib.sha256(block + rows[kept].astype(value_type).tobytes()).digest())
+    return digest.hexdigest()
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    data=st.data(),
+    n=st.integers(1, 100),
+    of_source=st.sampled_from(["sparse", "dense"]),
+    layout=st.sampled_from(["sparse", "dense"]),
+    scale=st.sampled_from(SCALES),
+    task=st.sampled_from(["classification", "regression"]),
+)
+def test_dataset__does_not_depend_on_the_cuts_nor_its_values_on_the_layouts(
+    data, n, of_source, layout, scale, task, tmp_path_factory
+):
+    assume((scale, layout) != ("tf-idf", "dense"))
+    first = None
+    if scale not in ("none", "unit-rows"):
+        first = data.draw(st.one_of(st.none(), st.integers(1, n)))
+    draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    X = draw.choice([0.0, -0.0, 0.0, 1.0, 3.0, 0.1, 7.5, 1e-9], (n, 4))
+    X[0, 0] = 1.0
+    y = draw.choice([0.0, -0.0, 1.0, 2.0], n)
+    y[0], y[min(1, n - 1)] = 0, 1  # a real target has to vary in the first rows
+    assume(not (scale == "minmax" and task == "regression" and first == 1))
+    found = set()
+    for _ in range(2):
+        pieces, values = data.draw(st.integers(1, n)), data.draw(st.integers(1, 5 * n))
+        store = tmp_path_factory.mktemp("store")
+        how = Preparing(
+            layout=layout, scale=scale, scale_rows=first, task=task, values_per_shard=values
+        )
+        matrix = X if of_source == "dense" else scipy.sparse.csr_array(X)
+        manifest = prepare_source(store, "x", table_of(matrix, y, rows_per_piece=pieces), how)
+        rows, labels = dense_rows(store)
+        # sparse rows keep their zeros, so that [0, max] is the range if a feature may be absent
+        zeros = np.zeros((1, 4)) if layout == "sparse" and scale == "minmax" and first else X[:0]
+        literal = scaled(np.vstack([zeros, X]), scale, first and first + len(zeros))[len(zeros) :]
+        if zeros.size and first == n:
+            literal = scaled(X, scale)
+        np.testing.assert_allclose(rows, literal, rtol=1e-12, atol=1e-13)
+        assert not np.signbit([*rows[rows == 0], *labels[labels == 0], *manifest.classes]).any()
+        label_scale = scale if task == "regression" and scale == "minmax" else "none"
+        np.testing.assert_allclose(
+            labels, scaled(y[:, None], label_scale, first)[:, 0], rtol=1e-12, atol=1e-13
+        )
+        assert manifest.dataset_hash == literal_identity(rows, labels, layout, manifest.value_type)
+        assert dataset_problems(store, "x") == []
+        assert manifest.statistics == pytest.approx(
+            {
+                "label_min": labels.min(),
+                "label_max": labels.max(),
+                "label_mean": labels.mean(),
+                "mean_square_norm": (rows**2).sum(axis=1).mean(),
+                "empty_rows": (rows == 0).all(axis=1).sum() if layout == "sparse" else 0,
+            }
+        )
+        assert all(
+            one.n_values <= max(values, 4) and one.n_rows <= values for one in manifest.shards
+        )
+        found.add((manifest.dataset_hash, str(manifest.statistics), str(manifest.transformations)))
+    assert len(found) == 1
+
+
+@pytest.mark.long  # compiles what the package sparse has
+def test_dask_array__stays_sparse_and_has_the_rows(small_store):
+    X = Dataset(small_store, "sparse").to_dask_array()
+    manifest = load_manifest(small_store, "sparse")
+    assert X.numblocks[0] == len(manifest.shards) > 1
+    assert {type(X._meta), type(X.blocks[1].compute(scheduler="synchronous"))} == {sparse.GCXS}
+    rows = X.compute(scheduler="synchronous").todense()
+    assert (rows == dense_rows(small_store, "sparse")[0]).all()
+    norms = (X**2).sum().compute(scheduler="synchronous").todense()
+    assert norms == pytest.approx(manifest.n_rows - manifest.statistics["empty_rows"])
+
+
+def test_verify__from_the_command_line(small_store, koco):
+    verify = partial(koco, "store", "verify", "--store", small_store)
+    told = json.loads(verify("--json", status=0).stdout)
+    assert {row["what"]: row["state"] for row in told} == {
+        "dataset real": "ok",
+        "dataset sparse": "ok",
+        "results": "ok",
+    }
+    shard = small_store / "datasets" / "real" / load_manifest(small_store, "real").shards[0].path
+    shard.write_bytes(shard.read_bytes()[:-1])
+    assert f"{shard} is not the file that was prepared: it was altered" in verify(status=1).stdout
+    shard.unlink()
+    assert f"{shard} is missing" in verify(status=1).stdout
+    verify("other", status=2)
+
+
+def test_dataset_that_is_not_there__is_answered_with_the_nearest_or_a_few(tmp_path):
+    for name in ("drift,n_rows=1", "drift,n_rows=2", *(f"mine{k}" for k in range(6))):
+        file = tmp_path / "datasets" / name / "manifest.json"
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    for name, said in (
+        ("mine", r"did you mean 'mine\d'\? \("),
+        ("xyz", r"there are: mine0, mine1, mine2, mine3, mine4, … \("),
+    ):
+        refusal(said, load_manifest, tmp_path, name)
+
+
+def test_manifest__altered_anywhere_is_refused(small_store):
+    manifest = load_manifest(small_store, "sparse")
+    path = small_store / "datasets" / "sparse" / "manifest.json"
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 17):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 2]) + whole[position + 1 :])
+        assert (
+            dataset_problems(small_store, "sparse")
+            or load_manifest(small_store, "sparse") == manifest
+        )
+
+
+def test_manifest__that_leads_elsewhere_or_miscounts_is_refused(small_store):
+    manifest = load_manifest(small_store, "sparse")
+    path = small_store / "datasets" / "sparse" / "manifest.json"
+    first, second, *others = manifest.shards
+    moved = [replace(first, n_rows=first.n_rows - 1), replace(second, n_rows=second.n_rows + 1)]
+    cases = {
+        "is the manifest of dataset 'real'": {"name": "real"},
+        "do not have 701 rows": {"n_rows": 701},
+        "shards cannot be read .* rows .* manifest says otherwise": {"shards": [*moved, *others]},
+        "values, and the manifest says": {
+            "shards": [replace(first, n_values=first.n_values + 1), second, *others]
+        },
+        "not that of these shards": {"shards": [second, first, *others]},
+        "manifest is not that of": {"n_features": 41},
+        "the manifest is not that of these shards": {"dataset_hash": "0" * 64},
+    }
+    for message, wrong in cases.items():
+        path.write_text(replace(manifest, **wrong).to_json())
+        (problem,) = dataset_problems(small_store, "sparse")
+        assert re.search(message, problem), problem
+    path.write_text(replace(manifest, shards=[*moved, *others]).to_json())
+    refusal(
+        r"rows, and .* in the manifest",
+        list,
+        StreamReader(small_store, Stream("sparse", manifest.dataset_hash)).blocks(),
+    )
+
+
+def test_verify__of_a_dataset_that_is_prepared_anew_meanwhile_is_of_the_new_one(
+    small_store, tmp_path, monkeypatch
+):
+    again = partial(prepare_file, source=tmp_path / "sparse.svm")
+    meanwhile(
+        monkeypatch, storage.dataset, "problems_of", lambda store, name, _: again(store, name)
+    )
+    assert dataset_problems(small_store, "sparse") == []
+    assert len(load_manifest(small_store, "sparse").shards) == 1
+
+
+MARKS = ["", "?", "NA", "nan", "NULL", "n/a", " ? "]
+number = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, -2.5, 1e150, -1e150, 5e-324, 0.1]),
+    st.floats(-1e6, 1e6).map(lambda value: round(value, 3)),
+)
+
+
+def filled(X, first):
+    """The means of the first rows filled in, literally."""
+    holes = np.isnan(X).any(axis=0)
+    known = X[:first]
+    with np.errstate(over="ignore"):
+        values = [np.mean(column[~np.isnan(column)] / 4) * 4 for column in known.T[holes]]
+    Y = X.copy()
+    Y[:, holes] = np.where(np.isnan(X[:, holes]), values, X[:, holes])
+    return Y
+
+
+def written(folder, X, y, colours, form, mark):
+    """A table with a text column and missing values, as CSV or Parquet."""
+    path = folder / f"a.{form}"
+    columns = {f"x{j}": column.tolist() for j, column in enumerate(X.T)}
+    columns |= {"colour": colours} if colours else {}
+    if form == "parquet":
+        arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+        pq.write_table(pa.table({**arrays, "y": y}), path, row_group_size=3)
+    else:
+        rows = zip(*columns.values(), y, strict=True)
+        lines = [",".join(mark if v != v else str(v) for v in row) for row in rows]
+        path.write_text("\n".join([",".join([*columns, "y"]), *lines]) + "\n")
+    return path
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), missing=st.sampled_from(["mean", "drop"]))
+def test_missing_values__are_treated_as_numpy_would(data, missing, tmp_path_factory):
+    n = data.draw(st.integers(2, 30))
+    d = data.draw(st.integers(1, 3))
+    draw = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    values = np.array(data.draw(st.lists(number, min_size=4, max_size=9)))
+    X = draw.choice(values, (n, d))
+    X[draw.random((n, d)) < 0.3] = np.nan
+    first = None if missing == "drop" else data.draw(st.one_of(st.none(), st.integers(1, n)))
+    X[0] = 3.0  # each column has a known value in the first rows, and one row is whole
+    y = draw.integers(0, 2, n).astype(float).tolist()
+    words = data.draw(st.sampled_from([[], ["red"], ["red", "blue", "?"], list("abcdefgh")]))
+    colours = draw.choice(words, n).tolist() if words else []
+    if colours:
+        colours[0] = words[0]
+    form = data.draw(st.sampled_from(["csv", "parquet"]))
+    folder = tmp_path_factory.mktemp("missing")
+    path = written(folder, X, y, colours, form, data.draw(st.sampled_from(MARKS)))
+    found = set()
+    for block_bytes in (1, 1 << 24):
+        reading = Reading(missing=missing, one_hot=bool(colours), target="y")
+        how = Preparing(scale_rows=first, values_per_shard=data.draw(st.integers(1, 99)))
+        source = source_of([path], reading, block_bytes)
+        manifest = prepare_source(folder / "store", "x", source, how)
+        found.add((manifest.dataset_hash, str(manifest.transformations)))
+    assert len(found) == 1
+    rows, labels = dense_rows(folder / "store")
+    met = sorted(set(colours))
+    one_hot = np.array([[colour == text for text in met] for colour in colours or [""] * n])
+    whole = ~np.isnan(X).any(axis=1) if missing == "drop" else np.ones(n, bool)
+    literal = np.hstack([X if missing == "drop" else filled(X, first), one_hot])[whole]
+    np.testing.assert_allclose(rows, literal, rtol=1e-12, atol=1e-12 * np.abs(values).max())
+    assert labels.tolist() == np.array(y)[whole].tolist()
+    assert manifest.layout == ("dense" if 2 * d >= d + len(met) else "sparse")

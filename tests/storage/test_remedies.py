@@ -57,9 +57,8 @@ def follow(file, options=()):
         ("numbers.csv", "0,1,2\n5,6,1\n7,9,2\n"),
     ],
 )
-def test_option__that_a_message_names_leads_to_a_prepared_file(name, text, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text(text)
+def test_option__that_a_message_names_leads_to_a_prepared_file(name, text, inside):
+    (inside / name).write_text(text)
     assert prepared(name, [])
     follow(name)
 
@@ -79,27 +78,25 @@ def test_option__that_a_message_names_leads_to_a_prepared_file(name, text, tmp_p
         ("plain.csv.gz", "1,2,1\n2,3,-1\n", "name it plain.csv if it is not compressed"),
     ],
 )
-def test_message__names_no_option_where_none_helps(name, text, said, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text(text)
+def test_message__names_no_option_where_none_helps(name, text, said, inside):
+    (inside / name).write_text(text)
     found = prepared(name, [])
     assert said in found
     assert offered(found) == []
 
 
-def test_remedy_for_a_column__is_whole_and_for_what_it_holds(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_remedy_for_a_column__is_whole_and_for_what_it_holds(inside):
     rows = "".join(f"{k},{k % 2}\n" for k in range(120))
     for text, first in (("low", 60), ("unknown", 0)):
         values = rows.splitlines(keepends=True)
         values[first] = f"{text},1\n"
-        (tmp_path / "a.csv").write_text("a,y\n" + "".join(values))
+        (inside / "a.csv").write_text("a,y\n" + "".join(values))
         if (said := prepared("a.csv", [])) is not None:
             assert "--numeric a --missing mean" in said
         assert prepared("a.csv", ["--numeric", "a", "--missing", "mean"]) is None
-    (tmp_path / "a.csv").write_text("a,y\n1,b\n2,\n3,c\n")
+    (inside / "a.csv").write_text("a,y\n1,b\n2,\n3,c\n")
     assert offered(prepared("a.csv", [])) == [["--missing", "drop"]]
-    (tmp_path / "a.csv").write_text("a,b,y\n" + "".join(f"s{k},1,2\n" for k in range(101)))
+    (inside / "a.csv").write_text("a,b,y\n" + "".join(f"s{k},1,2\n" for k in range(101)))
     assert "--numeric" not in prepared("a.csv", [])
 
 
@@ -107,11 +104,8 @@ def test_remedy_for_a_column__is_whole_and_for_what_it_holds(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("text", "target"), [("1,2,1,\n2,3,-1,\n", "3"), ("a,b,y\n1,?,1\n2,,-1\n", "'y'")]
 )
-def test_column_without_a_value__is_left_out_and_is_no_target(
-    text, target, missing, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.csv").write_text(text)
+def test_column_without_a_value__is_left_out_and_is_no_target(text, target, missing, inside):
+    (inside / "a.csv").write_text(text)
     assert prepared("a.csv", missing) is None
     manifest = load_manifest("store", "x")
     assert f"target: column {target}" in manifest.source["columns"]
@@ -120,8 +114,7 @@ def test_column_without_a_value__is_left_out_and_is_no_target(
     assert "has no value; name another --target" in prepared("a.csv", [*missing, "--target", empty])
 
 
-def test_rows_of_vw__with_a_bar_are_not_taken_for_columns(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_rows_of_vw__with_a_bar_are_not_taken_for_columns(inside):
     for text in ("1 | 2\n-1 | 3\n", "1 |a 2 3\n", "1 'tag|a 2:1 3\n"):
-        (tmp_path / "rows").write_text(text)
+        (inside / "rows").write_text(text)
         assert prepared("rows", []) is None

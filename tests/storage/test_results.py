@@ -112,9 +112,6 @@ def check_files(store, known):
     assert Counter(found) == points(known)
 
 
-PART = st.dictionaries(
-    st.integers(0, 11), st.sampled_from([OK, FAILED, STOPPED]), min_size=1, max_size=4
-)
 NEVER = 10**6
 CUT = st.just(NEVER) | st.integers(0, 12)  # changes of files after which collecting is killed
 # runs that are tried again have their own curves wherever replacing the first ones was cut
@@ -122,7 +119,17 @@ AGAIN = [step for cut in range(8) for step in ({cut: OK}, cut)]
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.lists(PART | CUT, min_size=2, max_size=10), st.sampled_from([0, 3, 100]))
+@given(
+    st.lists(
+        st.dictionaries(
+            st.integers(0, 11), st.sampled_from([OK, FAILED, STOPPED]), min_size=1, max_size=4
+        )
+        | CUT,
+        min_size=2,
+        max_size=10,
+    ),
+    st.sampled_from([0, 3, 100]),
+)
 @example([{1: FAILED, 2: OK}, NEVER, {1: FAILED, 2: FAILED}, NEVER], 0)
 @example([dict.fromkeys(range(8), FAILED), NEVER, *AGAIN], 0)
 @example([{1: STOPPED, 2: OK}, NEVER, {1: STOPPED}, 1, {1: FAILED}, 2, {1: STOPPED}, NEVER], 0)

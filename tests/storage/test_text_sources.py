@@ -1,14 +1,19 @@
 """Text as a source of rows: whatever the blocks, the compression and the way of parsing, the rows
-are the same; what is wrong is refused with its line.
+are the same; what is wrong is refused with its line; folders and archives of documents.
 """
 
 import csv
+import os
 import random
 import re
+import shutil
+import tarfile
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,10 +22,14 @@ from hypothesis import strategies as st
 
 from koco_stream import WrongInput
 from koco_stream.io.files import file_hash
+from storage.preparing.prepare import prepare_file
+from storage.sources.documents import MOST_DOCUMENT_BYTES as MOST
+from storage.sources.documents import documents_source
 from storage.sources.reading import FORMATS, source_of
 from storage.sources.source import MISSING_CHOICES, Reading, concatenated
 from storage.sources.text.source import DECLINED, checked_lines, text_of
-from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put
+from tests.helpers.malformed import MALFORMED, PACKED, ROWS, put, tar_of
+from tests.helpers.refusal import refusal
 from tests.helpers.tables import listed
 from tests.helpers.wire import as_on_a_worker
 
@@ -149,9 +158,10 @@ def test_malformed_file__is_refused_with_its_line(case, blocks, tmp_path, monkey
     monkeypatch.setattr("storage.sources.roles.MOST_TEXTS", 3)
     name, content, options, message = MALFORMED[case]
     path = put(tmp_path / name, content)
-    with pytest.raises(WrongInput, match=f"(?s){message}") as refused:
-        read([path], tmp_path, 1 + len(content) // blocks, **options)
-    assert str(path) in str(refused.value)
+    refused = refusal(
+        f"(?s){message}", read, [path], tmp_path, 1 + len(content) // blocks, **options
+    )
+    assert str(path) in refused
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in PACKED if suffix])
@@ -159,16 +169,14 @@ def test_archive_cut_anywhere__is_refused_and_not_read_short(suffix, tmp_path):
     whole = PACKED[suffix](ROWS[:3000])
     for length in range(1, len(whole), 1 + len(whole) // 60):
         path = put(tmp_path / f"a.svm{suffix}", whole[:length])
-        with pytest.raises(WrongInput, match="cut short or damaged after line"):
-            read([path], tmp_path, 100)
+        refusal("cut short or damaged after line", read, [path], tmp_path, 100)
 
 
 def test_what_is_no_file__is_refused_and_one_that_cannot_be_read_is_no_fault_of_the_input(tmp_path):
     (tmp_path / "folder.svm").mkdir()
     (tmp_path / "link.svm").symlink_to(tmp_path / "nowhere.svm")
     for name in ("folder.svm", "nowhere.svm", "link.svm"):
-        with pytest.raises(WrongInput, match=r"no such file, .*give the source with --from FILE"):
-            source_of([tmp_path / name])
+        refusal(r"no such file, .*give the source with --from FILE", source_of, [tmp_path / name])
     path = put(tmp_path / "a.svm.gz", PACKED[".gz"](b"1 1:1\n"))
     source = source_of([path])
     path.unlink()
@@ -237,11 +245,12 @@ def test_later_file_whose_first_line_may_be_names__is_refused_if_the_first_has_n
     second, tmp_path
 ):
     paths = [put(tmp_path / "a.csv", b"a,1,g\n"), put(tmp_path / "b.csv", second)]
-    with pytest.raises(
-        WrongInput,
-        match=r"b\.csv, line 1: the columns differ from those of the first file; .*add --no-header",
-    ):
-        source_of(paths, Reading(one_hot=True, labels="g=1,b=-1"))
+    refusal(
+        r"b\.csv, line 1: the columns differ from those of the first file; .*add --no-header",
+        source_of,
+        paths,
+        Reading(one_hot=True, labels="g=1,b=-1"),
+    )
     assert source_of(paths, Reading(one_hot=True, labels="g=1,b=-1", header=False)).n_bytes
 
 
@@ -310,139 +319,6 @@ def test_what_the_fast_reader_forgives__is_left_to_the_slow_one(form, text, tmp_
     assert checked_fast(other_rule, PLAIN[form]) is None
 
 
-number = st.one_of(
-    st.floats(allow_nan=False, allow_infinity=False).map(repr),
-    st.integers(-99, 10**20).map(str),
-    st.sampled_from(
-        [
-            "+1",
-            "-0",
-            "1.",
-            ".5",
-            "-.5e3",
-            "5E-3",
-            "007",
-            "1e+5",
-            "1e-999",
-            "4.9e-324",
-            "2.4703282292062328e-324",
-        ]
-    ),
-    st.decimals(
-        allow_nan=False, allow_infinity=False, places=25, min_value=-1000, max_value=1000
-    ).map(str),
-)
-wrong = st.sampled_from(
-    [
-        "1e999",
-        "nan",
-        "-inf",
-        "Infinity",
-        "0x1",
-        "1_0",
-        "1e",
-        "+",
-        "--1",
-        "+-1",
-        "++1",
-        "1d5",
-        "é",
-        "\ufeff1",
-        "1 0",
-        '"1"',
-        '"',
-        "a",
-        "",
-        "?",
-    ]
-)
-missing = st.sampled_from(
-    [
-        "?",
-        "",
-        "NA",
-        "n/A",
-        "nan",
-        "-NaN",
-        "+nan",
-        "nan(1)",
-        "NULL",
-        "nOne",
-        " ?",
-        "#N/A",
-        "-",
-        "inf",
-    ]
-)
-gap = st.sampled_from([" "] * 12 + ["\t", "  ", " \t "])
-end = st.sampled_from(
-    ["\n"] * 12
-    + ["\r\n", " \n", "\n\n", "\r", " # c\n", "\n#\n", "\x0b\n", "\x0c", "\x1c", "\xa0", ":", "\0"]
-)
-index = st.one_of(
-    *[st.integers(0, 12).map(str)] * 6,
-    st.sampled_from(
-        ["-0", "+1", "0x2", "01", "1.0", "qid", "", "2147483646", "2147483647", "2147483648"]
-    ),
-)
-HEADS = [" |f"] * 8 + [" |", " | ", "|f", " |f:2", " |7", " 't |f", " |f |f", ""]
-
-
-def rows_in(form, number):
-    """Rows of a format, with such numbers."""
-    if form == "csv":
-        field = st.tuples(number, st.sampled_from(["", "", "", " ", "\t"])).map("".join)
-        return st.lists(field, min_size=3, max_size=3).map(",".join)
-    if form == "space":
-        return st.tuples(number, gap, number, gap, number).map("".join)
-    sorted_row = st.lists(
-        st.tuples(st.integers(0, 50).map(str), number), max_size=4, unique_by=lambda pair: pair[0]
-    ).map(lambda row: sorted(row, key=lambda pair: int(pair[0])))
-    any_row = st.lists(st.tuples(index, number), max_size=4)
-    body = st.tuples(gap, st.one_of(sorted_row, sorted_row, any_row)).map(
-        lambda row: "".join(f"{row[0]}{i}:{v}" for i, v in row[1])
-    )
-    return st.tuples(number, st.sampled_from(HEADS if form == "vw" else [""]), body).map("".join)
-
-
-@pytest.mark.parametrize("form", FORMATS[:4])
-@settings(max_examples=120, deadline=None)
-@given(data=st.data())
-def test_fast__gives_the_rows_of_slow_or_none(form, data, tmp_path_factory):
-    with_missing = st.one_of(*[number] * 6, missing)
-    numbers = data.draw(st.sampled_from([number, with_missing, st.one_of(*[number] * 9, wrong)]))
-    ends = data.draw(st.sampled_from([st.just("\n"), end]))
-    lines = data.draw(
-        st.lists(st.tuples(rows_in(form, numbers), ends).map("".join), min_size=1, max_size=5)
-    )
-    text = "".join(lines).encode() + b"\n"
-    options = {
-        "format": form,
-        "labels": data.draw(st.sampled_from([None, None, "1=2,0=1,-0.5=3,007=7", "1=1,1.0=2,0=3"])),
-    }
-    first = FIRST[form]
-    if form in ("csv", "space"):
-        options |= {
-            "header": False,
-            "one_hot": data.draw(st.booleans()),
-            "missing": data.draw(st.sampled_from([None, *MISSING_CHOICES])),
-            "categorical": data.draw(st.sampled_from([(), (), ("2",), ("3",), ("2", "3")])),
-            "numeric": data.draw(st.sampled_from([(), ("1",)])),
-        }
-        separator = data.draw(st.sampled_from([",", ";", "\t"])) if form == "csv" else ","
-        text = text.replace(b",", separator.encode())
-        # its first column holds texts then
-        first = first.replace(b"1", b"a", 1) if options["one_hot"] else first
-        first = first.replace(b",", separator.encode())
-    else:
-        options |= {
-            "zero_based": data.draw(st.booleans()),
-            "n_features": data.draw(st.sampled_from([None, None, 40])),
-        }
-    path = put(tmp_path_factory.mktemp("fast") / "a", first)
-    checked_fast(source_of([path], Reading(**options)), text)
-
-
 # Legal files with a few bytes changed at random
 # --------------------------------------------------------------------------------------------------
 
@@ -476,6 +352,10 @@ SPECIAL = [
     b"\xff",
     b"nan",
     b"9" * 20,
+    *b"+1 -0 1. .5 -.5e3 5E-3 007 1e+5 1e-999 4.9e-324 2.4703282292062328e-324 1e999 -inf".split(),
+    *b"Infinity 0x1 1_0 1e --1 +-1 1d5 \xc3\xa9 ? NA n/A -NaN +nan nan(1) NULL nOne #N/A".split(),
+    *b"01 1.0 qid 2147483647 2147483648 |f |f:2 |7".split(),
+    *(b"", b" ?", b"1 0", b'"1"', b"\r\n", b" # c\n", b"\x0b\n", b"\x0c", b"\x1c", b"\xa0"),
 ]
 
 
@@ -487,10 +367,15 @@ def mutated(text, draw):
         at, to = sorted(draw.randint(0, len(text)) for _ in range(2))
         digit, byte = b"%d" % draw.randrange(10), bytes([draw.randrange(256)])
         piece = draw.choice(
-            [digit, digit, byte, draw.choice(SPECIAL), text[at : at + draw.randint(0, 9)]]
+            [
+                *(digit, digit, byte, draw.choice(SPECIAL), text[at : at + draw.randint(0, 9)]),
+                *(draw.choice(SPECIAL), b"%.25f" % draw.uniform(-1000, 1000)),
+            ]
         )
+        field = draw.choice([*re.finditer(rb"[^\s,:|]+", text), re.match(b"", text)])
         text = draw.choice(
             [
+                text[: field.start()] + piece + text[field.end() :],
                 text[:at] + piece + text[at + len(piece) :],
                 text[:at] + piece + text[at:],
                 text[:at] + text[at + draw.randint(1, 9) :],
@@ -539,11 +424,44 @@ def rows_or_none(path, block_bytes, **reading):
         told = [line[2:] for line in lines if line.startswith("  ")] or lines[:1]
         assert all(message.startswith(str(path)) for message in told), path.read_bytes()
         # the line, unless the file as a whole is wrong
-        line = r"line \d+|holds no rows|two columns are called"
+        line = r"line \d+|holds no rows|two columns are called|has no value"
         assert any(re.search(line, message) for message in told), (path.read_bytes(), told)
         return None
     assert list(scratch.iterdir()) == []
     return source, rows
+
+
+def some_options(form, draw):
+    """Some options of reading a file of this format."""
+    options = {
+        "format": form,
+        "labels": draw.choice([None, None, "1=2,0=1,-0.5=3,007=7", "1=1,1.0=2,0=3"]),
+    }
+    if form not in ("csv", "space"):
+        indices = {"zero_based": draw.random() < 0.5, "n_features": draw.choice([None, None, 40])}
+        return options | indices
+    return options | {
+        "header": False,
+        "one_hot": draw.random() < 0.5,
+        "missing": draw.choice([None, *MISSING_CHOICES]),
+        "categorical": draw.choice([(), (), ("2",), ("3",), ("2", "3")]),
+        "numeric": draw.choice([(), ("1",)]),
+    }
+
+
+@pytest.mark.parametrize("form", FORMATS[:4])
+def test_changed_text__is_read_fast_as_slowly_or_not_at_all(form, tmp_path):
+    draw, fast = random.Random(form), 0
+    for _ in range(2000):
+        options, separator = some_options(form, draw), draw.choice([b",", b";", b"\t"])
+        first, text = FIRST[form], mutated(PLAIN[form], draw)
+        # its first column holds texts then
+        first = first.replace(b"1", b"a", 1) if options.get("one_hot") else first
+        if form == "csv":
+            first, text = (one.replace(b",", separator) for one in (first, text))
+        path = put(tmp_path / "a", first)
+        fast += checked_fast(source_of([path], Reading(**options)), text) is not None
+    assert fast > 50
 
 
 @pytest.mark.parametrize("form", FORMATS[:4])
@@ -561,3 +479,244 @@ def test_changed_text__is_read_as_python_reads_it_or_refused_with_its_place(form
             assert texts or found == as_python_reads(text, source), text
             assert all(np.isfinite([label, *row.values()]).all() for label, row in found), text
     assert 30 < refused < 225
+
+
+NEWS = {
+    "n-test/b/9": b"a new day, a NEW word",
+    "n-train/b/10": b"one two",
+    "n-train/b/9": b"",
+    "n-train/a/x": b"two two caf\xe9 0",
+}
+
+
+def make_folder(folder, files):
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def survey(path, scratch, strip=(), n_features=None):
+    scratch.mkdir(exist_ok=True)
+    return documents_source(path, Reading(strip=strip, n_features=n_features)).surveyed(
+        map, scratch
+    )
+
+
+@pytest.mark.parametrize(
+    ("strip", "words"),
+    [
+        ((), "article from in kept quoted say signature somebody words you"),
+        (("headers",), "article in kept quoted say signature words you"),
+        (("footers",), "article from in kept quoted say somebody words you"),
+        (("quotes", "headers", "footers"), "kept words"),
+    ],
+)
+def test_documents__stripped_as_scikit_learn_does(strip, words, tmp_path):
+    text = b"From: somebody\n\nIn article 3 you say:\n> quoted\nkept words\n\n-- \nsignature\n"
+    source = survey(make_folder(tmp_path / "news", {"a/1": text}), tmp_path / "s", strip)
+    assert " ".join(source.feature_names) == words
+
+
+# text in latin-1 can be UTF-8 too, which it then is
+text = st.builds(
+    str.encode,
+    st.text(st.sampled_from("abAÉ_1 \n-µ\ufeff"), max_size=14),
+    st.sampled_from(["latin-1", "utf-8"]),
+    st.just("replace"),
+)
+files = st.dictionaries(
+    st.sampled_from([f"{g}/{i}" for g in ("a", "B", "c.d") for i in ("1", "10", "9")]),
+    text,
+    min_size=1,
+)
+
+
+def as_text(content):
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    files=files,
+    shuffled=st.randoms(use_true_random=False),
+    per_piece=st.sampled_from([1, 70, 200, 1 << 20]),
+    more=st.sampled_from([None, 0, 2]),
+)
+def test_documents__are_counted_as_by_hand_from_any_archive_in_any_pieces(
+    files, shuffled, per_piece, more, tmp_path_factory
+):
+    tmp = tmp_path_factory.mktemp("documents")
+    order = sorted(files, key=lambda name: name.split("/"))
+    texts = [as_text(files[name]).lower() for name in order]
+    counts = [Counter(re.findall(r"\w\w+", text)) for text in texts]
+    terms = sorted(set().union(*counts))
+    groups = sorted({name.split("/")[0] for name in files})
+    mixed = shuffled.sample(order, len(order))
+    path = put(tmp / "x.tar", tar_of({f"./{name}": files[name] for name in mixed}))
+    if not terms:
+        refusal("no document has a word", survey, path, tmp / "s")
+        return
+    n_features = None if more is None else len(terms) + more
+    with mock.patch("storage.sources.documents.PIECE_BYTES", per_piece):
+        source = survey(path, tmp / "s", n_features=n_features)
+        found = listed(source, tmp)
+    assert source.n_features == len(terms) + (more or 0)
+    assert source.feature_names == ([] if more else terms)
+    expected = [
+        (groups.index(name.split("/")[0]) + 1, {terms.index(term): n for term, n in count.items()})
+        for name, count in zip(order, counts, strict=True)
+    ]
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", ["tar", "gztar", "bztar", "xztar"])
+def test_documents__from_a_folder_and_its_archive__train_first_and_its_terms_only(kind, tmp_path):
+    folder = make_folder(tmp_path / "news", NEWS)
+    # one folder around them all would be one level too many
+    deep = shutil.make_archive(str(tmp_path / "deep"), kind, tmp_path, "news")
+    refusal("too deep", survey, Path(deep), tmp_path / "s")
+    for path in (folder, Path(shutil.make_archive(str(tmp_path / "archive"), kind, folder, "."))):
+        source = survey(path, tmp_path / "s")
+        rows = [(1, {0: 1, 2: 2}), (2, {1: 1, 2: 1}), (2, {}), (2, {})]
+        assert (source.feature_names, listed(source, tmp_path)) == (["café", "one", "two"], rows)
+        assert "labels 1 to 2: a, b" in source.done
+
+
+def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_path):
+    files = [
+        {"a/1": b"word", "a/2": b"two"},
+        {"a/1": b"word", "a/3": b"two"},
+        {"a/1": b"wordt", "a/2": b"wo"},
+    ]
+    folders = [make_folder(tmp_path / str(k) / "x", some) for k, some in enumerate(files)]
+    origins = [survey(folder, tmp_path / "s").origin for folder in folders]
+    assert [survey(folder, tmp_path / "t").origin for folder in folders] == origins
+    assert len({str(origin) for origin in origins}) == 3
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        ({}, {}, "no documents; they are files in folders"),
+        ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
+        ({"a/1": b"one two"}, {"n_features": 1}, "2 terms, more than --n-features 1"),
+    ],
+)
+def test_documents__refuses_other_trees_by_name(files, options, message, archived, tmp_path):
+    archive, folder = tmp_path / "news.tar.gz", tmp_path / "news"
+    path = put(archive, tar_of(files, "w:gz")) if archived else make_folder(folder, files)
+    refused = refusal(re.escape(message), survey, path, tmp_path / "s", **options)
+    assert refused.startswith(str(path))
+
+
+STRAYS = {
+    ".git": "hidden",
+    "README": "at the top level",
+    "a/.DS_Store": "hidden",
+    "b/large": f"{1 + MOST:,} bytes, more than the {MOST:,} that a document may have",
+    "b/c/d/1": "too deep",
+    "b/c/2": "most are <group>/<id>",
+}
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("strays", [list(STRAYS), list(STRAYS)[:1], list(STRAYS)[-1:]], ids=len)
+def test_documents__names_all_strays_at_once(strays, archived, tmp_path):
+    texts = {"a/1": b"one", "b/1": b"two"}
+    for name in strays:
+        texts |= {".git/x/y/1": b"", ".git/2": b""} if name == ".git" else {name: b"some"}
+    if "b/large" in texts:
+        texts["b/large"] = bytes(1 + MOST)
+    archive, folder = tmp_path / "news.tar", tmp_path / "news"
+    path = put(archive, tar_of(texts)) if archived else make_folder(folder, texts)
+    refused = refusal(r"move or remove '[^\n]*\)$", survey, path, tmp_path / "s")
+    told = dict(re.findall(r"'([^']+)' \((.*?)\)(?:, |$)", refused))
+    assert sorted(told) == sorted(strays)
+    assert [name for name, why in told.items() if STRAYS[name] not in why] == []
+
+
+def test_documents__counts_the_strays_and_names_a_hundred(tmp_path):
+    folder = make_folder(tmp_path / "news", {f"{k}.txt": b"" for k in range(103)})
+    refusal(r"news: 103 of its files are .*'96\.txt' \([^']*$", survey, folder, tmp_path / "s")
+
+
+def test_documents__refuses_a_pipe_and_an_unknown_section(tmp_path):
+    folder = make_folder(tmp_path / "news", {"a/1": b"word"})
+    refusal(
+        r"--strip header: .*did you mean 'headers'",
+        survey,
+        folder,
+        tmp_path / "s",
+        strip=("header",),
+    )
+    os.mkfifo(folder / "a" / "2")
+    refusal(r"'a/2' \(not a plain file\)", survey, folder, tmp_path / "s")
+
+
+NO_ARCHIVE = b"1 1:2\n" * 200
+DAMAGED_HEADER = bytearray(tar_of({"a/1": b"word", "a/2": b"word"}))
+DAMAGED_HEADER[1024 + 3] ^= 1  # where tarfile would end quietly
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.txt", NO_ARCHIVE, "no tar archive"),
+        ("x.tar", NO_ARCHIVE, "no tar archive"),
+        ("x.tar.xz", NO_ARCHIVE, "damaged after its beginning, or no tar archive"),
+        ("x.tar.gz", NO_ARCHIVE, "damaged after its beginning, or no tar archive"),
+        ("x.tar.bz2", NO_ARCHIVE, "damaged after its beginning, or no tar archive"),
+        ("x.tar", DAMAGED_HEADER, "cut short or damaged after a/1"),
+        *(
+            ("x.tar", tar_of(files, kind=kind), message)
+            for files, kind, message in (
+                ({"../a/1": b"word"}, tarfile.REGTYPE, "'../a/1': a name that points outside"),
+                ({"a/../../1": b"word"}, tarfile.REGTYPE, "'a/../../1': a name that points outs"),
+                ({"/a/1": b"word"}, tarfile.REGTYPE, "'/a/1': a name that points outside"),
+                ({"a/1": b""}, tarfile.SYMTYPE, "'a/1' (not a plain file)"),
+                ({"a/1": b""}, tarfile.LNKTYPE, "'a/1' (not a plain file)"),
+                ({"a/1": b""}, tarfile.CHRTYPE, "'a/1' (not a plain file)"),
+                ({"a/1": b"word", "./a/1": b"other"}, tarfile.REGTYPE, "a/1 occurs twice"),
+                ({"a\udcff/1": b"word"}, tarfile.REGTYPE, "(the name is not UTF-8)"),
+            )
+        ),
+    ],
+)
+def test_documents__refuses_what_is_no_archive_or_has_members_that_are_not_plain_files_below(
+    name, content, message, tmp_path
+):
+    path = put(tmp_path / name, content)
+    refusal(f"{name}[:,] .*{re.escape(message)}", survey, path, tmp_path / "s")
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_documents__refuses_an_archive_cut_anywhere(mode, tmp_path):
+    files = {f"a/{k}": np.random.default_rng(0).bytes(300 + 212 * k) for k in range(4)}
+    whole = tar_of(files, mode)
+    path = tmp_path / f"x.tar{mode[1:].replace(':', '.')}"
+    ends = (  # up to 5120, the rest of a plain archive is zeros
+        [0, 100, 512, 1024, 1536, 2048, 3000, 5120]
+        if mode == "w"
+        else [0, 1, *range(20, len(whole), 397), len(whole) - 1]
+    )
+    for end in ends:
+        path.write_bytes(whole[:end])
+        refusal(r"x\.tar.*cut short or damaged.*fetch the file again", survey, path, tmp_path / "s")
+    assert len(listed(survey(put(path, whole), tmp_path / "s"), tmp_path)) == 4
+
+
+@pytest.mark.long
+@pytest.mark.data
+def test_documents__20news_gives_exactly_the_rows_of_the_libsvm_file(data_folder, tmp_path):
+    files, strip = data_folder / "20news", ("headers", "footers", "quotes")
+    documents = {"format": "documents", "strip": strip}
+    mine = prepare_file(tmp_path / "a", "x", files / "20news-bydate.tar.xz", **documents)
+    theirs = prepare_file(tmp_path / "b", "x", files / "20news_bow_counts.svm.xz")
+    assert (mine.n_features, mine.n_rows) == (101_631, 18_846)
+    assert mine.dataset_hash == theirs.dataset_hash

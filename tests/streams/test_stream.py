@@ -1,7 +1,8 @@
 """Streams: every order is a permutation and depends on nothing but its seed; copies are made once,
-whole, and within the cache's limit.
+whole, and within the cache's limit; what a run saw can be made again by hand.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -16,12 +17,15 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from koco_stream import WrongInput
+import flows
+import koco_stream
+from koco_stream.runs.schemas import curve_points
 from koco_stream.streams.reader import StreamReader
 from koco_stream.streams.shard_cache import copy_bytes
 from koco_stream.streams.stream import ShuffledInWindows, Stream, sharding_of, shuffled
 from storage.preparing.prepare import Preparing, prepare_source
 from tests.helpers.project import environment
+from tests.helpers.refusal import refusal
 from tests.helpers.shared_pages import held_by_two
 from tests.helpers.tables import table_of
 
@@ -176,8 +180,7 @@ def test_identity__of_windows_has_their_size_and_the_sharding(tmp_path):
     assert two.dataset_hash == five.dataset_hash
     streams = [stream_of(m, "shuffled-in-windows", 0, w) for m in (two, five) for w in (16, 17)]
     assert len({str(stream.identity()) for stream in streams}) == 4
-    with pytest.raises(WrongInput, match="prepared again"):
-        StreamReader(tmp_path / "5", streams[0])
+    refusal("prepared again", StreamReader, tmp_path / "5", streams[0])
     assert streams[0].reduced(203, []).window_rows == 16
     # beyond all rows there is one window, however large
     assert streams[0].reduced(10, []).window_rows == 10
@@ -220,16 +223,14 @@ def test_full_shuffle__of_a_dataset_larger_than_the_limit_is_refused(cache, tmp_
     assert len(read(tmp_path, stream_of(manifest, "shuffled"), 100)[1]) == 1000
     monkeypatch.setenv("KOCO_CACHE_BYTES", str(needed - 1))
     said = rf"{needed:,} bytes.*limit is {needed - 1:,}.*shuffled-in-windows.*KOCO_CACHE_BYTES"
-    with pytest.raises(WrongInput, match=said):
-        StreamReader(tmp_path, stream_of(manifest, "shuffled"))
+    refusal(said, StreamReader, tmp_path, stream_of(manifest, "shuffled"))
 
 
 @pytest.mark.parametrize("given", ["", "0", "-5", "10G", "1e9", "½"])
 def test_limit__that_is_no_number_of_bytes_is_refused(given, cache, tmp_path, monkeypatch):
     manifest = published(tmp_path, "a", 10, 1)
     monkeypatch.setenv("KOCO_CACHE_BYTES", given)
-    with pytest.raises(WrongInput, match=r"KOCO_CACHE_BYTES is .*positive whole number"):
-        read(tmp_path, stream_of(manifest), 10)
+    refusal(r"KOCO_CACHE_BYTES is .*positive whole number", read, tmp_path, stream_of(manifest), 10)
 
 
 def test_room__is_made_by_copies_of_the_future_first__and_what_is_mapped_stays_readable(
@@ -278,8 +279,7 @@ def test_shard_that_is_not_what_was_prepared__is_refused(harm, said, cache, tmp_
     harm(path)
     blocks = StreamReader(tmp_path, stream_of(manifest)).blocks()
     next(blocks)
-    with pytest.raises(WrongInput, match=rf"{path.name}.*{said}"):
-        next(blocks)
+    refusal(rf"{path.name}.*{said}", next, blocks)
     assert (len(copies(cache)), copies(cache, "part")) == (1, [])
 
 
@@ -315,14 +315,12 @@ print(len(made), flush=True)
 def test_two_processes_at_once__make_each_copy_once(cache, tmp_path):
     manifest = published(tmp_path, "a", 30_000, 10)
     both = [reading(MADE, tmp_path, manifest) for _ in range(2)]
-    for one in both:
-        assert one.stdout.readline() == "ready\n"
+    assert [one.stdout.readline() for one in both] == ["ready\n"] * 2
     for one in both:
         print(file=one.stdin, flush=True)
     said = [one.communicate(timeout=60) for one in both]
     assert [one.returncode for one in both] == [0, 0], said
-    assert sum(int(out) for out, _ in said) == 10
-    assert len(copies(cache)) == 10
+    assert (sum(int(out) for out, _ in said), len(copies(cache))) == (10, 10)
 
 
 KILLED = """
@@ -379,3 +377,93 @@ def test_two_processes__hold_one_copy_in_memory(cache, tmp_path):
     assert rss > 55_000  # of 60 MB
     assert 0.45 < pss / rss < 0.55
     assert anonymous < 12_000
+
+
+BY_HAND = [
+    {},
+    {"order": "shuffled", "order_seeds": [3], "max_rows": 333},
+    {"order": "shuffled-in-windows", "order_seeds": [1], "window_rows": 64},
+]
+LEARNERS = [
+    {"name": "OjaSON", "sketch_size": 3},
+    {"name": "CONKONS", "bandwidth": 2.0},
+    {"name": "AdaGrad"},
+]
+
+
+def stream_of_row(store, row):
+    """The stream of a row of the table `runs`."""
+    names = ("dataset", "order", "order_seed", "positive_class", "max_rows", "window_rows")
+    return koco_stream.stream(store, **{name: row[name] for name in names})
+
+
+@pytest.fixture
+def runs(small_store):
+    """The runs of three learners on both datasets in three orders, as the table has them, with the
+    points of their curves.
+    """
+    found, points = [], {}
+    for number, order in enumerate(BY_HAND):
+        spec = {
+            "name": f"by-hand-{number}",
+            "dataset": [
+                {"name": "sparse", "positive_class": 2, **order},
+                {"name": "real", **order},
+            ],
+            "learner": LEARNERS,
+            "learner_seeds": [5],
+        }
+        swept = flows.sweep(spec, small_store, workers=0)
+        found += swept.runs.to_pylist()
+        for point in swept.curves.to_pylist():
+            points.setdefault(point["run_id"], []).append((point["t"], point["cumulative_loss"]))
+    return [row | {"points": points[row["run_id"]]} for row in found]
+
+
+def test_every_run__is_made_again_by_hand_to_the_bit(runs, small_store):
+    """In whole and in blocks of another size, the losses summed up in order are the table's."""
+    assert len(runs) == 18
+    for row in runs:
+        seed = {} if row["learner_seed"] is None else {"seed": row["learner_seed"]}
+        model = getattr(koco_stream, row["learner"])(**json.loads(row["params"]), **seed)
+        X, y = stream_of_row(small_store, row).whole()
+        record = model.record(X, y)
+        losses = np.cumsum(record["loss"].to_numpy())
+        assert losses[-1] / y.size == row["mean_loss"], row
+        assert row["points"] == [(t, losses[t - 1]) for t in map(int, curve_points(y.size))]
+        predictions = record["prediction"].to_numpy()
+        if row["learner"] == "OjaSON":
+            rows = scipy.sparse.csr_array(X).toarray()
+            least = rows @ np.linalg.lstsq(rows, y, rcond=None)[0]
+            assert row["regret"] == pytest.approx(losses[-1] - ((least - y) ** 2).sum(), abs=1e-6)
+        wrong = np.mean(np.where(predictions >= 0, 1, -1) != y)
+        assert row["error_rate"] == (wrong if row["dataset"] == "sparse" else None)
+        again = type(model)(**model.get_params())
+        blocks = stream_of_row(small_store, row).blocks(17)
+        assert np.array_equal(np.concatenate([again.progressive(*b) for b in blocks]), predictions)
+
+
+def test_rows__are_a_matrix_as_the_dataset_is(small_store):
+    dense, sparse = (koco_stream.stream(small_store, name) for name in ("real", "sparse"))
+    assert (len(dense), dense.n_features, dense.classes) == (500, 6, ())
+    assert (sparse.n_rows, sparse.n_features, sparse.classes) == (700, 40, (1.0, 2.0, 3.0))
+    [(X, y)] = dense
+    assert X.shape == (500, 6)
+    assert np.array_equal(X, dense.whole()[0])
+    assert np.array_equal(y, dense.whole()[1])
+    rows = np.concatenate([X.toarray() for X, _ in sparse.blocks(9)])
+    assert np.array_equal(rows, sparse.whole()[0].toarray())
+    assert np.allclose(np.linalg.norm(rows, axis=1)[rows.any(axis=1)], 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"dataset": "sparce"}, "did you mean 'sparse'"),
+        ({"dataset": "sparse", "order": "shufled"}, "no order 'shufled'; did you mean 'shuffled'"),
+        ({"dataset": "sparse", "positive_class": 4}, "no label 4; it has 1, 2, 3"),
+        ({"dataset": "real", "positive_class": 1}, "no label 1; it has real numbers"),
+    ],
+)
+def test_wrong_name__is_refused_with_the_nearest(asked, said, small_store):
+    refusal(said, koco_stream.stream, small_store, **asked)

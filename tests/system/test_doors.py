@@ -109,8 +109,7 @@ def test_page_of_another_site__gets_nothing_even_with_the_password(server):
     own = f"localhost:{server.base_url.port}"
     cases = ((own, f"http://{own}", 200), (own, "null", 403), ("evil", f"http://{own}", 403))
     for host, origin, status in cases:
-        headers = {"Host": host, "Origin": origin}
-        answer = server.post(DEPLOYMENTS, json={}, headers=headers)
+        answer = server.post(DEPLOYMENTS, json={}, headers={"Host": host, "Origin": origin})
         assert answer.status_code == status, (host, origin)
     for page in ("null", "http://evil.example"):
         with pytest.raises(InvalidStatus, match="403"):

@@ -14,8 +14,7 @@ from storage.results import result_files
 from tests.helpers.disturbed import DisturbedSweep, prefect_server
 from tests.helpers.listening import with_variable
 from tests.helpers.project import PATIENCE, free_port, wait_until
-from tests.helpers.sweeps import written
-from tests.helpers.swept import MINUTE, koco
+from tests.helpers.sweeps import MINUTE, koco, written
 
 STEPS = ["prepare", "plan", "run", "collect", "report"]
 SHORT = """

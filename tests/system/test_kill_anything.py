@@ -1,40 +1,45 @@
-"""Whatever of a sweep is killed, and whenever: the same command goes on, to the same tables, and
-does nothing twice.
+"""Whatever of a sweep or a preparation is killed, and whenever: the same command goes on, to the
+same tables, and does nothing twice.
 """
 
+import os
 import random
 import re
 import shutil
 import signal
 import subprocess
+import sys
+import threading
+import time
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
+from resource import RLIMIT_FSIZE, setrlimit
 
 import numpy as np
 import psutil
 import pyarrow.parquet as pq
 import pytest
 
+from koco_stream.streams.manifest import load_manifest
+from storage.dataset import dataset_problems
 from storage.preparing.prepare import prepare_file
+from storage.store import staging_folder
 from tests.helpers.disturbed import (
     ENDING,
     FILES,
     Blow,
-    Disk,
     DisturbedSweep,
     OwnCluster,
     drawn,
     finished,
+    is_own_disk,
     prefect_server,
 )
-from tests.helpers.project import PATIENCE, wait_until
-from tests.helpers.sweeps import tables
+from tests.helpers.project import PATIENCE, command, environment, wait_until
+from tests.helpers.sweeps import random_source, tables
 
 ORDINARY = (10, 1, 37, 13, 9)  # of each kind one
-TRIALS = [
-    pytest.param(seed, marks=[] if seed in ORDINARY else [pytest.mark.soak]) for seed in range(40)
-]
 SPEC = """
 name = "NAME"
 [[dataset]]
@@ -101,22 +106,20 @@ def sweeps(tmp_path_factory):
     shutil.rmtree(folder)
 
 
-def disk_or_skip(store):
-    """A disk of its own at `store`."""
-    try:
-        return Disk(store)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs to mount a disk of its own: root")
-
-
-@pytest.mark.parametrize("seed", TRIALS)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=[] if seed in ORDINARY else [pytest.mark.soak])
+        for seed in range(40)
+    ],
+)
 def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_path):
-    blows, store, cluster, disk = drawn(seed), tmp_path / "store", None, None
+    blows, store, cluster = drawn(seed), tmp_path / "store", None
     kinds = {blow.kind for blow in blows}
     with ExitStack() as stack:
         if "disk" in kinds:
-            disk = disk_or_skip(store)
-            stack.callback(disk.stop)
+            assert is_own_disk(store) or pytest.skip("needs to mount a disk of its own: root")
+            stack.callback(subprocess.run, ["umount", "--lazy", store], check=True)
         shutil.copytree(sweeps.empty, store, dirs_exist_ok=True)
         if "scheduler" in kinds:
             cluster = OwnCluster(tmp_path / "cluster")
@@ -130,7 +133,7 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
             # the second may come too late: little was left to do
             assert struck or blow is not blows[0], sweep.said()
             if struck:
-                sweep.strike(blow, disk)
+                sweep.strike(blow)
             before = kept
             if struck and blow.kind not in ENDING:
                 kept = finished(store)  # while the sweep goes on
@@ -145,7 +148,7 @@ def test_killed__the_same_command_goes_on_to_the_same_tables(seed, sweeps, tmp_p
                 cluster.begin()
             sweep.wait_for_its_processes()
             if blow.kind == "disk":
-                disk.free()
+                (store / "filled").unlink()
             kept = finished(store)
             assert kept.items() >= before.items()
         assert status == 0, said
@@ -262,3 +265,93 @@ def test_sweeps_at_once__share_a_store_and_of_two_that_are_the_same_one_is_refus
     said = whole.said() + again.said()
     assert statuses[1] == 0 or (statuses[1], "the sweep whole is running on" in said) == (2, True)
     sweeps.check(store)
+
+
+def killed(store, source, at):
+    """Prepare in another process that is killed before its change number `at`, never for 0."""
+    words = [sys.executable, "-m", "tests.helpers.prepare_until_killed", store, source, str(at)]
+    return subprocess.run(words, env=environment(), capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("moments", [5, pytest.param(30, marks=pytest.mark.soak)])
+def test_killed_at_any_moment__leaves_the_old_dataset_or_the_new_one(moments, tmp_path):
+    old, new = random_source(tmp_path / "old.svm", 1), random_source(tmp_path / "new.svm", 2)
+    hashes = [
+        prepare_file(tmp_path / "other", "x", source, scale="unit-rows").dataset_hash
+        for source in (old, new)
+    ]
+    store = tmp_path / "first" / "store"
+    prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
+    changes = int(killed(store, new, 0).stdout)
+    assert changes > 20
+    left = set()
+    for seed in range(moments):
+        store = tmp_path / f"seed-{seed}" / "store"
+        prepare_file(store, "x", old, scale="unit-rows", values_per_shard=500)
+        ended = killed(store, new, int(np.random.default_rng([seed, 5]).integers(1, changes + 1)))
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert dataset_problems(store, "x") == []
+        left.add(load_manifest(store, "x").dataset_hash)
+        again = prepare_file(store, "x", new, scale="unit-rows", values_per_shard=300)
+        assert again.dataset_hash == hashes[1]
+        assert dataset_problems(store, "x") == []
+        assert not (store / ".staging").exists()
+    assert left <= set(hashes)
+    assert moments < 30 or len(left) == 2  # killed before it was published and after
+
+
+def test_stopped_by_hand_with_workers__says_so_in_one_line_and_leaves_nothing(tmp_path):
+    rows = (b"%d %d:%d\n" % (t % 2, 1 + t % 50, t % 97) for t in range(50_000))
+    (tmp_path / "a.svm").write_bytes(b"".join(rows) * 200)
+    code = "import flows.cli, flows.preparing.preparation as p; p.LARGE = 0; flows.cli.main()"
+    files = ["--from", tmp_path / "a.svm", "--store", tmp_path / "s"]
+    words = [sys.executable, "-c", code, "prepare", "x", "--workers", "2", *files]
+    begun = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while begun.poll() is None and not list(tmp_path.glob("s/.staging/*/scratch/chunk-*")):
+        time.sleep(0.02)
+    os.killpg(begun.pid, signal.SIGINT)  # as a terminal does: to all processes of the group
+    said = begun.communicate(timeout=300)[1]  # ends when no process has stderr open: none is left
+    assert begun.returncode == 1, said
+    assert re.fullmatch("reading .*\nkoco: stopped.*", "\n".join(said.splitlines())), said
+    assert not (tmp_path / "s").exists()
+
+
+def test_staging_folder__goes_while_workers_still_write_in_it(tmp_path):
+    writing = threading.Event()
+
+    def write(folder):
+        for number in count():
+            try:
+                (folder / f"chunk-{number}").touch()
+            except FileNotFoundError:
+                return
+            writing.set()
+
+    for _ in range(5):
+        with staging_folder(tmp_path / "store") as folder:
+            writer = threading.Thread(target=write, args=(folder,))
+            writer.start()
+            assert writing.wait(60)
+        writer.join(60)
+        assert not writer.is_alive()
+        assert not (tmp_path / "store").exists()
+        writing.clear()
+
+
+def test_no_room__is_said_and_leaves_the_store_as_it_was(tmp_path):
+    source, store = random_source(tmp_path / "a.svm", 1), tmp_path / "store"
+    before = prepare_file(store, "x", source)
+    source.write_text(source.read_text() * 200)
+    done = subprocess.run(
+        command("prepare", "x", "--replace", "--from", source, "--store", store, "--workers", 0),
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        # of a file: what a full disk is, for one process
+        preexec_fn=lambda: setrlimit(RLIMIT_FSIZE, (500_000, 500_000)),
+    )
+    assert done.returncode == 1
+    assert f"no disk space to prepare x in {store}" in done.stderr.splitlines()[-1]
+    assert load_manifest(store, "x") == before
+    assert dataset_problems(store, "x") == []
+    assert not (store / ".staging").exists()

@@ -34,8 +34,17 @@ from storage.preparing.prepare import map_on_dask, prepare_file
 from storage.results import read_curves, read_runs, result_files, table_files
 from storage.store import check_store, existing_store, open_store
 from tests.helpers.project import environment
-from tests.helpers.sweeps import compiled, random_source, run_here, stream_of, tables
-from tests.helpers.swept import SWEEP, koco, plan_for
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import (
+    SWEEP,
+    compiled,
+    koco,
+    plan_for,
+    random_source,
+    run_here,
+    stream_of,
+    tables,
+)
 
 BIG = 12 << 20  # more than one piece of an upload
 
@@ -167,15 +176,13 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
     ],
 )
 def test_address__that_is_no_store_s_is_refused(address, said):
-    with pytest.raises(WrongInput, match=re.escape(said)) as refused:
-        store_path(address)
-    assert "geheim" not in str(refused.value)
+    refused = refusal(re.escape(said), store_path, address)
+    assert "geheim" not in refused
 
 
 def test_store__is_opened_once_and_nothing_else_is_taken_for_one(somewhere):
     assert not check_store(somewhere)
-    with pytest.raises(WrongInput, match=f"there is no store at {somewhere};"):
-        existing_store(str(somewhere))
+    refusal(f"there is no store at {somewhere};", existing_store, str(somewhere))
     assert str(open_store(str(somewhere))) == str(somewhere)
     assert existing_store(str(somewhere)).names() == ["koco-store.json"]
 

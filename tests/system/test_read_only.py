@@ -9,8 +9,7 @@ import subprocess
 import pytest
 
 from tests.helpers.project import PATIENCE, ROOT, command, environment, wait_until
-from tests.helpers.sweeps import tables
-from tests.helpers.swept import koco
+from tests.helpers.sweeps import koco, tables, written
 
 PLAIN = "dac_override,-dac_read_search,-fowner"  # capabilities that let root ignore modes
 AS_ORDINARY = ["setpriv", f"--bounding-set=-{PLAIN}", f"--inh-caps=-{PLAIN}"]
@@ -55,9 +54,15 @@ def content(store):
 def made(tmp_path_factory):
     """A sweep file, and a store in which the sweep has run."""
     folder = tmp_path_factory.mktemp("read-only")
-    (folder / "s.toml").write_text(SPEC)
     koco(
-        "sweep", folder / "s.toml", "--store", folder / "store", "--workers", 0, cwd=ROOT, status=0
+        "sweep",
+        written(folder, SPEC, "s.toml"),
+        "--store",
+        folder / "store",
+        "--workers",
+        0,
+        cwd=ROOT,
+        status=0,
     )
     return folder
 

@@ -77,8 +77,7 @@ def test_wheel__has_the_four_packages_and_their_files_and_nothing_else(released)
         assert f"Classifier: {classifier}\n" in metadata
     assert "License-Expression: BSD-3-Clause" in metadata
     body = metadata.partition("\n\n")[2]
-    relative = [link for link in re.findall(r"\]\(([^)]+)\)", body) if ":" not in link]
-    assert relative == []
+    assert [link for link in re.findall(r"\]\(([^)]+)\)", body) if ":" not in link] == []
 
 
 def test_sdist__builds_the_same_wheel(released, tmp_path):

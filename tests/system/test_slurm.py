@@ -11,7 +11,7 @@ from cluster.site import shipped
 from koco_stream.engine.result_file import result_files_folder
 from tests.helpers.listening import listeners, loopback, with_variable
 from tests.helpers.project import begun, wait_until
-from tests.helpers.slurm import PARTITION, slurm_says
+from tests.helpers.servers import PARTITION, slurm_says
 from tests.helpers.sweeps import tables, written
 
 SWEEP = """

@@ -30,7 +30,7 @@ from storage.results import (
 )
 from storage.store import existing_store
 from tests.helpers.cut import cut_after
-from tests.helpers.swept import prepared, swept
+from tests.helpers.sweeps import prepared, swept, written
 
 SPEC = """
 window = 50
@@ -172,8 +172,7 @@ def test_dataset__that_is_removed_by_force_leaves_the_results__and_comes_back_th
 def test_nothing_is_removed__while_a_sweep_or_a_night_is_under_way(store, removing, words):
     now, me = datetime.now(UTC).isoformat(timespec="seconds"), os.getpid()
     told = Status("busy", host=socket.gethostname(), process=me, started=start_of(me), updated=now)
-    file = store / "status" / "busy.json"
-    file.write_text(json.dumps(asdict(told)))
+    file = written(store / "status", json.dumps(asdict(told)), "busy.json")
     everything = files_below(store)
     assert "the sweep busy is running" in removing(*words, status=2).stderr
     removing(*words, "--dry-run")

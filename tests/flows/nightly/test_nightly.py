@@ -21,15 +21,14 @@ from flows.nightly.night import (
 )
 from flows.sweeping.file import read_sweep
 from flows.sweeping.request import SweepRequest
-from koco_stream.errors import WrongInput
 from koco_stream.runs.schemas import schema
 from koco_stream.streams.manifest import BORROWED, load_manifest
 from storage.nights import NUMBERS, accept, add_night, curve_hashes, read_accepted, read_nights
 from storage.results import read_curves, read_runs
 from storage.store import open_store
 from tests.helpers.in_process import command
-from tests.helpers.sweeps import written
-from tests.helpers.swept import prepared, swept
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import prepared, swept, written
 
 SPEC = """
 [[dataset]]
@@ -128,14 +127,12 @@ def test_night__stands_beside_a_sweep_of_the_same_name(store, koco):
 
 def test_night__goes_on_where_it_was_cut__unless_code_or_sweep_are_others(spec, tmp_path, koco):
     store, sweep = open_store(tmp_path / "store"), read_sweep(spec)
-    with pytest.raises(WrongInput, match="no nightly run"):
-        accept_last(store, "small")
+    refusal("no nightly run", accept_last, store, "small")
     path = opened_night(store, sweep, "first")
     (path / "results").path.mkdir()
     assert opened_night(store, sweep, "second") == path
     assert (path / "results").path.exists()
-    with pytest.raises(WrongInput, match="that began at second has not ended"):
-        accept_last(store, "small")
+    refusal("that began at second has not ended", accept_last, store, "small")
     for change in ({"code": "other"}, {"file": "other"}, {}):
         note = json.loads((path / NOTE).read_text())
         (path / NOTE).write_text(json.dumps({**note, **change}))
@@ -235,8 +232,7 @@ def seconds(*each, **more):
 )
 def test_speeds__are_medians_of_paired_runs(times, verdict):
     accepted = seconds(*(0.1 * (k + 1) for k in range(len(times))))
-    tonight = seconds(*(0.1 * (k + 1) * time for k, time in enumerate(times)))
-    rows = found(accepted, tonight)
+    rows = found(accepted, seconds(*(0.1 * (k + 1) * time for k, time in enumerate(times))))
     assert rows["L"]["speed"] == verdict
     assert any(f"{verdict}, " in line for line in rows["L"]["what"]) == (verdict != "same")
     assert result_of([*rows.values()]) == ("same numbers" if verdict == "same" else verdict)
@@ -256,5 +252,4 @@ def test_datasets__are_lent_only_by_the_store_that_a_store_is_inside_of(small_st
     assert load_manifest(inside, "real") == load_manifest(small_store, "real")
     for lender in (tmp_path / "elsewhere", inside, f"{small_store}/nights/x/..", ""):
         (inside / BORROWED).write_text(f"{lender}\n")
-        with pytest.raises(WrongInput, match="names"):
-            load_manifest(inside, "real")
+        refusal("names", load_manifest, inside, "real")

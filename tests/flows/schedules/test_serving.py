@@ -11,13 +11,13 @@ import pytest
 
 from flows.runtime.prefect_server import ADDRESS, PASSWORD, served
 from flows.schedules.service import read_schedules
-from koco_stream import WrongInput
 from storage.nights import read_nights
 from tests.helpers.listening import family, listeners, loopback
 from tests.helpers.lookups import beyond_loopback, logging_lookups
 from tests.helpers.pages import browser
 from tests.helpers.project import ROOT, begun, wait_until
-from tests.helpers.swept import koco
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import koco, written
 
 SPEC = (
     'name = "small"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 500\n[[learner]]\nname ='
@@ -30,8 +30,7 @@ NO_CRON = "line 3, schedule 1, cron: .*is not a cron expression"
 @pytest.fixture
 def file(tmp_path):
     (tmp_path / "small.toml").write_text(SPEC)
-    (tmp_path / "schedules.toml").write_text(TABLE)
-    return tmp_path / "schedules.toml"
+    return written(tmp_path, TABLE, "schedules.toml")
 
 
 @pytest.mark.parametrize(
@@ -72,8 +71,7 @@ def file(tmp_path):
 )
 def test_schedules_file__what_is_wrong_is_named(file, old, new, said):
     file.write_text(TABLE.replace(old, new, 1))
-    with pytest.raises(WrongInput, match=said):
-        read_schedules(file, "store")
+    refusal(said, read_schedules, file, "store")
 
 
 def test_prefect_yaml__names_flows_and_parameters_that_there_are():

@@ -10,8 +10,8 @@ from flows.from_python import results
 from flows.sweeping.launch import run_sweep
 from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
-from koco_stream.errors import WrongInput
 from koco_stream.streams.reader import StreamReader
+from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import checked, stream_of, written
 
 SWEEP = """
@@ -49,8 +49,7 @@ def test_metrics__are_those_of_the_kept_predictions(folder):
     assert len(runs) == 6
     kept = found.predictions.to_pandas().groupby("run_id")["prediction"]
     windows = found.windows.to_pandas().groupby("run_id")
-    best = found.best()
-    assert best.column_names[-3:] == ["auc_mean", "kappa_mean", "rmse_mean"]
+    assert found.best().column_names[-3:] == ["auc_mean", "kappa_mean", "rmse_mean"]
     for run_id, row in runs.items():
         y = StreamReader(folder / "store", stream_of(folder / "store", row["dataset"])).whole()[1]
         scores = kept.get_group(run_id).to_numpy()
@@ -106,5 +105,4 @@ def test_dry_run__says_how_large_results_are(folder, tmp_path):
 )
 def test_wrong_key__is_refused_with_the_remedy(old, new, said, tmp_path):
     spec = written(tmp_path, SWEEP.replace(old, new))
-    with pytest.raises(WrongInput, match=said):
-        checked(spec, tmp_path / "store")
+    refusal(said, checked, spec, tmp_path / "store")

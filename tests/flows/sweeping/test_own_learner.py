@@ -11,12 +11,13 @@ import pytest
 from flows.sweeping import planning
 from flows.sweeping.file import read_sweep
 from flows.sweeping.launch import run_sweep
-from koco_stream.errors import LearnerChanged, WrongInput
+from koco_stream.errors import LearnerChanged
 from koco_stream.io.source_files import source_files
 from koco_stream.learners import learner_called, learner_named
 from koco_stream.learners.files import send
 from storage.results import read_runs
 from tests.helpers.project import ROOT
+from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import checked, dense_rows, written
 
 FOREIGN = """
@@ -180,8 +181,7 @@ def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
     ],
 )
 def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said):
-    with pytest.raises(WrongInput, match=said):
-        read_sweep(written(spec.parent, SWEEP.replace(old, new)))
+    refusal(said, read_sweep, written(spec.parent, SWEEP.replace(old, new)))
 
 
 @pytest.mark.parametrize(
@@ -200,5 +200,4 @@ def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said
 def test_wrong_name__is_refused_with_its_line_and_the_remedy(tmp_path, name, text, said):
     (tmp_path / "l.py").write_text(text)
     (tmp_path / "s.toml").write_text(SWEEP.replace("sub/nlms.py:NLMS", name))
-    with pytest.raises(WrongInput, match=rf"s.toml, line 8, learner 1, name: .*{said}"):
-        read_sweep(tmp_path / "s.toml")
+    refusal(rf"s.toml, line 8, learner 1, name: .*{said}", read_sweep, tmp_path / "s.toml")

@@ -1,21 +1,37 @@
-"""Search: what is drawn is in its range, extends, and hangs on nothing but its own table."""
+"""Search: what is drawn is in its range, extends, and hangs on nothing but its own table, or for
+TPE on the values so far. Successive halving: what goes on follows from recorded losses only, and
+what comes to the end is a run like any other.
+"""
 
 import json
 import math
+import shutil
 import sys
-from fractions import Fraction
+from collections import Counter, defaultdict
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flows.sweeping.planning
 from flows.sweeping.file import read_sweep
-from flows.sweeping.search import Drawn, Search, Space, drawn, sobol
-from koco_stream import WrongInput
+from flows.sweeping.halving import Halving, measured, stages
+from flows.sweeping.launch import run_sweep, write_report
+from flows.sweeping.search import FIRST, Drawn, Search, Space, batches, drawn, sobol
+from flows.tables.sweep_runs import read_decisions
+from koco_stream.engine.checkpoint import checkpoints_folder
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.learner import foreign_learner
-from tests.helpers.sweeps import checked, written
+from koco_stream.runs.cost_model import DataSize
+from koco_stream.runs.run import Run
+from koco_stream.streams.stream import Stream
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import checked, tables, written
 
 METHODS = ("random", "sobol")
 SWEEP = """
@@ -47,16 +63,6 @@ name = "OGD"
 
 # drawn parameters by name: ranges and choices of any size
 WHOLE, MORE, RATIO = st.integers(-1000, 1000), st.integers(1, 1000), st.floats(1.001, 1e6)
-SPACES = st.dictionaries(
-    st.sampled_from("abcdef"),
-    st.one_of(
-        st.builds(lambda size: Drawn("choice", choices=tuple(range(size))), st.integers(1, 5)),
-        st.builds(lambda low, more: Drawn("integer", low, low + more), WHOLE, MORE),
-        st.builds(lambda low, more: Drawn("uniform", low / 7, low / 7 + more), WHOLE, RATIO),
-        st.builds(lambda low, r: Drawn("log_uniform", low, low * r), st.floats(1e-9, 1e6), RATIO),
-    ),
-    min_size=1,
-)
 
 
 def points(draws, method, seed=0, count=8, name="OGD"):
@@ -65,7 +71,23 @@ def points(draws, method, seed=0, count=8, name="OGD"):
     )
 
 
-@given(SPACES, st.sampled_from(METHODS), st.integers(0, 2**63 - 2), st.integers(1, 40))
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdef"),
+        st.one_of(
+            st.builds(lambda size: Drawn("choice", choices=tuple(range(size))), st.integers(1, 5)),
+            st.builds(lambda low, more: Drawn("integer", low, low + more), WHOLE, MORE),
+            st.builds(lambda low, more: Drawn("uniform", low / 7, low / 7 + more), WHOLE, RATIO),
+            st.builds(
+                lambda low, r: Drawn("log_uniform", low, low * r), st.floats(1e-9, 1e6), RATIO
+            ),
+        ),
+        min_size=1,
+    ),
+    st.sampled_from(METHODS),
+    st.integers(0, 2**63 - 2),
+    st.integers(1, 40),
+)
 def test_draws__are_in_their_ranges_and_extend_and_hang_on_the_seed_and_the_name(
     draws, method, seed, count
 ):
@@ -78,22 +100,9 @@ def test_draws__are_in_their_ranges_and_extend_and_hang_on_the_seed_and_the_name
             low, high = (min(one.choices), max(one.choices)) if one.choices else (one.low, one.high)
             assert low <= point[name] <= high
             assert isinstance(point[name], float) == (one.kind in ("uniform", "log_uniform"))
-    turned = dict(reversed(draws.items()))
-    assert points(turned, method, seed, 2 * count)[:count] == found
+    assert points(dict(reversed(draws.items())), method, seed, 2 * count)[:count] == found
     assert found != points(draws, method, seed + 1, count)
     assert found != points(draws, method, seed, count, "AdaGrad")
-
-
-@given(st.floats(1e-12, 1e12), st.floats(1.001, 1e12), st.floats(0, 1, exclude_max=True))
-def test_log_uniform__is_a_power_of_the_ratio_of_its_ends(low, ratio, u):
-    exact = low * math.exp(u * math.log(ratio))
-    assert Drawn("log_uniform", low, low * ratio).value(u) == pytest.approx(exact, rel=1e-5)
-
-
-@given(st.integers(-50, 50), st.integers(1, 60), st.integers(0, 2**20 - 1))
-def test_integer__divides_the_range_evenly(low, more, k):
-    found = Drawn("integer", low, low + more).value(k / 2**20)
-    assert found - low == math.floor(Fraction(k, 2**20) * (more + 1))
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(0, 1))
@@ -138,81 +147,420 @@ def test_search__is_the_same_on_all_streams_and_for_all_values_of_a_grid(tmp_pat
 
 OJA = "line 16, learner 1, sketch_size: "
 ALPHA = "line 18, learner 1, alpha: "
-WRONG = [
-    ("samples = 16", "samples = 0", r"line 6, search\.samples: .*greater than 0, not 0"),
-    ("samples = 16", "", r"search\.samples: this key is missing"),
-    ('"sobol"', '"sobel"', r"line 5, search\.method: .*'random', 'sobol' or 'tpe', not 'sobel'"),
-    ("samples = 16", "sampels = 16", r"search\.sampels: unknown key; did you mean 'samples'"),
-    ("samples = 16", "samples = 16\nseed = -1", r"line 7, search\.seed"),
-    (
-        '[search]\nmethod = "sobol"\nsamples = 16\n',
-        "",
-        r"line 13, learner 1, sketch_size: .*add a table \[search\] with method",
-    ),
-    ("samples = 16", "samples = 900000", r"21,600,008 runs, .*fewer values, samples or seeds"),
-    ("{ integer = [0, 3] }", "{ uniform = [0, 3] }", OJA + r".*whole number; give { integer = "),
-    ("{ integer = [0, 3] }", "{ integer = [0, 3.0] }", OJA + r".*whole numbers with a < b, not"),
-    ("{ integer = [0, 3] }", "{ integer = [3, 3] }", OJA + r".*a < b, not \[3, 3\]"),
-    ("{ integer = [0, 3] }", "{ integer = [3] }", OJA + r".*\[a, b\]"),
-    ("{ integer = [0, 3] }", "{ integer = 3 }", OJA + r".*\[a, b\]"),
-    ("{ integer = [0, 3] }", "{ integer = [-1, 3] }", OJA + r".*at least 0"),
-    ("{ integer = [0, 3] }", "{ integr = [0, 3] }", OJA + r".*{ integer = \[a, b\] }"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ log_uniform = [0, 3] }", ALPHA + r".*0 < a < b, not"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [0, 3] }", ALPHA + r".*greater than 0, not 0"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [1, inf] }", ALPHA + r".*a < b, not \[1, inf"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [nan, 2] }", ALPHA + r".*a < b, not \[nan"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [true, 2] }", ALPHA + r".*a < b, not \[True"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = ['1', 2] }", ALPHA + r".*a < b, not \['1'"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [1, 0] }", ALPHA + r".*greater than 0, not 0"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [] }", ALPHA + r".*at least one value"),
-    ("{ log_uniform = [1e-2, 1e2] }", "{ choice = 3 }", ALPHA + r".*at least one value, not 3"),
-    ("{ choice = [", "{ uniform = [", r"line 17, .*\[a, b\], numbers with a < b, not"),
-    ('"random", "gradients"', '"randm"', r"line 17, .*did you mean 'random'"),
-    ("sketch_start", "sketch_begin", r"line 17, .*did you mean"),
-    (
-        "positive_class = [1, 2]",
-        "positive_class = { choice = [1, 2] }",
-        r"line 9, dataset 1, positive_class",
-    ),
-    (
-        'name = "real"',
-        'name = "ill-conditioned"\ncondition_number = { uniform = [1, 9] }',
-        r"line 12, dataset 2, condition_number: give a list.*a parameter of a learner may be drawn",
-    ),
-    (
-        'name = "OGD"',
-        'name = "OGD"\n[[learner]]\nname = "ONS"\nloss = { choice = ["squared", "hinge"] }',
-        r"learner 4, .*no curvature",
-    ),
-    (
-        SWEEP,
-        'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
-        '[[learner]]\nname = "OGD"\nclip = [1, 2]\n',
-        r"line 2, search: no parameter is drawn; give one a range",
-    ),
-    (
-        'learner_seeds = 2\n[search]\nmethod = "sobol"',
-        'halving = { first = 50 }\n[search]\nmethod = "tpe"',
-        r"line 5, search\.method: tpe learns from whole runs, and halving ends .*leave halving out",
-    ),
-    ("samples = 16", "samples = 16\nbatch = 0", r"line 7, search\.batch: .*greater than 0"),
-]
 
 
-@pytest.mark.parametrize(("old", "new", "message"), WRONG)
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("samples = 16", "samples = 0", r"line 6, search\.samples: .*greater than 0, not 0"),
+        ("samples = 16", "", r"search\.samples: this key is missing"),
+        (
+            '"sobol"',
+            '"sobel"',
+            r"line 5, search\.method: .*'random', 'sobol' or 'tpe', not 'sobel'",
+        ),
+        ("samples = 16", "sampels = 16", r"search\.sampels: unknown key; did you mean 'samples'"),
+        ("samples = 16", "samples = 16\nseed = -1", r"line 7, search\.seed"),
+        (
+            '[search]\nmethod = "sobol"\nsamples = 16\n',
+            "",
+            r"line 13, learner 1, sketch_size: .*add a table \[search\] with method",
+        ),
+        ("samples = 16", "samples = 900000", r"21,600,008 runs, .*fewer values, samples or seeds"),
+        (
+            "{ integer = [0, 3] }",
+            "{ uniform = [0, 3] }",
+            OJA + r".*whole number; give { integer = ",
+        ),
+        (
+            "{ integer = [0, 3] }",
+            "{ integer = [0, 3.0] }",
+            OJA + r".*whole numbers with a < b, not",
+        ),
+        ("{ integer = [0, 3] }", "{ integer = [3, 3] }", OJA + r".*a < b, not \[3, 3\]"),
+        ("{ integer = [0, 3] }", "{ integer = [3] }", OJA + r".*\[a, b\]"),
+        ("{ integer = [0, 3] }", "{ integer = 3 }", OJA + r".*\[a, b\]"),
+        ("{ integer = [0, 3] }", "{ integer = [-1, 3] }", OJA + r".*at least 0"),
+        ("{ integer = [0, 3] }", "{ integr = [0, 3] }", OJA + r".*{ integer = \[a, b\] }"),
+        ("{ log_uniform = [1e-2, 1e2] }", "{ log_uniform = [0, 3] }", ALPHA + r".*0 < a < b, not"),
+        (
+            "{ log_uniform = [1e-2, 1e2] }",
+            "{ uniform = [0, 3] }",
+            ALPHA + r".*greater than 0, not 0",
+        ),
+        (
+            "{ log_uniform = [1e-2, 1e2] }",
+            "{ uniform = [1, inf] }",
+            ALPHA + r".*a < b, not \[1, inf",
+        ),
+        ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = [nan, 2] }", ALPHA + r".*a < b, not \[nan"),
+        (
+            "{ log_uniform = [1e-2, 1e2] }",
+            "{ uniform = [true, 2] }",
+            ALPHA + r".*a < b, not \[True",
+        ),
+        ("{ log_uniform = [1e-2, 1e2] }", "{ uniform = ['1', 2] }", ALPHA + r".*a < b, not \['1'"),
+        (
+            "{ log_uniform = [1e-2, 1e2] }",
+            "{ choice = [1, 0] }",
+            ALPHA + r".*greater than 0, not 0",
+        ),
+        ("{ log_uniform = [1e-2, 1e2] }", "{ choice = [] }", ALPHA + r".*at least one value"),
+        ("{ log_uniform = [1e-2, 1e2] }", "{ choice = 3 }", ALPHA + r".*at least one value, not 3"),
+        ("{ choice = [", "{ uniform = [", r"line 17, .*\[a, b\], numbers with a < b, not"),
+        ('"random", "gradients"', '"randm"', r"line 17, .*did you mean 'random'"),
+        ("sketch_start", "sketch_begin", r"line 17, .*did you mean"),
+        (
+            "positive_class = [1, 2]",
+            "positive_class = { choice = [1, 2] }",
+            r"line 9, dataset 1, positive_class",
+        ),
+        (
+            'name = "real"',
+            'name = "ill-conditioned"\ncondition_number = { uniform = [1, 9] }',
+            r"line 12, dataset 2, condition_number: give a list.*"
+            "a parameter of a learner may be drawn",
+        ),
+        (
+            'name = "OGD"',
+            'name = "OGD"\n[[learner]]\nname = "ONS"\nloss = { choice = ["squared", "hinge"] }',
+            r"learner 4, .*no curvature",
+        ),
+        (
+            SWEEP,
+            'name = "a"\nsearch = { method = "random", samples = 3 }\n[[dataset]]\nname = "real"\n'
+            '[[learner]]\nname = "OGD"\nclip = [1, 2]\n',
+            r"line 2, search: no parameter is drawn; give one a range",
+        ),
+        (
+            'learner_seeds = 2\n[search]\nmethod = "sobol"',
+            'halving = { first = 50 }\n[search]\nmethod = "tpe"',
+            r"line 5, search\.method: tpe learns from whole runs, and halving ends .*"
+            "leave halving out",
+        ),
+        ("samples = 16", "samples = 16\nbatch = 0", r"line 7, search\.batch: .*greater than 0"),
+    ],
+)
 def test_wrong_search__is_refused_with_its_place(old, new, message, tmp_path, small_store):
     assert old in SWEEP
-    with pytest.raises(WrongInput, match=message):
-        checked(written(tmp_path, SWEEP.replace(old, new)), small_store)
+    refusal(message, checked, written(tmp_path, SWEEP.replace(old, new)), small_store)
 
 
 def test_search_without_optuna__names_the_extra(tmp_path, small_store, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)  # as if it were not installed
-    with pytest.raises(WrongInput, match=r"line 5.*pip install 'koco-stream\[search\]'; or take"):
-        checked(written(tmp_path, SWEEP.replace("sobol", "tpe")), small_store)
+    refusal(
+        r"line 5.*pip install 'koco-stream\[search\]'; or take",
+        checked,
+        written(tmp_path, SWEEP.replace("sobol", "tpe")),
+        small_store,
+    )
 
 
 def test_foreign_learner__takes_any_kind():
     parameter = foreign_learner("vw").parameter("options")
     assert drawn(parameter, {"choice": ["--adaptive", ""]}).choices == ("--adaptive", "")
     assert drawn(parameter, {"integer": [1, 3]}) == Drawn("integer", 1, 3)
+
+
+TPE = """
+name = "try"
+learner_seeds = 2
+[search]
+method = "tpe"
+samples = 12
+batch = 8
+[[dataset]]
+name = "sparse"
+multiclass = "one-vs-rest"
+[[dataset]]
+name = "real"
+order = "shuffled"
+order_seeds = 2
+[[learner]]
+name = "OjaSON"
+sketch_size = { integer = [3, 6] }
+sketch_start = { choice = ["random", "gradients"] }
+alpha = { log_uniform = [1e-2, 1e2] }
+[[learner]]
+name = "OGD"
+clip = [1, 2]
+step_size = { uniform = [0.1, 1.0] }
+[[learner]]
+name = "AdaGrad"
+step_size = [0.1, 1]
+"""
+DRAWS = {
+    "step_size": Drawn("log_uniform", 1e-3, 1e3),
+    "clip": Drawn("uniform", 0.5, 2.0),
+    "loss": Drawn("choice", choices=("squared", "logistic")),
+    "fit_intercept": Drawn("choice", choices=(False, True)),
+}
+OGD = Space("OGD", "OGD", {}, DRAWS, range(2))
+OF_OJA = Space(
+    "OjaSON",
+    "OjaSON",
+    {"alpha": [1.0, 2.0]},
+    {"sketch_size": Drawn("integer", 0, 2), "sketch_rate": Drawn("log_uniform", 0.5, 4.0)},
+    range(2),
+)
+STREAMS = [
+    Stream("a", "hash a", "shuffled", 0),
+    Stream("a", "hash a", "shuffled", 1),
+    Stream("b", "hash b"),
+]
+
+
+def loss(run):
+    """Some error of a run; it differs from stream to stream."""
+    params, shift = run.params, 1.0 if run.stream.dataset == "a" else -1.0
+    if run.learner != "OGD":
+        return params.get("sketch_size", 0) % 2 + math.log(params.get("sketch_rate", 1.0))
+    wrong = 0.5 * (params["loss"] != "squared") + 0.2 * params["fit_intercept"]
+    return wrong + abs(math.log10(params["step_size"]) - shift) + params["clip"] / 10
+
+
+def compute(search, spaces=(OGD, OF_OJA), done=(), loss=loss):
+    """The runs of a search by batch, and their values by run_id, of which some were `done`."""
+    first = [Run(stream, "AdaGrad", {}, None) for stream in STREAMS]
+    values, found = dict(done), []
+    for runs in batches(first, spaces, search, lambda ids: values):
+        found.append(runs)
+        values.update((run.run_id, loss(run)) for run in runs if run.run_id not in values)
+    return found, values
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 2**63 - 1), st.integers(1, 9), st.integers(1, 14), st.data())
+def test_trials__follow_from_the_seed_and_the_values_so_far(seed, batch, samples, data):
+    search = Search(method="tpe", samples=samples, seed=seed, batch=batch)
+    whole, values = compute(search)
+    assert sum(map(len, whole)) == len(values)
+    # what is left of the store is any part of it: also some runs of later batches
+    kept = data.draw(st.sets(st.sampled_from(sorted(values))))
+    assert compute(search, done={run_id: values[run_id] for run_id in kept}) == (whole, values)
+    # neither other learners nor more samples change them
+    assert compute(search, (OGD,))[1].items() <= values.items()
+    more = search.model_copy(update={"samples": samples + data.draw(st.integers(1, 5))})
+    assert values.items() <= compute(more)[1].items()
+
+
+@pytest.mark.parametrize("batch", [3, 8])
+def test_start__is_that_of_sobol(batch):
+    whole, _ = compute(Search(method="tpe", samples=9, batch=batch), (OGD,))
+    begun = [run for runs in whole[: -(-FIRST // batch)] for run in runs if run.learner == "OGD"]
+    draws = OGD.points(Search(method="sobol", samples=9), -(-FIRST // batch) * batch)
+    assert {run.params["step_size"] for run in begun} == {draw["step_size"] for draw in draws}
+
+
+def test_trial_whose_run_is_not_ok__is_worse_than_all_others(capfd):
+    """With steps above 1 all runs diverge, so the search leaves them. Nothing is said."""
+    space = Space("OGD", "OGD", {}, {"step_size": DRAWS["step_size"]}, range(1))
+
+    def diverging(run):
+        return math.inf if run.params.get("step_size", 0.0) > 1.0 else 1e9
+
+    whole, _ = compute(Search(method="tpe", samples=40), (space,), loss=diverging)
+    steps = [np.array([run.params.get("step_size", 0.0) for run in runs]) for runs in whole]
+    assert 0.3 < np.mean(steps[0] > 1.0) < 0.7
+    assert np.mean(np.concatenate(steps[2:]) > 1.0) < 0.25
+    assert capfd.readouterr() == ("", "")
+    assert optuna.logging.get_verbosity() == optuna.logging.INFO
+
+
+def test_sweep_cut_in_each_batch__goes_on_to_the_same_tables(
+    tmp_path, small_store, koco, monkeypatch
+):
+    other = shutil.copytree(small_store, tmp_path / "other")
+    spec = written(tmp_path, TPE)
+    koco("sweep", spec, "--store", other, status=0)
+    wanted, computed, cuts = tables(other), [], 0
+    run_cohorts = flows.sweeping.planning.run_cohorts
+
+    def cut(sweep, cohorts, *more):
+        """One of the batch's cohorts is run, then it ends."""
+        computed.extend(run.run_id for run in cohorts[0].runs)
+        run_cohorts(sweep, cohorts[:1], *more)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.sweeping.planning.run_cohorts", cut)
+    while checked(spec, small_store).next_to_compute():
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(checked(spec, small_store))
+        cuts += 1
+    assert tables(small_store) == wanted
+    assert sorted(computed) == sorted(row["run_id"] for row in wanted[0])  # each of them once
+    assert cuts >= 2 * 3  # two batches, three streams
+    ids = [row["run_id"] for row in wanted[0]]
+    assert measured(str(small_store), ids, errors=True) == {
+        row["run_id"]: row["error_rate" if row["dataset"] == "sparse" else "mean_loss"]
+        for row in wanted[0]
+        if row["status"] == "ok"
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "clip = [1, 2]",
+            'loss = { choice = ["squared", "logistic"] }',
+            r"needs labels -1 and \+1",
+        ),
+        (
+            'name = "AdaGrad"\nstep_size = [0.1, 1]',
+            'name = "ONS"\nloss = { choice = ["squared", "hinge"] }',
+            r"learner 3, name: .*no curvature",
+        ),
+    ],
+)
+def test_choice_that_is_wrong__is_refused_before_it_is_drawn(
+    old, new, message, tmp_path, small_store
+):
+    text = TPE.replace("batch = 8", "batch = 1").replace(old, new)
+    refusal(message, checked, written(tmp_path, text), small_store)
+
+
+HALVED = """
+name = "try"
+halving = { factor = 3, first = 40 }
+[[dataset]]
+name = "sparse"
+positive_class = [1, 2]
+order = "shuffled"
+order_seeds = 2
+[[dataset]]
+name = "real"
+[[dataset]]
+name = "ill-conditioned"
+n_rows = 30
+[[learner]]
+name = "OGD"
+step_size = { powers_of_two = [-6, 2] }
+[[learner]]
+name = "OGD"
+clip = 1e300
+step_size = 1e9
+"""
+
+
+def id_at(run, rounds, sizes):
+    """The identity of the run that ends after so many rounds."""
+    cut = rounds < sizes[run.stream.dataset_hash].rounds(run.stream)
+    return replace(run, stream=replace(run.stream, max_rows=rounds) if cut else run.stream).run_id
+
+
+def literal(runs, sizes, factor, first, loss):
+    """The same decisions in the plainest words: by stage, the identities of the runs."""
+    alive, rounds, found = list(runs), first, []
+    while alive:
+        found.append({id_at(run, rounds, sizes) for run in alive})
+        groups = defaultdict(lambda: defaultdict(list))
+        for run in alive:
+            if id_at(run, rounds, sizes) != run.run_id:
+                groups[run.stream.group, run.learner][canonical_json(run.params)].append(run)
+        alive = []
+        for configurations in groups.values():
+            mean = {
+                c: sum(loss[id_at(run, rounds, sizes)] for run in runs) / len(runs)
+                for c, runs in configurations.items()
+            }
+            ranked = sorted(configurations, key=lambda c: (mean[c], c))
+            going = ranked[: -(-len(configurations) // factor)]
+            alive += [run for c in going for run in configurations[c]]
+        rounds *= factor
+    return found
+
+
+@st.composite
+def sweeps(draw):
+    """Runs on two datasets, each configuration of a learner on the same streams, and the sizes."""
+    sizes = {f"hash {k}": DataSize(draw(st.integers(1, 3000)), 1, 1) for k in range(2)}
+    runs = []
+    for identity, size in sizes.items():
+        limit = draw(st.none() | st.integers(1, size.n_rows))
+        for learner in draw(st.lists(st.sampled_from(["OGD", "AdaGrad"]), min_size=1, unique=True)):
+            steps, seeds = draw(st.integers(1, 12)), draw(st.integers(1, 3))
+            for step, seed in product(range(steps), range(seeds)):
+                stream = Stream(identity, identity, "shuffled", seed, max_rows=limit)
+                runs.append(Run.of(stream, learner, {"step_size": 1.0 + step}, 0))
+    return runs, sizes
+
+
+@settings(max_examples=60, deadline=None)
+@given(sweeps(), st.integers(2, 5), st.integers(1, 4000), st.data())
+def test_decisions__are_those_of_the_literal_rule(sweep, factor, first, data):
+    runs, sizes = sweep
+    # many are equal; infinite: it is not ok
+    loss = defaultdict(lambda: data.draw(st.sampled_from([1.0, 2.0, 3.0, 7.0, math.inf])))
+
+    def losses(ids):
+        return {run_id: loss[run_id] for run_id in ids if math.isfinite(loss[run_id])}
+
+    decisions = []
+    found = list(stages(runs, sizes, Halving(factor=factor, first=first), losses, decisions))
+    ids = [{run.run_id for run in stage} for stage in found]
+    assert ids == literal(runs, sizes, factor, first, loss)
+    # none is asked for twice
+    assert sum(map(len, found)) == len(set.union(*ids))
+    groups = defaultdict(list)
+    for row in decisions:
+        groups[row["dataset"], row["learner"], row["rung"]].append(row)
+    for rows in groups.values():
+        assert [(row["rank"], row["goes_on"]) for row in rows] == [
+            (rank, rank <= -(-len(rows) // factor)) for rank in range(1, len(rows) + 1)
+        ]
+        means = [math.inf if row["mean_loss"] is None else row["mean_loss"] for row in rows]
+        assert means == sorted(means)  # whoever is not ok comes last
+
+
+def test_sweep_with_halving__ends_with_whole_runs_and_decides_the_same_again(
+    koco, small_store, tmp_path, monkeypatch
+):
+    pages = []
+
+    def written(store, name):
+        pages.append(write_report(store, name))
+        return pages[-1]
+
+    monkeypatch.setattr("flows.sweeping.launch.write_report", written)
+    monkeypatch.setattr("flows.sweeping.launch.AGAIN", 0.0)  # a minute between pages
+    plain = shutil.copytree(small_store, tmp_path / "plain")
+    spec, other = tmp_path / "try.toml", tmp_path / "plain.toml"
+    spec.write_text(HALVED)
+    other.write_text("\n".join(line for line in HALVED.splitlines() if "halving" not in line))
+    done = koco("sweep", spec, "--store", small_store, "--json", status=0)
+    assert len(pages) == 5  # after each of four stages, and at the end
+    koco("sweep", other, "--store", plain, status=0)
+    (halved, halved_points), (whole, whole_points) = tables(small_store), tables(plain)
+    last = {row["run_id"] for row in halved} & {row["run_id"] for row in whole}
+    assert [row for row in (*halved, *halved_points) if row["run_id"] in last] == [
+        row for row in (*whole, *whole_points) if row["run_id"] in last
+    ]
+    ends = {
+        (row["dataset"].partition(",")[0], row["positive_class"], row["max_rows"], row["params"])
+        for row in halved
+        if row["run_id"] in last
+    }
+    assert Counter(end[:3] for end in ends) == {
+        ("sparse", 1, None): 1,
+        ("sparse", 2, None): 1,
+        ("real", None, None): 1,
+        ("ill-conditioned", None, None): 10,
+    }
+    summary = json.loads(done.stdout)
+    assert summary["runs"] == summary["computed"] == len(halved)
+    # every round is done once: longer runs go on from the states of shorter ones
+    names = ("dataset", "positive_class", "order_seed", "params", "learner_seed")
+    by_rounds = sorted(halved, key=lambda row: row["rounds"])
+    longest = {tuple(row[name] for name in names): row["rounds"] for row in by_rounds}
+    assert summary["rounds"] == sum(longest.values())
+    assert checkpoints_folder(small_store).names() == []
+
+    decisions = read_decisions(small_store, "try").to_pylist()
+    assert {(row["rung"], row["rounds"]) for row in decisions} == {(1, 40), (2, 120), (3, 360)}
+    assert not checked(spec, small_store).next_to_compute()
+    assert "Successive halving" in Path(summary["report"]).read_text()
+    # the same name, no halving any more
+    koco("sweep", other, "--store", small_store, status=0)
+    assert not read_decisions(small_store, "try").num_rows
+    assert "Successive halving" not in Path(summary["report"]).read_text()

@@ -1,82 +1,60 @@
-"""A sweep from file to tables: the same numbers however it is run, none twice, none lost."""
+"""A sweep from file to tables: the same numbers whatever executes it (this process, workers of this
+machine, a scheduler by its address), none twice, none lost; the same refusals.
+"""
 
 import json
 import os
 import shutil
 import signal
 import subprocess
+import threading
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from distributed import Client
 
+from cluster.clusters import local_cluster
+from cluster.executors import Executor
+from cluster.reporting import reports_to
 from flows.housekeeping import dataset_removal
+from flows.sweeping.launch import launch
+from flows.sweeping.request import SweepRequest
 from flows.sweeping.status import statuses
 from flows.views.views import Views
-from koco_stream import OjaSON, WrongInput
 from koco_stream.engine import reporting
-from koco_stream.runs.schemas import curve_points
-from koco_stream.streams.manifest import load_manifest
+from koco_stream.engine.reporting import Report
+from koco_stream.runs.schemas import CURVES, RUNS
 from storage import results
 from storage.collecting import collect
-from storage.preparing.prepare import prepare_file
+from storage.preparing.prepare import Preparing, map_on_dask, prepare_file, prepare_source
 from storage.results import finished_runs, read_curves, read_runs, result_files
+from storage.sources.reading import source_of
+from storage.sources.source import Reading
 from tests.helpers.project import command, environment, wait_until
-from tests.helpers.sweeps import compiled, dense_rows, run_here, tables
-from tests.helpers.swept import MINUTE, SWEEP, plan_for, swept
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import MINUTE, SWEEP, compiled, plan_for, run_here, swept, tables, written
 
 
-@pytest.fixture
-def serial(small_store, tmp_path):
-    """A store with the results of the serial executor, not collected yet."""
-    todo, manifests = plan_for(small_store, tmp_path, 1)
-    compiled(todo.runs, manifests.values())
-    run_here(small_store, todo.cohorts)
-    return small_store
-
-
-def test_runs__equal_the_python_interface(serial):
-    runs, curves = tables(serial)
-    for row in runs:
-        if row["learner"] != "OjaSON" or row["sketch_size"] != 3 or row["fit_intercept"]:
-            continue
-        given = (row[name] for name in ("dataset", "order", "order_seed", "positive_class"))
-        X, y = dense_rows(serial, *given)
-        model = OjaSON(3, row["alpha"], sketch_start="random", seed=row["learner_seed"])
-        predictions = model.progressive(X, y)
-        losses = (predictions - y) ** 2
-        assert row["mean_loss"] == np.cumsum(losses)[-1] / len(X)
-        least = np.linalg.lstsq(X, y, rcond=None)[0]
-        assert row["regret"] == pytest.approx(losses.sum() - ((X @ least - y) ** 2).sum(), abs=1e-6)
-        points = [c for c in curves if c["run_id"] == row["run_id"]]
-        assert [p["t"] for p in points] == curve_points(len(X)).tolist()
-        assert [p["cumulative_loss"] for p in points] == [
-            np.cumsum(losses)[p["t"] - 1] for p in points
-        ]
-        if load_manifest(serial, row["dataset"]).task == "regression":
-            assert row["error_rate"] is None
-        else:
-            assert row["error_rate"] == ((predictions >= 0) != (y > 0)).mean()
-
-
-def test_reading__while_another_process_collects(serial, tmp_path, monkeypatch):
-    reference = tables(serial)
-    files = shutil.copytree(serial / "results" / "parts", tmp_path / "parts")
+def test_reading__while_another_process_collects(small_store, reference, tmp_path, monkeypatch):
+    files = tmp_path / "serial" / "results" / "parts"
     reads = ((finished_runs, 0), (read_runs, 0), (read_curves, 1))
     for listing, (read, which) in product(("table_files", "result_files"), reads):
-        shutil.rmtree(serial / "results")
-        shutil.copytree(files, serial / "results" / "parts")
+        shutil.rmtree(small_store / "results")
+        shutil.copytree(files, small_store / "results" / "parts")
         listed = getattr(results, listing)
 
         def then_collected(*words, listed=listed):
             found = listed(*words)
             monkeypatch.undo()
-            collect(serial)
+            collect(small_store)
             return found
 
         monkeypatch.setattr(results, listing, then_collected)
-        assert len(read(serial)) == len(reference[which]), (listing, read)
+        assert len(read(small_store)) == len(reference[which]), (listing, read)
 
 
 @pytest.mark.parametrize("how", ["replaced", "removed"])
@@ -103,8 +81,7 @@ def test_dataset__that_changes_while_it_is_swept__ends_its_own_runs_and_no_numbe
     listeners = [change]
     monkeypatch.setattr(reporting, "EVERY", 0.0)
     monkeypatch.setattr(reporting, "listeners", listeners)
-    with pytest.raises(WrongInput, match="real"):
-        run_here(small_store, todo.cohorts, block_rows=100)
+    refusal("real", run_here, small_store, todo.cohorts, block_rows=100)
     found = {row["run_id"]: row for row in tables(small_store)[0]}
     assert found.items() <= wanted.items()
     left = {wanted[run_id]["dataset"] for run_id in wanted.keys() - found.keys()}
@@ -133,9 +110,8 @@ def test_summary__keeps_streams_apart(small_store, tmp_path):
     ]
 
 
-def test_command_line__sweep_twice_results_report(koco, small_store, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "try.toml").write_text(SWEEP)
+def test_command_line__sweep_twice_results_report(koco, small_store, inside):
+    (inside / "try.toml").write_text(SWEEP)
     sweep, store = ("sweep", "try.toml", "--json"), ("--store", small_store)
     planned = json.loads(koco(*sweep, *store, "--dry-run", status=0).stdout)
     summary = json.loads(koco(*sweep, *store, status=0).stdout)
@@ -150,13 +126,12 @@ def test_command_line__sweep_twice_results_report(koco, small_store, tmp_path, m
         koco("report", word, *store, status=2)
 
 
-def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
-    (tmp_path / "b.toml").write_text(SWEEP)
-    (tmp_path / "c.toml").write_text(MINUTE)
-    (tmp_path / "bad.csv").write_text("1,2\n1\n")
-    before = sorted(p.name for p in tmp_path.iterdir())
+def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, inside):
+    (inside / "a.toml").write_text(SWEEP.replace("AdaGrad", "AdaGard"))
+    (inside / "b.toml").write_text(SWEEP)
+    (inside / "c.toml").write_text(MINUTE)
+    (inside / "bad.csv").write_text("1,2\n1\n")
+    before = sorted(p.name for p in inside.iterdir())
     for words, message in (
         (("sweep", "a.toml"), "did you mean 'AdaGrad'"),
         (("sweep", "b.toml"), "koco prepare sparse --from"),
@@ -171,7 +146,7 @@ def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path
         done = koco(*words, status=2)
         assert message in done.stderr, words
         assert "Traceback" not in done.stderr
-    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    assert sorted(p.name for p in inside.iterdir()) == before
 
 
 @pytest.mark.system
@@ -186,9 +161,15 @@ def test_command_line__wrong_input_ends_with_2_and_writes_nothing(koco, tmp_path
     ],
 )
 def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_path):
-    (tmp_path / "s.toml").write_text(MINUTE)
     begun = subprocess.Popen(
-        command("sweep", tmp_path / "s.toml", "--store", tmp_path / "store", "--workers", 1),
+        command(
+            "sweep",
+            written(tmp_path, MINUTE, "s.toml"),
+            "--store",
+            tmp_path / "store",
+            "--workers",
+            1,
+        ),
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
@@ -203,3 +184,131 @@ def test_interrupted_sweep__ends_at_once_and_leaves_no_process(interrupt, tmp_pa
     assert "koco: stopped; finished work is kept" in said
     assert "Traceback" not in said
     assert [one.state for one in statuses(tmp_path / "store")] == ["stopped"]
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of two workers of this machine."""
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture
+def reference(small_store, tmp_path):
+    """The tables of the sweep in one cohort a stream, run in this process."""
+    todo, manifests = plan_for(small_store, tmp_path, 1)
+    store = shutil.copytree(small_store, tmp_path / "serial")
+    compiled(todo.runs, manifests.values())
+    run_here(store, todo.cohorts)
+    return tables(store)
+
+
+def test_tables__do_not_depend_on_the_executor_nor_on_workers_cohorts_and_blocks(
+    client, small_store, tmp_path, reference
+):
+    for where, workers, block_rows, cohort_runs in (
+        (None, 0, 500, 1),
+        (client, 1, 64, 4096),
+        (client, 2, 4096, 1),
+        (client, 4, 100, 4096),
+    ):
+        store = str(shutil.copytree(small_store, tmp_path / f"planned for {workers}"))
+        todo, _ = plan_for(small_store, tmp_path, workers, cohort_runs)
+        assert cohort_runs > 1 or len(todo.cohorts) == len(todo.runs)
+        Executor(where, store, "try", lambda receipt: None, block_rows).run(todo.cohorts)
+        assert tables(store) == reference
+        assert collect(store) == len(todo.runs)
+        assert tables(store) == reference
+        for name, columns in (("runs", RUNS), ("curves", CURVES)):
+            fields = pq.read_table(Path(store) / "results" / name).schema
+            found = [(field.name, bool(field.metadata[b"meaning"])) for field in fields]
+            assert found == [(column.name, True) for column in columns]
+
+
+def test_scheduler_by_its_address__is_sent_the_library_s_functions_alone(
+    client, small_store, tmp_path, reference, monkeypatch
+):
+    sent, arguments = [], set()
+    for name in ("submit", "run", "run_on_scheduler", "map"):
+        call = getattr(Client, name)
+
+        def noted(self, function, *args, call=call, **kwargs):
+            sent.append(function.__module__.split(".")[0])
+            arguments.update(type(each).__module__.split(".")[0] for each in args)
+            return call(self, function, *args, **kwargs)
+
+        monkeypatch.setattr(Client, name, noted)
+    where = (
+        str(written(tmp_path, SWEEP, "try.toml")),
+        str(small_store),
+        0,
+        client.scheduler.address,
+    )
+    assert launch(SweepRequest(*where))["statuses"] == {"ok": len(reference[0])}
+    assert tables(small_store) == reference
+    assert len(sent) >= 3  # the preflight, the executor's question to the workers, a cohort
+    assert set(sent) == {"koco_stream"}
+    assert arguments <= {"builtins", "koco_stream"}
+
+
+def report_once():
+    """In a worker: a report, as a cohort of it would tell."""
+    for listener in reporting.listeners:
+        listener(Report("told", 1))
+
+
+def test_workers_of_this_machine__report_to_the_sweep(client):
+    """They preload what passes their reports on: without it the bar stands for a long cohort."""
+    heard, arrived = [], threading.Event()
+
+    def hear(report):
+        heard.append(report.cohort_id)
+        arrived.set()
+
+    with reports_to(client, hear):
+        client.submit(report_once).result()
+        assert arrived.wait(30)
+    assert heard == ["told"]
+
+
+def lines(n):
+    draw = np.random.default_rng(3)
+    for t in range(n):
+        features = np.sort(draw.choice(60, draw.integers(0, 9), replace=False)) + 1
+        yield f"{t % 3} " + " ".join(f"{j}:{draw.random():.3g}" for j in features) + "\n"
+
+
+@pytest.mark.parametrize("scale", ["none", "minmax", "tf-idf", "unit-mean-square"])
+def test_preparing__gives_the_same_bytes(scale, client, tmp_path):
+    source = source_of(
+        [written(tmp_path, "".join(lines(700)), "a.svm")], Reading(), block_bytes=900
+    )
+    manifests = []
+    for name, how in (("one", map), ("two", partial(map_on_dask, client))):
+        options = Preparing(scale=scale, values_per_shard=400, parallel_map=how)
+        manifests.append(prepare_source(tmp_path / name, "x", source, options))
+    assert manifests[0] == manifests[1]
+    assert len(manifests[0].shards) > 5
+
+
+def test_preparing__names_the_first_wrong_line_once(client, tmp_path, capfd):
+    text = list(lines(400))
+    text[150], text[300] = "1 3:x\n", "1 4:y\n"
+    source = source_of([written(tmp_path, "".join(text), "a.svm")], Reading(), block_bytes=500)
+    for how in (map, partial(map_on_dask, client)):
+        refusal(
+            r"a\.svm, line 151, column 5: the value of feature 3 is 'x'",
+            prepare_source,
+            tmp_path / "store",
+            "x",
+            source,
+            Preparing(parallel_map=how),
+        )
+        assert not (tmp_path / "store").exists()
+    assert "Traceback" not in capfd.readouterr().err  # from the workers
+
+
+@pytest.mark.long
+def test_work_that_no_worker_survives__is_an_error_of_the_environment(client):
+    with pytest.raises(OSError, match="killed at the same chunk"):
+        list(map_on_dask(client, os._exit, [1]))

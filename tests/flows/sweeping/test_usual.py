@@ -1,4 +1,6 @@
-"""The usual sweep on a dataset: learners that the benchmark says to try, as a file to be kept."""
+"""The usual sweep on a dataset: learners that the benchmark says to try, as a file to be kept; a
+learner that takes more time than all others together is told of, with remedies that help.
+"""
 
 import re
 import shlex
@@ -13,14 +15,17 @@ import flows
 from flows.report.document import page_of
 from flows.report.papers.benchmark import stored_table
 from flows.sweeping.file import sweep_of
+from flows.sweeping.planning import LONG, dry_run_of, longest_learner
+from flows.sweeping.request import SweepRequest
 from flows.sweeping.usual import SECONDS, WHY, grids_for, seconds_of, usual_sweep
-from koco_stream import WrongInput
 from koco_stream.learners import LEARNERS
+from koco_stream.runs.cost_model import Costs
+from koco_stream.runs.planner import Plan
 from koco_stream.runs.run import Run
 from koco_stream.streams.manifest import load_manifest
+from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import checked, written
 
-KERNEL = {one.__name__ for one in LEARNERS.values() if ".kernel." in one.__module__}
 FACTS = {"label_min": -1.0, "label_max": 1.0, "mean_square_norm": 4.0}
 
 
@@ -31,7 +36,11 @@ FACTS = {"label_min": -1.0, "label_max": 1.0, "mean_square_norm": 4.0}
         ("NAG", "benchmark-raw", {*LEARNERS}),
         ("SAdaGrad", "benchmark-whole", {*LEARNERS}),
         ("KAWV", "benchmark", {*LEARNERS}),
-        ("ONS", "benchmark-whole", {"ONS", *KERNEL}),
+        (
+            "ONS",
+            "benchmark-whole",
+            {"ONS", *{one.__name__ for one in LEARNERS.values() if ".kernel." in one.__module__}},
+        ),
         ("OjaSON", "benchmark-text", {*LEARNERS}),
     ],
 )
@@ -113,8 +122,7 @@ def test_class_that_is_named__is_learnt_against_the_rest(small_store, name):
     assert sweep_of(content).name.startswith("mine-scale-none-")
     [command] = re.findall("`koco sweep (.*)`", text)
     assert shlex.split(command) == [three.name, "--positive", name]
-    with pytest.raises(WrongInput, match="no label 'y'"):
-        usual_sweep(three, "y")
+    refusal("no label 'y'", usual_sweep, three, "y")
 
 
 def test_class__is_of_a_dataset_and_not_of_a_file(small_store, koco, tmp_path):
@@ -148,10 +156,9 @@ def test_dry_run__prints_a_file_with_the_same_runs(small_store, tmp_path, koco):
         assert done.stdout == checked(name, small_store).sweep.text
 
 
-def test_rows_without_a_suffix__are_no_sweep_file(small_store, tmp_path, koco, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_rows_without_a_suffix__are_no_sweep_file(small_store, inside, koco):
     for name in ("real", "real.csv", "other"):
-        written(tmp_path, "1,2\n2,3\n", name)
+        written(inside, "1,2\n2,3\n", name)
     koco("sweep", "real", "--dry-run", "--store", small_store, status=0)
     for name in ("real.csv", "other"):
         done = koco("sweep", name, "--store", small_store, status=2)
@@ -170,5 +177,67 @@ def test_sweep__without_a_file_says_what_it_found(small_store, koco):
     best = result.best().to_pylist()[0]
     assert finding.startswith(best["learner"]) or best["learner"] in finding
     result.report.path.with_suffix(".md").unlink()
-    again = koco("sweep", "real", "--store", small_store, status=0)
-    assert again.stdout == done.stdout
+    assert koco("sweep", "real", "--store", small_store, status=0).stdout == done.stdout
+
+
+SWEEP = """
+name = "long"
+[[dataset]]
+name = "sea"
+n_rows = 8000
+[[learner]]
+name = "AdaGrad"
+[[learner]]
+name = "KONS"
+alpha = { powers_of_two = [-50, 49] }
+"""
+
+
+def warnings(folder, text):
+    """What a dry run says of learners."""
+    return dry_run_of(SweepRequest(str(written(folder, text)), str(folder / "store"))).get(
+        "warnings", []
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name = "long"', 'name = "long"\ntime_limit = 5'),
+        ("n_rows = 8000", "n_rows = 8000\nmax_rows = 500"),
+        ('[[learner]]\nname = "AdaGrad"\n', ""),  # there are no others
+    ],
+)
+def test_remedy__that_is_followed_ends_it(old, new, tmp_path):
+    (said,) = warnings(tmp_path, SWEEP)
+    assert said.startswith("KONS is expected to take ")
+    assert said.endswith(
+        "give time_limit at the top of the sweep file, or max_rows in the table of its dataset"
+    )
+    assert warnings(tmp_path, SWEEP.replace(old, new)) == []
+
+
+def test_max_dictionary__is_named_for_learners_that_have_it(tmp_path):
+    sweep = checked(written(tmp_path, SWEEP), tmp_path / "store")
+    for learner, has in (("BKONS", True), ("KONS", False)):
+        planned = Plan((), {}, Costs({}), {learner: 6000.0, "OGD": 1.0})
+        (said,) = longest_learner(planned, sweep)
+        assert ("max_dictionary in its table" in said) is has
+
+
+def test_remedy_of_a_sweep_without_a_file__makes_its_file(small_store, tmp_path, koco):
+    sweep = checked("real", small_store)
+    (said,) = longest_learner(Plan((), {}, Costs({}), {"KAWV": 6000.0, "OGD": 1.0}), sweep)
+    command, name = re.search("`koco (.*) > (.*)`", said).groups()
+    assert f"top of {name}, made by" in said
+    text = koco(*shlex.split(command), status=0).stdout
+    kept = checked(written(tmp_path, f"time_limit = 5\n{text}", name), small_store)
+    assert kept.sweep.time_limit == 5.0
+    assert [run.run_id for run in kept.runs] == [run.run_id for run in sweep.runs]
+
+
+def test_seconds__are_not_told(tmp_path):
+    sweep = checked(written(tmp_path, SWEEP), tmp_path / "store")
+    for seconds, told in ((LONG - 1, 0), (LONG + 1, 1)):
+        planned = Plan((), {}, Costs({}), {"KONS": seconds, "OGD": 1.0})
+        assert len(longest_learner(planned, sweep)) == told

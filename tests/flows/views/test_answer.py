@@ -189,5 +189,4 @@ def test_report_of_many_runs__is_the_same_from_a_process_of_its_own(
     assert len(page.read_bytes()) == pytest.approx(len(before), rel=0.01)
     page.unlink()
     page.mkdir()  # so that it cannot be written
-    failed = koco(*words, status=1)
-    assert "the report could not be written: koco: " in failed.stderr
+    assert "the report could not be written: koco: " in koco(*words, status=1).stderr

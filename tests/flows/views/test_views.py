@@ -5,6 +5,7 @@ numbers, failed, diverged and missing runs, one class against the rest and all c
 import json
 import math
 import random
+import re
 import tempfile
 from fractions import Fraction
 from itertools import product
@@ -22,13 +23,14 @@ from flows.tables.sweep_runs import DECISIONS, write_decisions
 from flows.tables.tables import grouped
 from flows.views import views as views_module
 from flows.views.views import Views
-from koco_stream.errors import WrongInput
 from koco_stream.metrics import METRICS
 from koco_stream.runs.schemas import RUNS, schema
 from storage.results import table_files
 from tests.helpers.in_process import command
-from tests.helpers.many_runs import put
+from tests.helpers.many_runs import put, run
 from tests.helpers.pages import tables_of
+from tests.helpers.refusal import refusal
+from tests.helpers.sweeps import written
 
 CLASSES = {"two": ("two", {}), "one": ("one:3", {"positive_class": 3.0})}
 CLASSES |= {"all": ("all:all", {"multiclass": "one-vs-rest"})}
@@ -139,8 +141,7 @@ def shown(store, sweep):
             )
             for one in rows
         }
-    notebook = Path(store) / "notebook.html"
-    notebook.write_text(result._repr_html_())
+    notebook = written(Path(store), result._repr_html_(), "notebook.html")
     for page in (write_report(store, sweep).path, notebook):
         yield {
             (one["dataset"], one["learner"]): (
@@ -251,9 +252,8 @@ def test_conditions__are_sql_and_select_what_the_other_views_have(tmp_path):
         ("alpha = 7", "no run matches; alpha is 0.0, 1.0, 2.0, 3.0"),
         ("learner = 'ogd'", "no run matches; learner is OGD, ONS"),
     ):
-        with pytest.raises(WrongInput, match=said) as refused:
-            views.select(["alpha >= 0", condition])
-        assert repr(condition) in str(refused.value)
+        refused = refusal(said, views.select, ["alpha >= 0", condition])
+        assert repr(condition) in refused
 
 
 def test_nothing__is_read_or_changed_but_through_our_readers(tmp_path):
@@ -267,13 +267,11 @@ def test_nothing__is_read_or_changed_but_through_our_readers(tmp_path):
         "INSTALL httpfs",
         "SET enable_external_access = true",
     ):
-        with pytest.raises(WrongInput):
-            views.table(query)
+        refusal(None, views.table, query)
     content = bytearray(Path(str(file)).read_bytes())
     content[20] ^= 1
     Path(str(file)).write_bytes(content)
-    with pytest.raises(WrongInput, match=str(file)):
-        Views(tmp_path, ["s"])
+    refusal(str(file), Views, tmp_path, ["s"])
 
 
 def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
@@ -335,3 +333,66 @@ def test_data_seeds__are_repeats_of_one_stream(tmp_path):
         ("sea,n_rows=8,data_seed=1", 1, 0.5),
         ("sea,n_rows=9,x=1, 2 data seeds", 2, 0.125),
     ]
+
+
+@pytest.mark.parametrize(
+    ("losses", "errors", "known", "beats"),
+    [
+        ((0.3, 0.5), (0.1, 0.1), (0.5, 0.2), True),
+        ((0.3, 0.5), (None, None), (0.5, None), True),
+        ((0.3, 0.5), (0.1, 0.1), (0.4, 0.2), False),  # as good
+        ((0.3, 0.5), (0.1, 0.3), (0.5, 0.2), False),
+        ((0.3, 0.9), (0.1, 0.1), (0.5, 0.2), False),
+        ((0.3, 0.5), (0.1, 0.1), (None, None), None),
+        ((0.3, math.nan), (0.1, 0.1), (0.5, 0.2), None),
+        ((None, None), (None, None), (0.5, 0.2), None),  # of KORS, which predicts nothing
+    ],
+)
+@pytest.mark.parametrize("learner", ["OGD", "Constant"])
+def test_beats_constant__is_strictly_better_in_all_that_is_measured(
+    tmp_path, learner, losses, errors, known, beats
+):
+    rows = [run(k, "d", learner, losses[k], errors[k], k) for k in (0, 1)]
+    constant = dict(zip(("constant_mean_loss", "constant_error_rate"), known, strict=True))
+    put(tmp_path, "s", None, [one | constant for one in rows])
+    [found] = Views(tmp_path, ["s"]).rows("FROM configurations")
+    assert found["beats_constant"] is (None if learner == "Constant" else beats)
+    # and unknown where a run does not say
+    put(tmp_path, "s", None, [rows[0] | constant, rows[1] | {"constant_mean_loss": None}])
+    [found] = Views(tmp_path, ["s"]).rows("FROM configurations")
+    assert found["beats_constant"] is None
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Constant errs on 50 % and has the loss 0.9: one dataset on which nothing is better than both,
+    and one of real labels.
+    """
+    store = tmp_path_factory.mktemp("constant")
+    results = {
+        ("noise", "OGD"): (0.95, 0.4),
+        ("noise", "AdaGrad"): (0.9, 0.6),
+        ("noise", "Constant"): (0.9, 0.5),
+        ("plain", "OGD"): (0.3, None),
+        ("plain", "Constant"): (0.9, None),
+    }
+    rows = [
+        run(2 * number + seed, *names, loss, error, seed, constant_error_rate=error and 0.5)
+        for number, (names, (loss, error)) in enumerate(results.items())
+        for seed in (0, 1)
+    ]
+    put(store, "s", None, rows)
+    return store
+
+
+SAID = {
+    f"{name}'s best on noise, shuffled is not better than always predicting a constant"
+    for name in ("AdaGrad", "OGD")
+}
+
+
+def test_results__mark_and_name_the_learners_that_are_not_better(store, koco):
+    for words, named in (([], SAID), (["--best"], SAID), (["--best", "--json"], set())):
+        done = koco("results", "--store", store, "--sweep", "s", *words, status=0)
+        said = done.stderr.replace("\n  ", " ")
+        assert set(re.findall(r"\w+'s best on .* is not better than .* constant", said)) == named
