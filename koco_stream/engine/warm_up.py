@@ -99,7 +99,11 @@ def load(kinds: Sequence[Needed]) -> None:
         params = learner.to_params(learner.complete(kind.params))
         rows = dense_rows(np.ones((1, 1), kind.value_type))
         learner.advance(
-            params, learner.begun(params, 1, 0, True), rows, frozen([1.0], np.float64), np.zeros(1)
+            params,
+            learner.initial_state(params, 1, 0, True),
+            rows,
+            frozen([1.0], np.float64),
+            np.zeros(1),
         )
     for value_type in {kind.value_type for kind in kinds}:
         rows = dense_rows(np.ones((1, 1), value_type))
@@ -116,7 +120,7 @@ def timed(kind: Needed) -> Timing:
     rows = made_up(d, max(1, min(round(kind.non_zeros), d)), kind.value_type)
     labels = frozen(np.resize([1.0, -1.0], rows.n_rows), np.float64)
     predictions = np.zeros(rows.n_rows)
-    state, done, begun = learner.begun(params, d, 0, True), 0, time.perf_counter()
+    state, done, begun = learner.initial_state(params, d, 0, True), 0, time.perf_counter()
     while time.perf_counter() < begun + TIMED_SECONDS:
         state, rounds = learner.advance(params, state, rows, labels, predictions)
         done += rounds

@@ -23,7 +23,7 @@ IMPORTING = threading.RLock()
 ORIGINS: dict[str, Path] = {}  # where this process has found the files of each hash
 
 
-def kept_copy(path: Path) -> str:
+def copied_to_cache(path: Path) -> str:
     """Copy a learner's files to the cache folder; returns their hash.
 
     Raises `WrongInput` as `source_files` does.

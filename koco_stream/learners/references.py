@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from koco_stream.errors import LearnerChanged, WrongInput, nearest
 from koco_stream.foreign_host import target
-from koco_stream.learners.files import imported, kept_copy
+from koco_stream.learners.files import copied_to_cache, imported
 
 GROUP = "koco_stream.learners"  # of entry points
 VW = "vw"
@@ -62,7 +62,7 @@ def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
     place, _, class_name = name.partition(":")
     if class_name and place.endswith(".py"):
         path = folder / Path(place).expanduser()
-        return Reference(f"{path.name}:{class_name}", kept_copy(path))
+        return Reference(f"{path.name}:{class_name}", copied_to_cache(path))
     offered = entry_points()
     is_dotted = (place if class_name else name).replace(".", "_").isidentifier()
     if name not in (VW, *offered) and not (class_name and is_dotted):

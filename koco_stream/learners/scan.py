@@ -127,7 +127,7 @@ class Algorithm(Spec):
     advance_states = staticmethod(advance_each)
 
     @classmethod
-    def begun(cls, params: Any, n_features: int, seed: int, dense: bool) -> Any:
+    def initial_state(cls, params: Any, n_features: int, seed: int, dense: bool) -> Any:
         """The state before the first round of a stream, which has all features of a row if `dense`.
 
         Our own learners see only non-zeros, and `dense` makes no difference to them.

@@ -210,7 +210,7 @@ class RunState:
             started.predictions = np.full(seen.n_rounds, np.nan)
         try:
             started.states = [
-                learner.begun(started.params, width, run.learner_seed or 0, seen.dense)
+                learner.initial_state(started.params, width, run.learner_seed or 0, seen.dense)
                 for _ in range(count)
             ]
         except Exception as error:

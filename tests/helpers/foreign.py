@@ -18,7 +18,7 @@ def started(name, arguments, n_features, seed=0, dense=True, time_limit=60.0):
     """A learner's class, its parameters and its state."""
     learner = foreign_learner(name)
     params = learner.to_params(learner.complete(arguments))._replace(time_limit=time_limit)
-    return learner, params, learner.begun(params, n_features, seed, dense)
+    return learner, params, learner.initial_state(params, n_features, seed, dense)
 
 
 def advanced(learner, params, state, rows, labels, cuts=()):

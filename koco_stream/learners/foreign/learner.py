@@ -164,7 +164,7 @@ class ForeignLearner(Spec):
         return Params(cls.__name__, cls.target, q, cls.time_limit, cls.file)
 
     @staticmethod
-    def begun(params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:
+    def initial_state(params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:
         """The learner before its first round. Its process starts with the first rows.
 
         The rows of a `dense` dataset are given to it with all their features.
