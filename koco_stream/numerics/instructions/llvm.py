@@ -1,4 +1,4 @@
-"""`Registers` whose operations are emitted as instructions of LLVM."""
+"""The methods of koco_stream.numerics.instructions.registers that emit instructions of LLVM."""
 
 from collections.abc import Callable, Iterable
 from functools import partial, reduce
@@ -7,8 +7,6 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.types.containers import BaseTuple
-
-from koco_stream.numerics.instructions.registers import Registers
 
 BOOL, BYTE, INT32, INT64 = (ir.IntType(size) for size in (1, 8, 32, 64))
 DOUBLE = ir.DoubleType()
@@ -44,6 +42,13 @@ class Memory:
         sizes = cgutils.unpack_tuple(builder, array.shape)
         self.shape = [Numbers(builder, [size]) for size in sizes]
         self.size = self.shape[0]
+
+    def place(self, index: tuple[Any, ...]) -> Any:
+        """An element's place in the flat array."""
+        place = index[0]
+        for i, size in zip(index[1:], self.shape[1:], strict=False):
+            place = place * size + i
+        return place
 
     @property
     def element(self) -> Any:
@@ -148,12 +153,12 @@ class Variables:
             self.b.store(register, address)
 
 
-class _LlvmRegisters(Registers):
+class _LlvmRegisters:
     """The methods of `Registers`, which describes them."""
 
     def __init__(self, builder: Any, width: int) -> None:
-        super().__init__(width)
         self.b = builder
+        self.width = width
 
     def _one(self, number: Any) -> Any:
         return registers_of(self.b, number, [0])[0]
@@ -171,7 +176,7 @@ class _LlvmRegisters(Registers):
         return each(self.b, call, *numbers)
 
     def _address(self, array: Memory, index: tuple[Any, ...], further: int = 0) -> Any:
-        pointer = self.b.gep(array.data, [self._one(self.place(array, index))])
+        pointer = self.b.gep(array.data, [self._one(array.place(index))])
         return self.b.gep(pointer, [INT64(further)]) if further else pointer
 
     def _widened(self, value: Any) -> Any:

@@ -22,6 +22,11 @@ _fma.restype, _fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
 fused = np.frompyfunc(_fma, 3, 1)
 
 
+def place(array: Any, index: tuple[Any, ...]) -> Any:
+    """An element's place in the flat array."""
+    return np.ravel_multi_index(index, array.shape) if len(index) > 1 else index[0]
+
+
 class Registers:
     """`width` numbers side by side: registers of eight, then one of four if some are left.
 
@@ -32,27 +37,19 @@ class Registers:
     def __init__(self, width: int) -> None:
         self.width = width
 
-    @staticmethod
-    def place(array: Any, index: Any) -> Any:
-        """An element's place in the flat array."""
-        place = index[0]
-        for i, size in zip(index[1:], array.shape[1:], strict=False):
-            place = place * size + i
-        return place
-
     def number(self, array: Any, *index: Any) -> Any:
         """One element."""
-        value = array.reshape(-1)[self.place(array, index)]
+        value = array.reshape(-1)[place(array, index)]
         return int(value) if array.dtype.kind in "iu" else np.float64(value)
 
     def load(self, array: Any, *index: Any) -> Any:
         """`width` elements, from one on."""
-        first = self.place(array, index)
+        first = place(array, index)
         return array.reshape(-1)[first : first + self.width].astype(np.float64)
 
     def store(self, numbers: Any, array: Any, *index: Any) -> None:
         """Write a number or several, from an element on."""
-        first = self.place(array, index)
+        first = place(array, index)
         array.reshape(-1)[first : first + np.size(numbers)] = numbers
 
     def prefetch(self, array: Any, *index: Any) -> None:
