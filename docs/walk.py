@@ -40,7 +40,7 @@ MOMENTS = {
         (
             "the sketch's lines of a row's features are gathered",
             (f"{LEARNERS}/scan.py", "scan_rows"),
-            (LINES, "literal_gather"),
+            (LINES, "gather_current"),
         ),
         (
             "the prediction is bounded",
@@ -55,7 +55,7 @@ MOMENTS = {
         (
             "sketch and weights are updated",
             (f"{LEARNERS}/linear/oja_son.py", "learn"),
-            (LINES, "literal_scatter"),
+            (LINES, "scatter"),
         ),
         (
             "in some rounds, all lines are brought up to date",
@@ -206,7 +206,7 @@ def listed(stacks):
         for stack in several:
             for file, function in stack:
                 if (file, function) not in seen and function.isidentifier():
-                    files.setdefault(file, {})[function.removeprefix("literal_")] = None
+                    files.setdefault(file, {})[function] = None
                 seen.add((file, function))
             for (caller, _), (file, _) in pairwise(stack):
                 rooms = room_of(caller), room_of(file)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
+from koco_stream.numerics.instructions.registers import Registers
 from koco_stream.numerics.llvm import feature_lines as lines
 from koco_stream.numerics.llvm import first_order, secular
 from koco_stream.numerics.llvm import point_panels as panels
-from koco_stream.numerics.llvm.registers import literal_fused
 
 
 def call(*arguments):
@@ -42,7 +42,7 @@ def test_a_product_and_its_sum_are_rounded_once():
     loops, which are compared with it.
     """
     u = 2.0**-40
-    assert literal_fused(1.0 + u, 1.0 - u, -1.0) == -(u * u) != (1.0 + u) * (1.0 - u) - 1.0
+    assert Registers(1).fma(1.0 + u, 1.0 - u, -1.0) == -(u * u) != (1.0 + u) * (1.0 - u) - 1.0
     table, change = np.full((1, 4), -1.0), np.full(4, 1.0 + u)
     idx, val = np.zeros(1, np.int32), np.array([1.0 - u])
     compiled(lines, "scatter")(table, (0,) * 4, idx, val, change)
@@ -201,7 +201,7 @@ def test_secular(n, values):
     a[z : z + n] = draw.standard_normal(n) * (draw.random(n) < 0.8)
     a[lines : lines + n * W] = draw.standard_normal(n * W)
     a, *_ = check(secular, "squared", a, W, z, squares)
-    total = secular.literal_squared(a, W, z, squares)
+    total = compiled(secular, "squared")(a, W, z, squares)
     for first in range(0, n, secular.AT_ONCE):
         a, *_ = check(secular, "secular_start", a, W, d, squares, n, 2.0 * total, roots, first)
         for _ in range(12):

@@ -1,7 +1,7 @@
 """The methods of koco_stream.numerics.instructions.registers that emit instructions of LLVM."""
 
 from collections.abc import Callable, Iterable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -22,7 +22,8 @@ def emitted(text: Any, result: str, width: int, given: tuple[Any, ...]) -> tuple
         arguments: list[Any] = []
         for kind, value in zip(call.args, values, strict=True):
             if isinstance(kind, types.Array):
-                arguments.append(Memory(builder, context.make_array(kind)(context, builder, value)))
+                array = context.make_array(kind)(context, builder, value)
+                arguments.append(Memory(builder, array, kind.dtype.bitwidth // 8))
             else:
                 a_tuple = isinstance(kind, BaseTuple)
                 arguments.append(kind if a_tuple else Numbers(builder, [value]))
@@ -34,11 +35,26 @@ def emitted(text: Any, result: str, width: int, given: tuple[Any, ...]) -> tuple
     return getattr(types, result)(*kinds), generate
 
 
+def view(a: Any, shape: Any) -> tuple[Any, Any]:
+    """The type of `row_at(a, first, shape)`, and its instructions."""
+
+    def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
+        array = context.make_array(a)(context, builder, values[0])
+        array.data = builder.gep(array.data, [values[1]])
+        array.nitems = INT64(len(shape))
+        array.shape = cgutils.pack_array(builder, [array.nitems])
+        return array._getvalue()
+
+    return a(a, types.int64, shape), generate
+
+
 class Memory:
     """An array."""
 
-    def __init__(self, builder: Any, array: Any) -> None:
+    def __init__(self, builder: Any, array: Any, size: int) -> None:
         self.data = array.data
+        self.element = array.data.type.pointee
+        self.bytes = size  # of an element
         sizes = cgutils.unpack_tuple(builder, array.shape)
         self.shape = [Numbers(builder, [size]) for size in sizes]
         self.size = self.shape[0]
@@ -49,17 +65,6 @@ class Memory:
         for i, size in zip(index[1:], self.shape[1:], strict=False):
             place = place * size + i
         return place
-
-    @property
-    def element(self) -> Any:
-        """The type of an element."""
-        return self.data.type.pointee
-
-    @property
-    def bytes(self) -> int:
-        """The size of an element."""
-        kind = self.element
-        return kind.width // 8 if isinstance(kind, ir.IntType) else 8 if kind == DOUBLE else 4
 
 
 def arithmetic(name: str) -> Any:
@@ -88,6 +93,7 @@ class Numbers:
         self.b = builder
         self.registers = registers
         self.counts = [getattr(register.type, "count", 0) for register in registers]
+        self.size = sum(self.counts)
         kind = registers[0].type
         self.are_integers = isinstance(getattr(kind, "element", kind), ir.IntType)
 
@@ -96,7 +102,8 @@ class Numbers:
     __sub__, __truediv__ = arithmetic("sub"), arithmetic("div")
     __and__, __or__, __xor__ = arithmetic("and_"), arithmetic("or_"), arithmetic("xor")
     __lshift__, __rshift__ = arithmetic("shl"), arithmetic("ashr")
-    __lt__, __le__, __gt__ = comparison("<"), comparison("<="), comparison(">")
+    __lt__, __le__ = comparison("<"), comparison("<=")
+    __gt__, __ge__ = comparison(">"), comparison(">=")
     __eq__, __ne__ = comparison("=="), comparison("!=")
 
     def __neg__(self) -> "Numbers":
@@ -153,8 +160,38 @@ class Variables:
             self.b.store(register, address)
 
 
+def called(name: str) -> Any:
+    """LLVM's function of this name, register by register."""
+
+    def apply(e: "_LlvmRegisters", *numbers: Any) -> Numbers:
+        def call(*registers: Any) -> Any:
+            kind, n = registers[0].type, getattr(registers[0].type, "count", 0)
+            signature = ir.FunctionType(kind, [kind] * len(registers))
+            full = f"llvm.{name}.v{n}f64" if n else f"llvm.{name}.f64"
+            function = cgutils.get_or_insert_function(e.b.module, signature, full)
+            return e.b.call(function, registers)
+
+        return each(e.b, call, *numbers)
+
+    return apply
+
+
+def converted(kind: Any) -> Any:
+    """The same bits as numbers of another type."""
+
+    def apply(e: "_LlvmRegisters", x: Numbers) -> Numbers:
+        types = [ir.VectorType(kind, n) if n else kind for n in x.counts]
+        registers = zip(x.registers, types, strict=True)
+        return Numbers(e.b, [e.b.bitcast(register, type_) for register, type_ in registers])
+
+    return apply
+
+
 class _LlvmRegisters:
     """The methods of `Registers`, which describes them."""
+
+    fma, sqrt, abs = called("fma"), called("sqrt"), called("fabs")
+    bits, of_bits = converted(INT64), converted(DOUBLE)
 
     def __init__(self, builder: Any, width: int) -> None:
         self.b = builder
@@ -163,32 +200,19 @@ class _LlvmRegisters:
     def _one(self, number: Any) -> Any:
         return registers_of(self.b, number, [0])[0]
 
-    def _called(self, function: str, *numbers: Any) -> Numbers:
-        def call(*registers: Any) -> Any:
-            kind = registers[0].type
-            name = f"v{kind.count}f64" if isinstance(kind, ir.VectorType) else "f64"
-            signature = ir.FunctionType(kind, [kind] * len(registers))
-            return self.b.call(
-                cgutils.get_or_insert_function(self.b.module, signature, f"{function}.{name}"),
-                registers,
-            )
-
-        return each(self.b, call, *numbers)
-
     def _address(self, array: Memory, index: tuple[Any, ...], further: int = 0) -> Any:
         pointer = self.b.gep(array.data, [self._one(array.place(index))])
         return self.b.gep(pointer, [INT64(further)]) if further else pointer
 
     def _widened(self, value: Any) -> Any:
-        kind = value.type
-        if isinstance(kind, ir.IntType):
-            return self.b.sext(value, INT64)
-        if not isinstance(kind, ir.VectorType):
-            return value if kind == DOUBLE else self.b.fpext(value, DOUBLE)
-        if kind.element == DOUBLE:
+        n = getattr(value.type, "count", 0)
+        element = value.type.element if n else value.type
+        if element == DOUBLE:
             return value
-        widen = self.b.sitofp if isinstance(kind.element, ir.IntType) else self.b.fpext
-        return widen(value, ir.VectorType(DOUBLE, kind.count))
+        if isinstance(element, ir.IntType) and not n:
+            return self.b.sext(value, INT64)
+        widen = self.b.sitofp if isinstance(element, ir.IntType) else self.b.fpext
+        return widen(value, ir.VectorType(DOUBLE, n) if n else DOUBLE)
 
     def number(self, array: Memory, *index: Any) -> Numbers:
         return Numbers(self.b, [self._widened(self.b.load(self._address(array, index)))])
@@ -247,20 +271,14 @@ class _LlvmRegisters:
         counts = [min(EIGHT, self.width - first) for first in range(0, self.width, EIGHT)]
         return Numbers(self.b, registers_of(self.b, 0.0, counts))
 
-    def joined(self, numbers: list[Numbers]) -> Numbers:
+    def joined(self, numbers: list[Any]) -> Numbers:
         register = ir.Constant(ir.VectorType(DOUBLE, len(numbers)), ir.Undefined)
         for k, number in enumerate(numbers):
-            register = self.b.insert_element(register, number.registers[0], INT32(k))
+            register = self.b.insert_element(register, self._one(number), INT32(k))
         return Numbers(self.b, [register])
 
-    def fma(self, x: Any, y: Any, z: Any) -> Numbers:
-        return self._called("llvm.fma", x, y, z)
-
-    def sqrt(self, x: Any) -> Numbers:
-        return self._called("llvm.sqrt", x)
-
-    def abs(self, x: Any) -> Numbers:
-        return self._called("llvm.fabs", x)
+    def float(self, integer: Numbers) -> Numbers:
+        return Numbers(self.b, [self.b.sitofp(integer.registers[0], DOUBLE)])
 
     def select(self, condition: Numbers, x: Any, y: Any) -> Numbers:
         return each(self.b, self.b.select, condition, x, y)
@@ -272,45 +290,8 @@ class _LlvmRegisters:
             found = self.b.or_(found, self.b.icmp_unsigned("!=", mask, mask.type(0)))
         return Numbers(self.b, [found])
 
-    def all(self, conditions: Numbers) -> Numbers:
-        return self.any(conditions ^ True) ^ True
+    def parts(self, x: Numbers) -> list[Numbers]:
+        return [Numbers(self.b, [register]) for register in x.registers]
 
-    def bits(self, x: Numbers) -> Numbers:
-        return self._as(INT64, x)
-
-    def of_bits(self, bits: Numbers) -> Numbers:
-        return self._as(DOUBLE, bits)
-
-    def _as(self, kind: Any, x: Numbers) -> Numbers:
-        def converted(register: Any) -> Any:
-            n = getattr(register.type, "count", 0)
-            return self.b.bitcast(register, ir.VectorType(kind, n) if n else kind)
-
-        return each(self.b, converted, x)
-
-    def total(self, x: Numbers) -> Numbers:
-        pair = self._fold(self._four(x))
-        halves = (self.b.extract_element(pair, INT32(k)) for k in (0, 1))
-        return Numbers(self.b, [self.b.fadd(*halves)])
-
-    def totals(self, each: list[Numbers]) -> Numbers:
-        sums = [self._four(x) for x in each]
-        for low, high in (([0, 1, 4, 5], [2, 3, 6, 7]), ([0, 2, 4, 6], [1, 3, 5, 7])):
-            sums = [
-                self.b.fadd(shuffled(self.b, x, y, low), shuffled(self.b, x, y, high))
-                for x, y in zip(sums[::2], sums[1::2], strict=True)
-            ]
-        joined = sums[0] if len(sums) == 1 else shuffled(self.b, sums[0], sums[1], range(EIGHT))
-        return Numbers(self.b, [joined])
-
-    def _four(self, x: Numbers) -> Any:
-        eights = x.registers[: x.counts.count(EIGHT)]
-        fours = x.registers[len(eights) :]
-        if eights:
-            fours = [self._fold(reduce(self.b.fadd, eights)), *fours]
-        return reduce(self.b.fadd, fours)
-
-    def _fold(self, register: Any) -> Any:
-        half = register.type.count // 2
-        low, high = (shuffled(self.b, register, register, range(k, k + half)) for k in (0, half))
-        return self.b.fadd(low, high)
+    def chosen(self, x: Numbers, y: Numbers, places: Iterable[int]) -> Numbers:
+        return Numbers(self.b, [shuffled(self.b, x.registers[0], y.registers[0], places)])

@@ -20,6 +20,7 @@ from koco_stream.numerics.compiler import intrinsic
 _fma = ctypes.CDLL(None).fma
 _fma.restype, _fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
 fused = np.frompyfunc(_fma, 3, 1)
+EIGHT = 8  # numbers of a register, but for the last
 
 
 def place(array: Any, index: tuple[Any, ...]) -> Any:
@@ -33,6 +34,9 @@ class Registers:
     Elements of an array are named by all their indices, or by their place in the flat array. They
     are widened to 64 bits.
     """
+
+    sqrt = staticmethod(np.sqrt)
+    abs = staticmethod(np.abs)
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -79,17 +83,13 @@ class Registers:
         """Single numbers, side by side in a register."""
         return np.array(numbers)
 
+    def float(self, integer: Any) -> Any:
+        """An integer as a floating-point number."""
+        return np.float64(integer)
+
     def fma(self, x: Any, y: Any, z: Any) -> Any:
         """xy + z, rounded once."""
         return np.float64(fused(x, y, z))
-
-    def sqrt(self, x: Any) -> Any:
-        """√x."""
-        return np.sqrt(x)
-
-    def abs(self, x: Any) -> Any:
-        """|x|."""
-        return np.abs(x)
 
     def select(self, condition: Any, x: Any, y: Any) -> Any:
         """The numbers x where the condition holds, else y."""
@@ -99,10 +99,6 @@ class Registers:
         """Whether one holds."""
         return np.any(conditions)
 
-    def all(self, conditions: Any) -> Any:
-        """Whether all hold."""
-        return np.all(conditions)
-
     def bits(self, x: Any) -> Any:
         """The 64 bits of floating-point numbers, as integers."""
         return np.float64(x).view(np.int64)
@@ -111,20 +107,59 @@ class Registers:
         """The floating-point numbers of 64 bits."""
         return np.int64(bits).view(np.float64)
 
-    def total(self, x: Any) -> Any:
-        """The sum: registers in order, then eights folded to fours, twos and one."""
-        whole = x.size // 8 * 8
-        fours = [x[whole:]] if x.size > whole else []
-        if whole:
-            eight = reduce(add, x[:whole].reshape(-1, 8))
-            fours.insert(0, eight[:4] + eight[4:])
-        four = reduce(add, fours)
-        pair = four[:2] + four[2:]
-        return pair[0] + pair[1]
+    def parts(self, x: Any) -> list[Any]:
+        """The numbers of each register."""
+        return [x[k : k + EIGHT] for k in range(0, x.size, EIGHT)]
 
-    def totals(self, each: list[Any]) -> Any:
-        """The sums of four or of eight, side by side."""
-        return np.array([self.total(x) for x in each])
+    def chosen(self, x: Any, y: Any, places: Iterable[int]) -> Any:
+        """Some numbers of the registers x and y, a register; those of y are behind those of x."""
+        return np.concatenate([x, y])[list(places)]
+
+
+def folded(e: Registers, x: Any) -> Any:
+    """The sums of a register's halves."""
+    half = x.size // 2
+    return e.chosen(x, x, range(half)) + e.chosen(x, x, range(half, x.size))
+
+
+def four_sums(e: Registers, x: Any) -> Any:
+    """Registers of eight are added in order and folded, and the one of four is added."""
+    *eights, last = e.parts(x)
+    if last.size == EIGHT:
+        return folded(e, reduce(add, [*eights, last]))
+    return folded(e, reduce(add, eights)) + last if eights else last
+
+
+def total(e: Registers, x: Any) -> Any:
+    """The sum: four sums, folded to two and to one."""
+    pair = folded(e, four_sums(e, x))
+    return pair[0] + pair[1]
+
+
+def totals(e: Registers, rows: list[Any]) -> Any:
+    """`total` of four or eight, side by side."""
+    sums = [four_sums(e, row) for row in rows]
+    for low, high in (([0, 1, 4, 5], [2, 3, 6, 7]), ([0, 2, 4, 6], [1, 3, 5, 7])):
+        pairs = zip(sums[::2], sums[1::2], strict=True)
+        sums = [e.chosen(x, y, low) + e.chosen(x, y, high) for x, y in pairs]
+    return sums[0] if len(sums) == 1 else e.chosen(sums[0], sums[1], range(EIGHT))
+
+
+def store_running_sums(e: Registers, x: Any, out: Any, sign: int) -> None:
+    """out[i] ← the sum of x before i, or after it if `sign` is −1."""
+
+    def moved(numbers: Any, by: int) -> Any:
+        n = numbers.size
+        return e.chosen(
+            numbers, numbers * 0.0, [k - by if 0 <= k - by < n else n for k in range(n)]
+        )
+
+    carry: Any = 0.0
+    for k, sums in list(enumerate(e.parts(x)))[::sign]:
+        for by in (1, 2, 4)[: sums.size.bit_length() - 1]:
+            sums = sums + moved(sums, sign * by)
+        e.store(moved(sums, sign) + carry, out, EIGHT * k)
+        carry = sums[(sums.size - 1) * (sign > 0)] + carry
 
 
 def instruction(result: str, width: int = 0) -> Callable[[Callable[..., Any]], Any]:

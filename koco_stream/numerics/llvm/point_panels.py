@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from koco_stream.numerics.instructions.elementary import cos_sin, exp
-from koco_stream.numerics.instructions.registers import Registers, instruction
+from koco_stream.numerics.instructions.registers import Registers, instruction, total
 
 BLOCK = 16
 HALF = 8
@@ -77,14 +77,14 @@ def gaussian(e: Registers, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at
 
     It is NaN where D has lost its digits, below CLOSE·(‖x‖² + ‖x_p‖²). Returns whether any is.
     """
-    all_far = e.variables(True)
+    near = e.variables(False)
     for first in e.loop(n, BLOCK):
         sums = e.load(norms, first) + n2
         distances = sums - e.load(out, at + first) * 2.0
         far = sums * CLOSE <= distances
-        all_far[0] = all_far[0] & e.all(far)
+        near[0] = near[0] | e.any(far ^ True)
         e.store(exp(e, e.select(far, distances, math.nan) * -scale), out, at + first)
-    return all_far[0] ^ True
+    return near[0]
 
 
 @instruction("float64", 1)
@@ -159,7 +159,7 @@ def times_transposed(e: Registers, U: Any, n: Any, x: Any, out: Any) -> None:
             sums = e.variables(e.zeros())
             for first in e.loop(p + 1, BLOCK):
                 sums[0] = e.fma(e.load(U, row(U, first, p)), e.load(x, first), sums[0])
-            e.store(e.total(sums[0]), out, p)
+            e.store(total(e, sums[0]), out, p)
 
 
 @instruction("void", BLOCK)
@@ -180,7 +180,7 @@ def panel_dot(e: Registers, x: Any, at: Any, y: Any, to: Any, n: Any) -> Any:
     sums = e.variables(e.zeros())
     for first in e.loop(n, BLOCK):
         sums[0] = sums[0] + e.load(x, at + first) * e.load(y, to + first)
-    return e.total(sums[0])
+    return total(e, sums[0])
 
 
 @instruction("float64", BLOCK)
@@ -190,7 +190,7 @@ def weighted_size(e: Registers, x: Any, y: Any, weights: Any, n: Any) -> Any:
     for first in e.loop(n, BLOCK):
         size = e.abs(e.load(x, first) * e.load(y, first))
         sums[0] = sums[0] + size * e.load(weights, first)
-    return e.total(sums[0])
+    return total(e, sums[0])
 
 
 @instruction("void", BLOCK)

@@ -1,25 +1,13 @@
 """The instructions of koco_stream.numerics.rank_one, for eight roots or columns at a time.
 
 Root i of the secular equation 1 + Σ_j z_j²/(d_j − λ) = 0, d decreasing, lies between d_i and
-d_{i−1}. It is kept as λ = origin + τ with the nearer pole as origin, so that d_j − λ keeps its
-digits.
+d_{i−1}. It is λ = origin + τ with the nearer pole as origin, so that d_j − λ keeps its digits.
+Arguments are offsets in a flat array `a`, in rows of W numbers.
 """
 
 from typing import Any
 
-import numpy as np
-from llvmlite import ir
-
-from koco_stream.numerics.llvm.registers import (
-    DOUBLE,
-    INT64,
-    Line,
-    Lines,
-    halved,
-    instruction,
-    literal_fused,
-)
-from koco_stream.types import Array
+from koco_stream.numerics.instructions.registers import Registers, instruction, total
 
 AT_ONCE = 8
 LINES_AT_ONCE = 4
@@ -31,297 +19,180 @@ NEARLY = 1e-6  # a root is exact after the next step of interpolation, which cub
 ORIGIN, LEFT, RIGHT, TAU, LOW, HIGH, ROOT_LINES = range(7)
 
 
-def eight(a: Array, first: int) -> Array:
-    """Eight numbers, as a view."""
-    return a[first : first + AT_ONCE]
+def counted(e: Registers, first: Any) -> Any:
+    """first, first + 1, …"""
+    return e.joined([float(k) for k in range(AT_ONCE)]) + e.float(first)
 
 
-def _counted(e: Lines, first: Any) -> Line:
-    kind = ir.VectorType(DOUBLE, AT_ONCE)
-    counts = Line(e.b, [ir.Constant(kind, [float(k) for k in range(AT_ONCE)])])
-    return counts + e.b.sitofp(first, DOUBLE)
+def positive_root(e: Registers, square: Any) -> Any:
+    """√x, or 0 where x is not positive."""
+    return e.sqrt(e.select(square > 0.0, square, 0.0))
 
 
-def literal_squared(a: Array, W: int, z: int, out: int) -> float:
+@instruction("float64", AT_ONCE)
+def squared(e: Registers, a: Any, W: Any, z: Any, out: Any) -> Any:
     """a[out:] ← z_j²; returns their sum."""
-    sums = np.zeros(AT_ONCE)
-    for first in range(0, W, AT_ONCE):
-        line = eight(a, z + first)
-        eight(a, out + first)[:] = line * line
-        sums = sums + line * line
-    return halved(sums)
+    sums = e.variables(e.zeros())
+    for first in e.loop(W, AT_ONCE):
+        numbers = e.load(a, z + first)
+        e.store(numbers * numbers, a, out + first)
+        sums[0] = sums[0] + numbers * numbers
+    return total(e, sums[0])
 
 
-@instruction("float64", literal_squared, AT_ONCE)
-def squared(e: Lines, a: Any, W: Any, z: Any, out: Any) -> Any:
-    """Emit `literal_squared`."""
-    sums = e.variable(e.zeros())
-    with e.loop(W, AT_ONCE) as first:
-        line = e.load(a.at(z, first))
-        e.store(line * line, a.at(out, first))
-        sums.set(sums.get() + line * line)
-    return sums.get().total()
-
-
-def literal_secular_start(
-    a: Array, W: int, d: int, squares: int, n: int, total: float, roots: int, first: int
+@instruction("void", AT_ONCE)
+def secular_start(
+    e: Registers, a: Any, W: Any, d: Any, squares: Any, n: Any, most: Any, roots: Any, first: Any
 ) -> None:
     """Start eight roots as if all poles but their own two added what they add in the middle.
 
-    The first root is less than `total` above d_0.
+    The first root is less than `most` above d_0.
     """
-    number, pole = first + np.arange(AT_ONCE), eight(a, d + first)
-    own, other = (eight(a, squares + k) for k in (first, first - 1))
-    next_pole, is_first = eight(a, d + first - 1), number == 0
-    with np.errstate(all="ignore"):
-        gap, other = np.where(is_first, total, next_pole - pole), np.where(is_first, 0.0, other)
-        middle, rest = gap * 0.5, np.ones(AT_ONCE)
-        for j in range(n):
-            term = a[squares + j] / (a[d + j] - pole - middle)
-            rest = rest + np.where((number == j) | (number == j + 1), 0.0, term)
-        to_left = np.where(is_first, True, 0.0 <= rest + (other - own) / middle)
-        weight, signed = np.where(to_left, own, other), np.where(to_left, rest, 0.0 - rest)
-        b = signed * gap + own + other
-        square = b * b - signed * weight * gap * 4.0
-        root = np.sqrt(np.where(0.0 < square, square, 0.0))
-        size = np.where(0.0 < b, weight * gap * 2.0 / (b + root), (b - root) * 0.5 / signed)
-        most = np.where(is_first, gap, middle)
-        size = np.where((0.0 < size) & (size < most), size, most * 0.5)
-    values = {
-        ORIGIN: np.where(to_left, pole, next_pole),
-        LEFT: np.where(to_left, 0.0, 0.0 - gap),
-        RIGHT: np.where(to_left, gap, 0.0),
-        TAU: np.where(to_left, size, 0.0 - size),
-        LOW: np.where(to_left, 0.0, 0.0 - most),
-        HIGH: np.where(to_left, most, 0.0),
-    }
-    for k, line in values.items():
-        eight(a, roots + k * W + first)[:] = line
-
-
-@instruction("void", literal_secular_start, AT_ONCE)
-def secular_start(
-    e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, total: Any, roots: Any, first: Any
-) -> None:
-    """Emit `literal_secular_start`."""
-    number, zero, before = _counted(e, first), e.zeros(), e.b.sub(first, INT64(1))
-    pole, next_pole = e.load(a.at(d, first)), e.load(a.at(d, before))
-    own, other = e.load(a.at(squares, first)), e.load(a.at(squares, before))
-    is_first = number.equal(zero)
-    gap, other = (zero + total).where(is_first, next_pole - pole), zero.where(is_first, other)
-    middle, total_rest = gap * 0.5, e.variable(zero + 1.0)
-    with e.loop(n) as j:
-        term = (zero + a.number(squares, j)) / (zero + a.number(d, j) - pole - middle)
-        at = e.b.sitofp(j, DOUBLE)
-        beside = number.equal(zero + at), number.equal(zero + e.b.fadd(at, DOUBLE(1.0)))
-        part = zero.where(beside[0], zero.where(beside[1], term))
-        total_rest.set(total_rest.get() + part)
-    rest = total_rest.get()
-    to_left = is_first.either(zero.at_most(rest + (other - own) / middle))
-    weight, signed = own.where(to_left, other), rest.where(to_left, zero - rest)
+    number, zero = counted(e, first), e.zeros()
+    pole, next_pole = e.load(a, d + first), e.load(a, d + first - 1)
+    own, other = e.load(a, squares + first), e.load(a, squares + first - 1)
+    is_first = number == 0.0
+    gap, other = e.select(is_first, most, next_pole - pole), e.select(is_first, 0.0, other)
+    middle, sums = gap * 0.5, e.variables(zero + 1.0)
+    for j in e.loop(n):
+        term = zero + e.number(a, squares + j)
+        term = term / (zero + e.number(a, d + j) - pole - middle)
+        beside = (number == e.float(j)) | (number == e.float(j + 1))
+        sums[0] = sums[0] + e.select(beside, 0.0, term)
+    rest = sums[0]
+    to_left = is_first | (rest + (other - own) / middle >= 0.0)
+    weight, signed = e.select(to_left, own, other), e.select(to_left, rest, zero - rest)
     b = signed * gap + own + other
-    square = b * b - signed * weight * gap * 4.0
-    root = square.where_positive(square).roots()
-    positive, negative = weight * gap * 2.0 / (b + root), (b - root) * 0.5 / signed
-    size, most = positive.where(zero.less(b), negative), gap.where(is_first, middle)
-    size = size.where(zero.less(size).both(size.less(most)), most * 0.5)
+    root = positive_root(e, b * b - signed * weight * gap * 4.0)
+    size = e.select(b > 0.0, weight * gap * 2.0 / (b + root), (b - root) * 0.5 / signed)
+    limit = e.select(is_first, gap, middle)
+    size = e.select((size > 0.0) & (size < limit), size, limit * 0.5)
     values = {
-        ORIGIN: pole.where(to_left, next_pole),
-        LEFT: zero.where(to_left, zero - gap),
-        RIGHT: gap.where(to_left, zero),
-        TAU: size.where(to_left, zero - size),
-        LOW: zero.where(to_left, zero - most),
-        HIGH: most.where(to_left, zero),
+        ORIGIN: e.select(to_left, pole, next_pole),
+        LEFT: e.select(to_left, 0.0, zero - gap),
+        RIGHT: e.select(to_left, gap, 0.0),
+        TAU: e.select(to_left, size, zero - size),
+        LOW: e.select(to_left, 0.0, zero - limit),
+        HIGH: e.select(to_left, limit, 0.0),
     }
-    for k, line in values.items():
-        e.store(line, a.at(roots, e.b.mul(W, INT64(k)), first))
+    for k, numbers in values.items():
+        e.store(numbers, a, roots + W * k + first)
 
 
-def literal_secular_step(
-    a: Array, W: int, d: int, squares: int, n: int, roots: int, first: int
-) -> bool:
+@instruction("boolean", AT_ONCE)
+def secular_step(
+    e: Registers, a: Any, W: Any, d: Any, squares: Any, n: Any, roots: Any, first: Any
+) -> Any:
     """Improve eight roots by Gragg's rational interpolation, or by halving their bounds.
 
     Returns whether one is not exact yet.
     """
     origin, left, right, tau, low, high = (
-        eight(a, roots + k * W + first) for k in range(ROOT_LINES)
+        e.load(a, roots + W * k + first) for k in range(ROOT_LINES)
     )
-    number, f = first + np.arange(AT_ONCE), np.ones(AT_ONCE)
-    size, slope, bend = np.ones(AT_ONCE), np.zeros(AT_ONCE), np.zeros(AT_ONCE)
-    with np.errstate(all="ignore"):
-        for j in range(n):
-            inverse = 1.0 / (a[d + j] - origin - tau)
-            term = inverse * a[squares + j]
-            f, size = f + term, size + np.abs(term)
-            term = term * inverse
-            slope, bend = slope + term, literal_fused(term, inverse, bend)
-        inexact = ((size * (n * EPSILON) < np.abs(f)) | (f != f)) & (number < n)
-        far = (size * NEARLY < np.abs(f)) | (f != f)
-        low[:], high[:] = np.where(f < 0.0, tau, low), np.where(f < 0.0, high, tau)
-        # f(λ + η) ≈ c + s/(left − η) + S/(right − η), with f's value and first two derivatives.
-        to_left, to_right = left - tau, right - tau
-        s = to_left * (bend * to_right - slope) / (to_right - to_left)
-        c = f - to_left * s - to_right * (slope - s)
-        product = to_left * to_right
-        b = product * f
-        half = (to_left + to_right) * f - product * slope
-        square = half * half - b * c * 4.0
-        root = np.sqrt(np.where(0.0 < square, square, 0.0))
-        new = np.where(half < 0.0, (half - root) / (c * 2.0), b * 2.0 / (half + root)) + tau
-        inside = (low < new) & (new < high)
-        new = np.where(inside, new, np.where(far, (low + high) * 0.5, tau))
-        tau[:] = np.where(inexact, new, tau)
-    return bool((inexact & far).any())
-
-
-@instruction("boolean", literal_secular_step, AT_ONCE)
-def secular_step(
-    e: Lines, a: Any, W: Any, d: Any, squares: Any, n: Any, roots: Any, first: Any
-) -> Any:
-    """Emit `literal_secular_step`."""
-    at = [a.at(roots, e.b.mul(W, INT64(k)), first) for k in range(ROOT_LINES)]
-    origin, left, right, tau, low, high = (e.load(pointer) for pointer in at)
     zero = e.zeros()
-    sums = [e.variable(zero + begin) for begin in (1.0, 1.0, 0.0, 0.0)]
-    with e.loop(n) as j:
-        f, size, slope, bend = (total.get() for total in sums)
-        inverse = (zero + a.number(d, j) - origin - tau).inverted()
-        term = inverse * a.number(squares, j)
+    sums = e.variables(zero + 1.0, zero + 1.0, zero, zero)
+    for j in e.loop(n):
+        f, size, slope, bend = sums
+        inverse = (zero + 1.0) / (zero + e.number(a, d + j) - origin - tau)
+        term = inverse * e.number(a, squares + j)
         steep = term * inverse
-        parts = f + term, size + term.absolute(), slope + steep, steep.fused(inverse, bend)
-        for total, part in zip(sums, parts, strict=True):
-            total.set(part)
-    f, size, slope, bend = (total.get() for total in sums)
-    count = e.b.sitofp(n, DOUBLE)
-    inexact = (size * e.b.fmul(count, DOUBLE(EPSILON))).less(f.absolute())
-    inexact = inexact.either(f.unequal(f)).both(_counted(e, first).less(zero + count))
-    far = (size * NEARLY).less(f.absolute()).either(f.unequal(f))
-    negative = f.less(zero)
-    low, high = tau.where(negative, low), high.where(negative, tau)
+        parts = f + term, size + e.abs(term), slope + steep, e.fma(steep, inverse, bend)
+        for k, part in enumerate(parts):
+            sums[k] = part
+    f, size, slope, bend = sums
+    count, lost = e.float(n), f != f
+    inexact = ((size * (count * EPSILON) < e.abs(f)) | lost) & (counted(e, first) < count)
+    far = (size * NEARLY < e.abs(f)) | lost
+    low, high = e.select(f < 0.0, tau, low), e.select(f < 0.0, high, tau)
+    # f(λ + η) ≈ c + s/(left − η) + S/(right − η), with f's value and first two derivatives.
     to_left, to_right = left - tau, right - tau
     s = to_left * (bend * to_right - slope) / (to_right - to_left)
     c = f - to_left * s - to_right * (slope - s)
     product = to_left * to_right
     b = product * f
     half = (to_left + to_right) * f - product * slope
-    square = half * half - b * c * 4.0
-    root = square.where_positive(square).roots()
-    minus, plus = (half - root) / (c * 2.0), b * 2.0 / (half + root)
-    new = minus.where(half.less(zero), plus) + tau
-    inside = low.less(new).both(new.less(high))
-    new = new.where(inside, ((low + high) * 0.5).where(far, tau))
-    for line, k in ((low, LOW), (high, HIGH), (new.where(inexact, tau), TAU)):
-        e.store(line, at[k])
-    return inexact.both(far).any()
+    root = positive_root(e, half * half - b * c * 4.0)
+    new = e.select(half < 0.0, (half - root) / (c * 2.0), b * 2.0 / (half + root)) + tau
+    inside = (new > low) & (new < high)
+    new = e.select(inside, new, e.select(far, (low + high) * 0.5, tau))
+    for k, numbers in ((LOW, low), (HIGH, high), (TAU, e.select(inexact, new, tau))):
+        e.store(numbers, a, roots + W * k + first)
+    return e.any(inexact & far)
 
 
-def literal_secular_columns(
-    a: Array, W: int, d: int, z: int, n: int, roots: int, out: int, sums: int, first: int
+@instruction("void", AT_ONCE)
+def secular_columns(
+    e: Registers,
+    a: Any,
+    W: Any,
+    d: Any,
+    z: Any,
+    n: Any,
+    roots: Any,
+    out: Any,
+    sums: Any,
+    first: Any,
 ) -> None:
-    """Eight columns of the eigenvectors ẑ_j/(d_j − λ_i), line i for root i.
+    """Eight columns of the eigenvectors ẑ_j/(d_j − λ_i), row i for root i.
 
-    These are the exact roots for ẑ (Gu and Eisenstat), so the lines are orthogonal. Their squares
+    These are the exact roots for ẑ (Gu and Eisenstat), so the rows are orthogonal. Their squares
     are added to sums[i].
     """
-    own, weights = eight(a, d + first), eight(a, z + first)
-    number, product = first + np.arange(AT_ONCE), np.ones(AT_ONCE)
-    with np.errstate(all="ignore"):
-        for i in range(n):
-            apart = own - a[roots + ORIGIN * W + i] - a[roots + TAU * W + i]
-            eight(a, out + i * W + first)[:] = apart
-            product = product * np.where(number == i, 0.0 - apart, apart / (own - a[d + i]))
-        size = np.sqrt(np.abs(product))
-        estimate = np.where(weights < 0.0, 0.0 - size, size)
-        for i in range(n):
-            line = eight(a, out + i * W + first)
-            line[:] = np.where(weights == 0.0, 0.0, estimate / line)
-            a[sums + i] += halved(line * line)
+    own, weights = e.load(a, d + first), e.load(a, z + first)
+    number, zero = counted(e, first), e.zeros()
+    product = e.variables(zero + 1.0)
+    for i in e.loop(n):
+        apart = own - e.number(a, roots + i) - e.number(a, roots + W * TAU + i)
+        e.store(apart, a, out + i * W + first)
+        ratio = apart / (own - e.number(a, d + i))
+        product[0] = product[0] * e.select(number == e.float(i), zero - apart, ratio)
+    size = e.sqrt(e.abs(product[0]))
+    estimate = e.select(weights < 0.0, zero - size, size)
+    for i in e.loop(n):
+        row = estimate / e.load(a, out + i * W + first)
+        row = e.select(weights == 0.0, 0.0, row)
+        e.store(row, a, out + i * W + first)
+        e.store(e.number(a, sums + i) + total(e, row * row), a, sums + i)
 
 
-@instruction("void", literal_secular_columns, AT_ONCE)
-def secular_columns(
-    e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, out: Any, sums: Any, first: Any
-) -> None:
-    """Emit `literal_secular_columns`."""
-    own, weights = e.load(a.at(d, first)), e.load(a.at(z, first))
-    number, zero = _counted(e, first), e.zeros()
-    product = e.variable(zero + 1.0)
-    tau = e.b.mul(W, INT64(TAU))
-    with e.loop(n) as i:
-        apart = own - a.number(roots, i) - a.number(roots, tau, i)
-        e.store(apart, a.at(out, e.b.mul(i, W), first))
-        is_own = number.equal(zero + e.b.sitofp(i, DOUBLE))
-        ratio = (zero - apart).where(is_own, apart / (own - a.number(d, i)))
-        product.set(product.get() * ratio)
-    size = product.get().absolute().roots()
-    estimate, untouched = (zero - size).where(weights.less(zero), size), weights.equal(zero)
-    with e.loop(n) as i:
-        address = a.at(out, e.b.mul(i, W), first)
-        line = zero.where(untouched, estimate / e.load(address))
-        e.store(line, address)
-        at = a.at(sums, i)
-        e.b.store(e.b.fadd(e.b.load(at), (line * line).total()), at)
-
-
-def literal_secular_values(
-    a: Array, W: int, d: int, z: int, n: int, roots: int, sums: int, first: int
+@instruction("void", AT_ONCE)
+def secular_values(
+    e: Registers, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, sums: Any, first: Any
 ) -> None:
     """Eight roots go to d, z in the eigenvectors' basis to z, and their scales to sums."""
-    number, at = first + np.arange(AT_ONCE), slice(first, first + AT_ONCE)
-    origin, tau = a[roots:][at], a[roots + TAU * W :][at]
-    with np.errstate(all="ignore"):
-        scale = 1.0 / np.sqrt(a[sums:][at])
-        values = origin + tau + a[sums:][at] * 0.0
-    a[d:][at] = np.where(number < n, values, a[d:][at])
-    a[z:][at] = np.where(number < n, 0.0 - scale, 0.0)
-    a[sums:][at] = scale
+    there, zero = counted(e, first) < e.float(n), e.zeros()
+    origin, tau = e.load(a, roots + first), e.load(a, roots + W * TAU + first)
+    squares = e.load(a, sums + first)
+    scale = (zero + 1.0) / e.sqrt(squares)
+    values = e.select(there, origin + tau + squares * 0.0, e.load(a, d + first))
+    e.store(values, a, d + first)
+    e.store(e.select(there, zero - scale, 0.0), a, z + first)
+    e.store(scale, a, sums + first)
 
 
-@instruction("void", literal_secular_values, AT_ONCE)
-def secular_values(
-    e: Lines, a: Any, W: Any, d: Any, z: Any, n: Any, roots: Any, sums: Any, first: Any
-) -> None:
-    """Emit `literal_secular_values`."""
-    zero, values = e.zeros(), a.at(d, first)
-    there = _counted(e, first).less(zero + e.b.sitofp(n, DOUBLE))
-    origin = e.load(a.at(roots, first))
-    tau = e.load(a.at(roots, e.b.mul(W, INT64(TAU)), first))
-    squares = e.load(a.at(sums, first))
-    scale = squares.roots().inverted()
-    e.store((origin + tau + squares * 0.0).where(there, e.load(values)), values)
-    e.store((zero - scale).where(there, zero), a.at(z, first))
-    e.store(scale, a.at(sums, first))
-
-
-def literal_turned(
-    a: Array, W: int, n: int, vectors: int, scales: int, lines: int, out: int, first: int
+@instruction("void", AT_ONCE)
+def turned(
+    e: Registers,
+    a: Any,
+    W: Any,
+    n: Any,
+    vectors: Any,
+    scales: Any,
+    lines: Any,
+    out: Any,
+    first: Any,
 ) -> None:
     """Eight columns of out_i ← scale_i·Σ_j vectors_ij·lines_j.
 
-    Up to three lines behind the n-th are written too.
+    Up to three rows behind the n-th are written too.
     """
-    for i in range(-(-n // LINES_AT_ONCE) * LINES_AT_ONCE):
-        total = np.zeros(AT_ONCE)
-        for j in range(n):
-            line = eight(a, lines + j * W + first)
-            total = literal_fused(line, a[vectors + i * W + j], total)
-        with np.errstate(all="ignore"):  # behind the n-th, scales may be infinite
-            eight(a, out + i * W + first)[:] = total * a[scales + i]
-
-
-@instruction("void", literal_turned, AT_ONCE)
-def turned(
-    e: Lines, a: Any, W: Any, n: Any, vectors: Any, scales: Any, lines: Any, out: Any, first: Any
-) -> None:
-    """Emit `literal_turned`."""
-    with e.loop(n, LINES_AT_ONCE) as i:
-        numbers = [e.b.add(i, INT64(k)) for k in range(LINES_AT_ONCE)]
-        offsets = [e.b.mul(number, W) for number in numbers]
-        totals = [e.variable(e.zeros()) for _ in numbers]
-        with e.loop(n) as j:
-            line = e.load(a.at(lines, e.b.mul(j, W), first))
-            for total, offset in zip(totals, offsets, strict=True):
-                total.set(line.fused(a.number(vectors, offset, j), total.get()))
-        for number, total, offset in zip(numbers, totals, offsets, strict=True):
-            e.store(total.get() * a.number(scales, number), a.at(out, offset, first))
+    for i in e.loop(n, LINES_AT_ONCE):
+        rows = [i + k for k in range(LINES_AT_ONCE)]
+        totals = e.variables(*(e.zeros() for _ in rows))
+        for j in e.loop(n):
+            numbers = e.load(a, lines + j * W + first)
+            for k, row in enumerate(rows):
+                totals[k] = e.fma(numbers, e.number(a, vectors + row * W + j), totals[k])
+        for k, row in enumerate(rows):
+            e.store(totals[k] * e.number(a, scales + row), a, out + row * W + first)
