@@ -27,7 +27,7 @@ n_features = 3
 name = "OGD"
 """
 LEARNERS = "koco_stream/learners"
-LINES = "koco_stream/numerics/llvm/feature_lines.py"
+LINES = "koco_stream/numerics/instructions/feature_rows.py"
 WRITES = "koco_stream/io/table_file.py", "write_tables"
 # moments in words, with a function that is called while another one runs, by their files
 MOMENTS = {

@@ -11,8 +11,8 @@ import numpy as np
 
 from koco_stream.kernels.kernel import Kernel, Others, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import BLOCK, products, room_for
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros
+from koco_stream.numerics.instructions.point_panels import BLOCK, products, room_for
 from koco_stream.types import Array
 
 # Room grows from n to 2n + 16. The number of panels stays odd, so that the lines of a panel do not

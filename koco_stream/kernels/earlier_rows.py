@@ -11,7 +11,7 @@ import numpy as np
 from koco_stream.kernels.dictionary import Points, add_point, no_points, padded, panels
 from koco_stream.kernels.kernel import Kernel, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, accumulate, products
+from koco_stream.numerics.instructions.point_panels import BLOCK, accumulate, products
 from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
 

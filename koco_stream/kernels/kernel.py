@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import exponential, gaussian
+from koco_stream.numerics.instructions.point_panels import exponential, gaussian
 from koco_stream.types import Array
 
 GAUSSIAN, POLYNOMIAL, LINEAR = range(3)

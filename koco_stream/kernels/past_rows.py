@@ -13,8 +13,8 @@ from koco_stream.kernels.earlier_rows import History, no_rows, remember
 from koco_stream.kernels.earlier_rows import with_room as rows_with_room
 from koco_stream.kernels.kernel import Kernel, Others, values_of
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros
+from koco_stream.numerics.instructions.point_panels import add_scaled, panel_dot
 from koco_stream.types import Array
 
 

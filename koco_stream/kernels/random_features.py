@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import add_lines, fetch, room_for, waves
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros
+from koco_stream.numerics.instructions.point_panels import add_lines, fetch, room_for, waves
 from koco_stream.numerics.random import AT_ONCE, LEVELS_OF_A_WORD, draw_levels, level_pairs
 from koco_stream.types import Array
 

@@ -11,7 +11,7 @@ from koco_stream.errors import WrongInput
 from koco_stream.io.array_file import opened_arrays
 from koco_stream.io.paths import store_path
 from koco_stream.kernels.random_features import Frequencies
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros
 from koco_stream.types import Array
 
 L = TypeVar("L")

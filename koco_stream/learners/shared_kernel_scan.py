@@ -23,7 +23,7 @@ from koco_stream.learners.scan import bound_later
 from koco_stream.learners.spec import Public, Shared, StreamSize
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK
+from koco_stream.numerics.instructions.point_panels import BLOCK
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.feature_lines import add_outer, combine, rotate, row_at
-from koco_stream.numerics.llvm.point_panels import panel_dot
+from koco_stream.numerics.instructions.feature_rows import add_outer, combine, rotate, row_at
+from koco_stream.numerics.instructions.point_panels import panel_dot
 from koco_stream.types import Array
 
 EPSILON = 2.220446049250313e-16

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.feature_lines import (
+from koco_stream.numerics.instructions.feature_rows import (
     aligned_zeros,
     combine,
     row_at,

@@ -9,7 +9,7 @@ eigenvalues. Arguments are offsets, above 0, in a flat array `a`, in lines of W 
 import math
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.secular import (
+from koco_stream.numerics.instructions.secular import (
     AT_ONCE,
     EPSILON,
     LINES_AT_ONCE,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from koco_stream.learners import learner_named
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, shape_for
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros, shape_for
 from koco_stream.streams.rows import Rows, sparse_rows
 from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours, scan

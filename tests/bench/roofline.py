@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.feature_lines import (
+from koco_stream.numerics.instructions.feature_rows import (
     aligned_zeros,
     gather,
     row_at,
@@ -20,7 +20,7 @@ from tests.bench.data import Stream
 from tests.bench.measure import Time, in_turn, seconds, show
 from tests.bench.ours import Ours
 
-PACKAGE = "gather and scatter of koco_stream.numerics.llvm.feature_lines"
+PACKAGE = "gather and scatter of koco_stream.numerics.instructions.feature_rows"
 PLAIN = "gather and scatter, a line at a time"
 
 

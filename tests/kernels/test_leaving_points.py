@@ -7,7 +7,7 @@ import numpy as np
 
 from koco_stream.kernels.dictionary import add_point, grown, lacks_lines, leave, no_points
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.point_panels import room_for
+from koco_stream.numerics.instructions.point_panels import room_for
 
 
 @jit

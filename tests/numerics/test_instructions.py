@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream.numerics.compiler import jit_with
+from koco_stream.numerics.instructions import feature_rows as lines
+from koco_stream.numerics.instructions import first_order, secular
+from koco_stream.numerics.instructions import point_panels as panels
 from koco_stream.numerics.instructions.registers import Registers
-from koco_stream.numerics.llvm import feature_lines as lines
-from koco_stream.numerics.llvm import first_order, secular
-from koco_stream.numerics.llvm import point_panels as panels
 
 
 def call(*arguments):
@@ -52,7 +52,7 @@ def test_a_product_and_its_sum_are_rounded_once():
 @pytest.mark.parametrize("columns", [1, 5, 11, 20])
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), size=st.integers(0, 9), single=st.booleans())
-def test_feature_lines(columns, seed, size, single):
+def test_feature_rows(columns, seed, size, single):
     draw, width = np.random.default_rng(seed), lines.shape_for(columns)
     W, d = len(width), 30
     table, a = lines.aligned_zeros(d, W), draw.standard_normal((6 + W) * W)

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from koco_stream.numerics.llvm import secular
+from koco_stream.numerics.instructions import secular
 from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 
 ROUNDING = 1e-13

@@ -13,7 +13,7 @@ from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.spec import Cost, Public, StreamSize, real, whole
 from koco_stream.losses import MOST_CLIPS, in_doubt
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK
+from koco_stream.numerics.instructions.point_panels import BLOCK
 from koco_stream.types import Array
 
 # The maximum number of points, for the planner and the run, of a dictionary without a limit.

@@ -35,9 +35,9 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros
+from koco_stream.numerics.instructions.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.numerics.linear_algebra import square_norm
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import add_scaled, panel_dot, room_for
 from koco_stream.types import Array
 
 TUBE = Parameter(

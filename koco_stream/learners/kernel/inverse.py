@@ -7,7 +7,7 @@ Estimation, 1977; docs/errata.md, P9). An update takes O(J²) for J points.
 """
 
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import (
+from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
     panel_dot,
     times_transposed,

@@ -24,7 +24,7 @@ from koco_stream.learners.kernel.newton_step import (
 )
 from koco_stream.learners.spec import ALPHA, KERNEL_SHAPE, SHARED, Public, loss_and_clip, real
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import panel_dot
+from koco_stream.numerics.instructions.point_panels import panel_dot
 from koco_stream.types import Array
 
 MOST_CLIPS = 2e9  # as `losses.MOST_CLIPS`; what is learnt does not depend on predictions

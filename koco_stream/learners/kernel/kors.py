@@ -55,7 +55,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, substitute
+from koco_stream.numerics.instructions.point_panels import BLOCK, panel_dot, substitute
 from koco_stream.numerics.random import uniform
 from koco_stream.scikit_learn import estimator_tags
 from koco_stream.streams.inputs import as_rows

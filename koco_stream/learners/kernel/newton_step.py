@@ -44,7 +44,7 @@ from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, real
 from koco_stream.losses import LOSSES, OF_REAL_LABELS, curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import (
+from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
     add_scaled,
     panel_dot,

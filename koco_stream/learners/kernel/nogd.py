@@ -43,8 +43,14 @@ from koco_stream.learners.spec import (
 from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import eigen_rows
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot, room_for
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros
+from koco_stream.numerics.instructions.point_panels import (
+    BLOCK,
+    add_scaled,
+    apply,
+    panel_dot,
+    room_for,
+)
 from koco_stream.types import Array
 
 K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α

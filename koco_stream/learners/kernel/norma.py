@@ -35,7 +35,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import CONSTANT, HINGE, NO_DIFFERENCE, loss_slope, step_at
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.llvm.point_panels import BLOCK, panel_dot, room_for
+from koco_stream.numerics.instructions.point_panels import BLOCK, panel_dot, room_for
 from koco_stream.types import Array
 
 REGULARISATION = Parameter("regularisation", float, "λ in λ/2·‖f‖² + loss", low=0)

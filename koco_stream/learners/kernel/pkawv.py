@@ -56,7 +56,13 @@ from koco_stream.learners.spec import (
     real,
 )
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, apply, panel_dot, substitute
+from koco_stream.numerics.instructions.point_panels import (
+    BLOCK,
+    add_scaled,
+    apply,
+    panel_dot,
+    substitute,
+)
 from koco_stream.numerics.random import uniform
 from koco_stream.types import Array
 

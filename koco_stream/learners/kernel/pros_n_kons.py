@@ -59,7 +59,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, hinge_gap, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.llvm.point_panels import BLOCK, add_scaled, panel_dot, substitute
+from koco_stream.numerics.instructions.point_panels import BLOCK, add_scaled, panel_dot, substitute
 from koco_stream.types import Array
 
 # A point whose pivot k(x, x) − ‖φ̃‖² is below this share of k(x, x) adds no coordinate (P3).

@@ -15,7 +15,7 @@ from koco_stream.learners.base import Learner
 from koco_stream.learners.spec import SHARED, STEP_SIZE
 from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import jit
-from koco_stream.numerics.llvm.first_order import adagrad_row
+from koco_stream.numerics.instructions.first_order import adagrad_row
 from koco_stream.types import Array
 
 

@@ -26,8 +26,8 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
+from koco_stream.numerics.instructions.feature_rows import row_at
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
-from koco_stream.numerics.llvm.feature_lines import row_at
 from koco_stream.types import Array
 
 # As `newton_round.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by

@@ -18,6 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.instructions.feature_rows import (
+    aligned_zeros,
+    combine,
+    gather,
+    gather_current,
+    line_dot,
+    row_at,
+    shape_for,
+    times,
+)
+from koco_stream.numerics.instructions.secular import AT_ONCE
 from koco_stream.numerics.lazy_maps import (
     USED,
     Maps,
@@ -29,17 +40,6 @@ from koco_stream.numerics.lazy_maps import (
     refresh,
     refresh_used,
 )
-from koco_stream.numerics.llvm.feature_lines import (
-    aligned_zeros,
-    combine,
-    gather,
-    gather_current,
-    line_dot,
-    row_at,
-    shape_for,
-    times,
-)
-from koco_stream.numerics.llvm.secular import AT_ONCE
 from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
 from koco_stream.types import Array
 

@@ -23,6 +23,13 @@ from koco_stream.learners.linear.frequent_directions import BETA, COEF, HX, LINE
 from koco_stream.learners.linear.newton_round import sketch_params, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.instructions.feature_rows import (
+    aligned_zeros,
+    gather,
+    gather_current,
+    row_at,
+    shape_for,
+)
 from koco_stream.numerics.lazy_maps import (
     Maps,
     current_epoch,
@@ -33,13 +40,6 @@ from koco_stream.numerics.lazy_maps import (
     refresh,
     refresh_used,
     scatter_lines,
-)
-from koco_stream.numerics.llvm.feature_lines import (
-    aligned_zeros,
-    gather,
-    gather_current,
-    row_at,
-    shape_for,
 )
 from koco_stream.types import Array
 

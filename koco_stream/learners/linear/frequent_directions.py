@@ -3,7 +3,7 @@ rows since the last shrink.
 
 What a shrink does to the columns is a linear map, applied when a column is next touched
 (koco_stream.numerics.lazy_maps). Its small vectors and matrices lie in one flat array `a`;
-`a[BETA * W + i]` is β_i, where W is the width of a line (koco_stream.numerics.llvm.feature_lines).
+`a[BETA * W + i]` is β_i, where W is the width of a row (see `feature_rows`).
 """
 
 import math

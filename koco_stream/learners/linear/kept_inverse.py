@@ -4,14 +4,14 @@ factor of αI + SSᵀ.
 Once SSᵀ is a thousand times α, each product with H is refined by a step on its residual. Once it is
 a million times α, an explicit H has too few digits for x − SᵀHSx even so, and products solve with
 the factor. All lies in one flat array `a`; `a[B * W + i]` is b_i, where W is the width of a line
-(koco_stream.numerics.llvm.feature_lines).
+(koco_stream.numerics.instructions.feature_rows).
 """
 
 from typing import Any
 
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.instructions.feature_rows import add_outer, row_at, times
 from koco_stream.numerics.linear_algebra import solve_factored
-from koco_stream.numerics.llvm.feature_lines import add_outer, row_at, times
 from koco_stream.types import Array
 
 # Vectors in `a`, each (W,). State: b. Scratch: x̂ = Sx, r, Hx̂, Hr, what is added to the features'

@@ -27,7 +27,7 @@ import numpy as np
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import Later, inlined, intrinsic, jit, jit_with
-from koco_stream.numerics.llvm.feature_lines import over_roots, shape_for
+from koco_stream.numerics.instructions.feature_rows import over_roots, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1

@@ -14,6 +14,19 @@ from typing import Any
 
 from koco_stream.learners.spec import Parameter
 from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.numerics.instructions.feature_rows import (
+    add_outer,
+    gather,
+    gather_current,
+    line_dot,
+    line_dot3,
+    row_at,
+    scatter,
+    substitute,
+    sums_after,
+    sums_before,
+    times,
+)
 from koco_stream.numerics.lazy_maps import (
     EPOCH,
     PERIOD,
@@ -27,19 +40,6 @@ from koco_stream.numerics.lazy_maps import (
     refresh,
     refresh_used,
     scatter_lines,
-)
-from koco_stream.numerics.llvm.feature_lines import (
-    add_outer,
-    gather,
-    gather_current,
-    line_dot,
-    line_dot3,
-    row_at,
-    scatter,
-    substitute,
-    sums_after,
-    sums_before,
-    times,
 )
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array

@@ -25,6 +25,12 @@ from koco_stream.learners.linear.newton_round import sketch_params, table_cost, 
 from koco_stream.learners.linear.oja_sketch import BETA, COEF, I_MINUS_D, TLAM, F, P, Z
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.instructions.feature_rows import (
+    aligned_zeros,
+    line_dot,
+    row_at,
+    shape_for,
+)
 from koco_stream.numerics.lazy_maps import (
     USED,
     Maps,
@@ -34,7 +40,6 @@ from koco_stream.numerics.lazy_maps import (
     scatter_lines,
 )
 from koco_stream.numerics.linear_algebra import gram_schmidt
-from koco_stream.numerics.llvm.feature_lines import aligned_zeros, line_dot, row_at, shape_for
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 

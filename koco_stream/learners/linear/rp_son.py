@@ -23,14 +23,14 @@ from koco_stream.learners.linear.kept_inverse import BOTH, COEF, HR, HX, ON_R, O
 from koco_stream.learners.linear.newton_round import sketch_params, table_cost, with_sketch
 from koco_stream.losses import curvature_at
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted
-from koco_stream.numerics.llvm.feature_lines import (
+from koco_stream.numerics.instructions.feature_rows import (
     aligned_zeros,
     gather,
     row_at,
     scatter,
     shape_for,
 )
+from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 

@@ -1,1 +1,0 @@
-"""Hand-written instructions, each beside the loop that specifies it."""
