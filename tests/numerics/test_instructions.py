@@ -113,7 +113,7 @@ def test_point_panels(n, kind):
     out[1, :n:3] = (norms[:n:3] + 2.5) / 2.0  # distances of 0 and of less, by rounding
     check(panels, "gaussian", norms, 2.5, 0.3, n, out, room)
     check(panels, "exponential", -0.3 * n)
-    check(panels, "apply", matrix, n, out, room, out, 0)
+    check(panels, "apply", matrix, out[1], n, out[0], n)
     check(panels, "add_scaled", 0.7, out, room, out, 0, n)
     check(panels, "panel_dot", out, 0, out, room, n)
     check(panels, "weighted_size", out[0], out[1], norms, n)
