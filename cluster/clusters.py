@@ -30,7 +30,7 @@ from cluster.site import (
     read_site,
 )
 from cluster.workers import ANSWER_SECONDS, WITHOUT_WORKERS, wait_for_worker, workers_of
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.io.cache import private_folder
 
 UNLIMITED = 1 << 50  # bytes; stands for the memory of a worker without a limit
@@ -67,23 +67,22 @@ def cluster_named(
             return job_cluster(site, mapped_bytes, security, insecure)
         return pod_cluster(site, mapped_bytes, insecure)
     tls = found[1] == "tls"
-    refused = [
-        (int(found[3]) > 65535, f"{name}: a port is at most 65535"),
-        (
-            tls and not folder,
-            f"{name} needs certificates: name their folder with --certificates or"
-            " KOCO_CERTIFICATES",
-        ),
-        (
-            not (tls or insecure or on_loopback(found[2])),
-            f"{name} is not on the loopback interface: workers execute whatever is sent to their"
-            " scheduler, and tcp:// does not check who sends it; use tls:// (koco cluster"
-            " certificates creates the certificates), or --insecure if nobody else can connect",
-        ),
-    ]
-    for is_there, message in refused:
-        if is_there:
-            raise WrongInput(message)
+    refuse_first(
+        [
+            (int(found[3]) > 65535, f"{name}: a port is at most 65535"),
+            (
+                tls and folder is None,
+                f"{name} needs certificates: name their folder with --certificates or"
+                " KOCO_CERTIFICATES",
+            ),
+            (
+                not (tls or insecure or on_loopback(found[2])),
+                f"{name} is not on the loopback interface: workers execute whatever is sent to"
+                " their scheduler, and tcp:// does not check who sends it; use tls:// (koco cluster"
+                " certificates creates the certificates), or --insecure if nobody else can connect",
+            ),
+        ]
+    )
     return partial(connected, name, security_of(folder) if tls and folder else None)
 
 

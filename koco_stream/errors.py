@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Iterable
 
 MOST = 100  # names in a message
 
@@ -35,6 +36,13 @@ class StoreUnavailable(OSError):
 
     The command line exits with status 1.
     """
+
+
+def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
+    """Raise `WrongInput` with the first message whose problem is there."""
+    for is_there, message in problems:
+        if is_there:
+            raise WrongInput(message)
 
 
 def other_format(found: object, reads: int, again: str, wrote: object = None) -> str:

@@ -9,7 +9,7 @@ from flows.charts import Row
 from flows.tables.tables import grouped
 from flows.views.answer import named
 from flows.views.views import Views
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import nearest, refuse_first
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import LEARNERS
 from koco_stream.metrics import METRICS
@@ -62,28 +62,27 @@ class Blocks:
 
 def check_choices(select: str, metric: str | None, alpha: float) -> None:
     known = metric or LOSS
-    refuse(
-        (
-            select not in (ALL, FIRST_HALF),
-            f"select is {select!r}{nearest(select, [ALL, FIRST_HALF])}",
-        ),
-        (known not in MEASURES, f"no metric is called {known!r}{nearest(known, list(MEASURES))}"),
-        (
-            select == FIRST_HALF and known not in (LOSS, ERROR),
-            f"{known} is only known of whole streams, and select={FIRST_HALF!r} needs it of their"
-            f" halves; take {LOSS} or {ERROR}, or select={ALL!r}",
-        ),
-        (
-            not 0.0 < alpha < 0.5,
-            f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5",
-        ),
+    refuse_first(
+        [
+            (
+                select not in (ALL, FIRST_HALF),
+                f"select is {select!r}{nearest(select, [ALL, FIRST_HALF])}",
+            ),
+            (
+                known not in MEASURES,
+                f"no metric is called {known!r}{nearest(known, list(MEASURES))}",
+            ),
+            (
+                select == FIRST_HALF and known not in (LOSS, ERROR),
+                f"{known} is only known of whole streams, and select={FIRST_HALF!r} needs it of"
+                f" their halves; take {LOSS} or {ERROR}, or select={ALL!r}",
+            ),
+            (
+                not 0.0 < alpha < 0.5,
+                f"alpha is {alpha:g}; it is a level such as {LEVEL}, between 0 and 0.5",
+            ),
+        ]
     )
-
-
-def refuse(*reasons: tuple[bool, str]) -> None:
-    for applies, words in reasons:
-        if applies:
-            raise WrongInput(words)
 
 
 def sign_of(metric: str) -> int:

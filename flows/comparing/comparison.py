@@ -17,7 +17,6 @@ from flows.comparing.blocks import (
     Blocks,
     blocks_of,
     check_choices,
-    refuse,
     sign_of,
     unfinished,
     views_to_compare,
@@ -27,6 +26,7 @@ from flows.pages import rendered
 from flows.scores import statistics
 from flows.scores.means import exact_means, mean, rounded
 from flows.views.views import table_of
+from koco_stream.errors import refuse_first
 from koco_stream.io.files import json_text
 from koco_stream.io.paths import AnyPath
 from koco_stream.types import Array
@@ -309,22 +309,24 @@ def compare(
     blocks = blocks_of(views, metric)
     there = ", ".join(blocks.learners) or "none"
     reasons = "\n".join(blocks.left_out)
-    refuse(
-        (
-            len(blocks.learners) < 2,
-            f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are: {there};"
-            f" name more {'learners' if learners else 'sweeps'}, or wait until more runs have"
-            " finished",
-        ),
-        (
-            not blocks.blocks,
-            f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; "
-            + (
-                "compare fewer of them (--learner NAME, several times)"
-                if metric in (None, LOSS, ERROR)
-                else f'add "{metric}" to metrics in the sweep file, and run the sweep again'
-            )
-            + f"\n{reasons}",
-        ),
+    refuse_first(
+        [
+            (
+                len(blocks.learners) < 2,
+                f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are:"
+                f" {there}; name more {'learners' if learners else 'sweeps'}, or wait until more runs"
+                " have finished",
+            ),
+            (
+                not blocks.blocks,
+                f"{', '.join(sweeps)}: there is no dataset and order with runs of all learners; "
+                + (
+                    "compare fewer of them (--learner NAME, several times)"
+                    if metric in (None, LOSS, ERROR)
+                    else f'add "{metric}" to metrics in the sweep file, and run the sweep again'
+                )
+                + f"\n{reasons}",
+            ),
+        ]
     )
     return Comparison(blocks, select, alpha, views.halved, unfinished(views))

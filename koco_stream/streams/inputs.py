@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, WrongType
+from koco_stream.errors import WrongInput, WrongType, refuse_first
 from koco_stream.scikit_learn import feature_names, warn_of_column_vector
 from koco_stream.streams.rows import Rows, canonical, dense_rows, frozen, sparse_rows
 from koco_stream.types import Array
@@ -23,9 +23,7 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         rows, finite = X, True
     elif type(X).__module__.startswith("pyarrow."):
         rows, finite = _from_table(X)
-    elif hasattr(X, "sparse"):  # a data frame of pandas, all of whose columns are sparse
-        rows, finite = _from_sparse_frame(X)
-    elif hasattr(X, "to_scipy_sparse") or hasattr(X, "tocsr"):
+    elif any(hasattr(X, one) for one in ("sparse", "to_scipy_sparse", "tocsr")):
         rows, finite = _from_sparse(X)
     else:
         rows, finite = _from_array(X)
@@ -36,12 +34,15 @@ def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -
         )
     if not finite and not np.isfinite(rows.values).all():
         first = int(np.flatnonzero(~np.isfinite(rows.values))[0])
-        row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
         raise WrongInput(
-            f"row {row} of X holds {rows.values[first]} (NaN or inf); remove such rows or fill the"
-            " values in"
+            f"row {_row_of(first, rows.indptr)} of X holds {rows.values[first]} (NaN or inf);"
+            " remove such rows or fill the values in"
         )
     return rows
+
+
+def _row_of(value: int, indptr: Array) -> int:
+    return int(np.searchsorted(indptr, value, side="right")) - 1
 
 
 def label_vector(y: Any) -> Array:
@@ -70,15 +71,6 @@ def as_labels(y: Any, n_rows: int) -> Array:
     return frozen(labels, np.float64)
 
 
-def _from_sparse_frame(frame: Any) -> tuple[Rows, bool]:
-    others = {kind.fill_value for kind in frame.dtypes} - {0}
-    if others:
-        raise WrongInput(
-            f"X has the fill value {others.pop()}; values that are not stored must be 0"
-        )
-    return _from_sparse(frame.sparse.to_coo())
-
-
 def _from_table(table: Any) -> tuple[Rows, bool]:
     from scipy.sparse import csr_matrix
 
@@ -87,20 +79,23 @@ def _from_table(table: Any) -> tuple[Rows, bool]:
     if feature_names(table) is not None or not table.column_names:
         return _from_columns(table)
     sizes, values = _lists(table, "values")
-    n = sizes.size
+    values, n = _numeric(values, "column 'values'"), sizes.size
     if "indices" not in table.column_names:
         d = int(sizes[0]) if n else getattr(table.schema.field("values").type, "list_size", 0)
-        if (sizes != d).any():
-            row = int(np.flatnonzero(sizes != d)[0])
-            raise WrongInput(
+        refuse_first(
+            (
+                True,
                 f"row {row} has {sizes[row]} values and row 0 has {d}; sparse rows need a column"
-                " 'indices' too"
+                " 'indices' too",
             )
-        return _from_array(_numeric(values, "column 'values'").reshape(n, d))
+            for row in np.flatnonzero(sizes != d)
+        )
+        return _from_array(values.reshape(n, d))
     others, numbers = _lists(table, "indices")
-    if (sizes != others).any():
-        row = int(np.flatnonzero(sizes != others)[0])
-        raise WrongInput(f"row {row} has {sizes[row]} values and {others[row]} indices")
+    refuse_first(
+        (True, f"row {row} has {sizes[row]} values and {others[row]} indices")
+        for row in np.flatnonzero(sizes != others)
+    )
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     numbers, largest = _feature_numbers(numbers, indptr)
     d = largest + 1
@@ -112,7 +107,7 @@ def _from_table(table: Any) -> tuple[Rows, bool]:
                 f" largest feature is {largest}; give the number of features"
             )
         d = int(told)
-    return _from_sparse(csr_matrix((_numeric(values, "column 'values'"), numbers, indptr), (n, d)))
+    return _from_sparse(csr_matrix((values, numbers, indptr), (n, d)))
 
 
 def _from_columns(table: Any) -> tuple[Rows, bool]:
@@ -124,9 +119,7 @@ def _from_columns(table: Any) -> tuple[Rows, bool]:
                 f"column {name!r} is the index of a data frame and no feature; leave it out:"
                 f" table.drop_columns({name!r})"
             )
-        if column.null_count:
-            row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise WrongInput(f"column {name!r} holds nulls, first in row {row}; remove such rows")
+        _refuse_nulls(name, np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)))
         raw = _decoded(column).to_numpy(zero_copy_only=False)
         if raw.dtype.kind == "O":
             raise WrongType(f"column {name!r} is {column.type}; turn it into numbers first")
@@ -161,7 +154,6 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
             column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         )
         column = _decoded(column)
-        missing = column.is_null().to_numpy()
         sizes = pc.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
         items = _decoded(pc.list_flatten(column))
         if pa.types.is_null(items.type):
@@ -173,13 +165,16 @@ def _lists(table: Any, name: str) -> tuple[Array, Array]:
         ) from None
     if raw.dtype.kind not in "biuf" and not items.null_count:
         raise WrongType(f"column {name!r} is {column.type}, not a list of numbers")
-    if missing.any() or items.null_count:
-        row = int(np.argmax(missing)) if missing.any() else 0
-        if items.null_count:
-            first = int(np.argmax(items.is_null().to_numpy()))
-            row = int(np.searchsorted(np.cumsum(sizes), first, side="right"))
-        raise WrongInput(f"column {name!r} holds nulls, first in row {row}; remove such rows")
+    _refuse_nulls(name, np.flatnonzero(column.is_null()))
+    without = np.flatnonzero(items.is_null())
+    _refuse_nulls(name, np.searchsorted(np.cumsum(sizes), without, side="right"))
     return sizes, raw
+
+
+def _refuse_nulls(name: str, rows: Array) -> None:
+    refuse_first(
+        (True, f"column {name!r} holds nulls, first in row {row}; remove such rows") for row in rows
+    )
 
 
 def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
@@ -188,14 +183,14 @@ def _feature_numbers(numbers: Array, indptr: Array) -> tuple[Array, int]:
             f"column 'indices' holds {numbers.dtype}; feature numbers are integers: cast them to"
             " int32"
         )
-    wrong = (numbers < 0) | (numbers > MOST_FEATURES - 1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        row = int(np.searchsorted(indptr, first, side="right")) - 1
-        raise WrongInput(
-            f"row {row} names feature {numbers[first]}; features are numbered from 0 to"
-            f" {MOST_FEATURES - 1}"
+    refuse_first(
+        (
+            True,
+            f"row {_row_of(first, indptr)} names feature {numbers[first]}; features are numbered"
+            f" from 0 to {MOST_FEATURES - 1}",
         )
+        for first in np.flatnonzero((numbers < 0) | (numbers > MOST_FEATURES - 1)).tolist()
+    )
     return numbers.astype(np.int64), int(numbers.max(initial=0)) if numbers.size else -1
 
 
@@ -253,28 +248,42 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
 def _from_sparse(X: Any) -> tuple[Rows, bool]:
     from scipy.sparse import csr_array
 
-    if X.ndim != 2:
-        raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
-    if getattr(X, "fill_value", 0) != 0:
-        raise WrongInput(
-            f"X has the fill value {X.fill_value}; values that are not stored must be 0"
-        )
+    fills = {getattr(one, "fill_value", 0) for one in (X, *getattr(X, "dtypes", ()))} - {0}
+    refuse_first(
+        [
+            (X.ndim != 2, f"X must have two dimensions, (rows, features), not {X.ndim}"),
+            (
+                bool(fills),
+                f"X has the fill value {', '.join(map(str, fills))}; values that are not stored"
+                " must be 0",
+            ),
+        ]
+    )
+    if hasattr(X, "sparse"):  # a data frame of pandas, all of whose columns are sparse
+        X = X.sparse.to_coo()
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
     n, d = csr.shape
-    if csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1:
-        raise WrongInput(
-            f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
-            f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of size"
-            f" {n + 1}"
-        )
-    # compared one by one: differences might not fit their type
-    decreases = (csr.indptr[1:] < csr.indptr[:-1]).any()
-    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or decreases:
-        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
-    if d > MOST_FEATURES:
-        raise WrongInput(
-            f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer"
-        )
+    refuse_first(
+        [
+            (
+                csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1,
+                f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
+                f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of"
+                f" size {n + 1}",
+            ),
+            (
+                csr.indptr[0] != 0
+                or csr.indptr[-1] > csr.indices.size
+                # compared one by one: differences might not fit their type
+                or bool((csr.indptr[1:] < csr.indptr[:-1]).any()),
+                "the indptr of X does not increase from 0 to the number of its values",
+            ),
+            (
+                d > MOST_FEATURES,
+                f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer",
+            ),
+        ]
+    )
     used = slice(csr.indptr[-1])  # there may be room behind the last row
     numbers, values = csr.indices[used], _numeric(csr.data[used], "X")
     rows = sparse_rows(csr.indptr, numbers, values, d)

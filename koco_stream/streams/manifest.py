@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from koco_stream.errors import WrongInput, nearest, other_format, similar
+from koco_stream.errors import WrongInput, nearest, other_format, refuse_first, similar
 from koco_stream.io.files import canonical_json, json_text
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 
@@ -142,22 +142,28 @@ def load_manifest(store: AnyPath, name: str) -> Manifest:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise WrongInput(f"{path} is damaged ({error}); prepare the dataset again") from None
-    if manifest.name != name:
-        raise WrongInput(
-            f"{path} is the manifest of dataset {manifest.name!r}; a dataset cannot be renamed:"
-            " prepare it under the new name"
-        )
-    for file in manifest.shards:
-        if {"\\", "\0"} & {*file.path} or {"", ".", ".."} & {*file.path.split("/")}:
-            raise WrongInput(
-                f"{path}: the file {file.path!r} is not in the dataset's folder; prepare the"
-                " dataset again"
-            )
-    if sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows:
-        raise WrongInput(
-            f"{path} is damaged (its shards do not have {manifest.n_rows} rows in all); prepare"
-            " the dataset again"
-        )
+    refuse_first(
+        [
+            (
+                manifest.name != name,
+                f"{path} is the manifest of dataset {manifest.name!r}; a dataset cannot be renamed:"
+                " prepare it under the new name",
+            ),
+            *(
+                (
+                    bool({"\\", "\0"} & {*file.path} or {"", ".", ".."} & {*file.path.split("/")}),
+                    f"{path}: the file {file.path!r} is not in the dataset's folder; prepare the"
+                    " dataset again",
+                )
+                for file in manifest.shards
+            ),
+            (
+                sum(shard.n_rows for shard in manifest.shards) != manifest.n_rows,
+                f"{path} is damaged (its shards do not have {manifest.n_rows} rows in all); prepare"
+                " the dataset again",
+            ),
+        ]
+    )
     return manifest
 
 

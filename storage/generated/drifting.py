@@ -10,9 +10,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from koco_stream.errors import refuse_first
 from koco_stream.types import Array
 from storage.generated.streams import MODEL, Blocks, draw_of, sparse_text, too_noisy
-from storage.sources.source import Piece, dense_piece, refuse_first
+from storage.sources.source import Piece, dense_piece
 
 MOST_CONCEPTS = 10_000  # so that a manifest, which lists the changes, stays small
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.numerics.linear_algebra import gram_schmidt, product
 from koco_stream.types import Array
-from storage.sources.source import Piece, Source, dense_piece, refuse_first
+from storage.sources.source import Piece, Source, dense_piece
 
 BLOCK_ROWS = 16_384
 BLOCK_VALUES = 1 << 22  # approximate limit on the values of a block

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.types import Array
 from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
 from storage.sources.features import ColumnSource
-from storage.sources.source import ParallelMap, Source, refuse_first
+from storage.sources.source import ParallelMap, Source
 
 HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from koco_stream.errors import refuse_first
 from koco_stream.types import Array
-from storage.sources.source import Piece, dense_piece, refuse_first
+from storage.sources.source import Piece, dense_piece
 
 LAYOUTS = ("dense", "sparse")
 SCALES = ("none", "minmax", "unit-rows", "unit-mean-square", "tf-idf")

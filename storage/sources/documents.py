@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, refuse_first
 from koco_stream.io.files import file_hash
 from koco_stream.types import Array
 from storage.sources.compressed import DAMAGE, opened, refuse_damage
-from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Source, refuse_first
+from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Source
 
 STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn removes them
 MOST_TERMS = 3_000_000  # every process keeps all terms in memory, at about 150 bytes each

@@ -3,19 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.compressed import OPENERS
 from storage.sources.documents import documents_source
 from storage.sources.numbers import at, shown
 from storage.sources.parquet.source import parquet_source
-from storage.sources.source import (
-    MISSING_CHOICES,
-    OF_COLUMNS,
-    PIECE_BYTES,
-    Reading,
-    Source,
-    refuse_first,
-)
+from storage.sources.source import MISSING_CHOICES, OF_COLUMNS, PIECE_BYTES, Reading, Source
 from storage.sources.text.arff import arff_source
 from storage.sources.text.columns import column_source
 from storage.sources.text.source import format_of, top_of

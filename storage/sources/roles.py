@@ -9,9 +9,9 @@ from functools import partial
 from itertools import chain, filterfalse
 from pathlib import Path
 
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, refuse_first
 from storage.sources.numbers import is_infinite, is_missing, is_number, is_numeric, parts_of
-from storage.sources.source import MOST_TOLD, Reading, few, refuse_first
+from storage.sources.source import MOST_TOLD, Reading, few
 
 # names that pandas gives to an index, of which the last may also be a feature's
 STORED = re.compile(r"__index_level_\d+__")

@@ -30,13 +30,6 @@ T = TypeVar("T")
 ParallelMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
-def refuse_first(problems: Iterable[tuple[bool, str]]) -> None:
-    """Raise `WrongInput` with the first message whose problem is there."""
-    for is_there, message in problems:
-        if is_there:
-            raise WrongInput(message)
-
-
 def few(words: Sequence[str]) -> str:
     beyond = len(words) - MOST_TOLD
     return ", ".join(words[:MOST_TOLD]) + (f" and {beyond:,} more" if beyond > 0 else "")

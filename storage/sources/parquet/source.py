@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.types import Array
 from storage.sources.arrow import (
     Locate,
@@ -30,7 +30,7 @@ from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import LabelRule, is_missing, shown
 from storage.sources.parquet.files import ROW_BYTES, ParquetRows, Slice, batches_of, opened
 from storage.sources.roles import INDEX, STORED, chosen_columns, with_kinds
-from storage.sources.source import OF_COLUMNS, Piece, Reading, refuse_first
+from storage.sources.source import OF_COLUMNS, Piece, Reading
 
 MOST_FEATURES = np.iinfo(np.int32).max
 COLUMN_BYTES = 1000  # of a column in a row group, beside its values

@@ -7,11 +7,11 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.features import Parsed, column_fields
 from storage.sources.numbers import at
 from storage.sources.roles import chosen_columns, with_kinds
-from storage.sources.source import Problems, Reading, refuse_first
+from storage.sources.source import Problems, Reading
 from storage.sources.text.columns import MOST_ROWS, MOST_VALUES, ColumnText, column_of, decoded
 from storage.sources.text.source import TextFile, Unusual, lines_of
 

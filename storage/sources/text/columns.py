@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.arrow import is_text
 from storage.sources.features import ColumnSource, Parsed, column_fields
 from storage.sources.numbers import (
@@ -33,7 +33,7 @@ from storage.sources.numbers import (
     number_of,
 )
 from storage.sources.roles import Choice, chosen_columns, with_kinds
-from storage.sources.source import Problems, Reading, refuse_first
+from storage.sources.source import Problems, Reading
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
     MOST_FIELD,

@@ -12,10 +12,10 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyarrow import csv
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.compressed import DAMAGE, OPENERS, opened, refuse_damage
 from storage.sources.numbers import NUMBER, LabelRule, at, is_other_number
-from storage.sources.source import Source, refuse_first
+from storage.sources.source import Source
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_LINE = 100_000_000  # bytes

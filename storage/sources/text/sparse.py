@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from storage.sources.arrow import labels as labels_of
 from storage.sources.numbers import NUMBER, LabelRule, at, number_of, shown
-from storage.sources.source import Piece, Problems, Reading, refuse_first
+from storage.sources.source import Piece, Problems, Reading
 from storage.sources.text.source import (
     Block,
     TextFile,
