@@ -314,8 +314,8 @@ def compare(
             (
                 len(blocks.learners) < 2,
                 f"{', '.join(sweeps)}: a comparison needs runs of two learners, and there are:"
-                f" {there}; name more {'learners' if learners else 'sweeps'}, or wait until more runs"
-                " have finished",
+                f" {there}; name more {'learners' if learners else 'sweeps'}, or wait until more"
+                " runs have finished",
             ),
             (
                 not blocks.blocks,
