@@ -251,9 +251,8 @@ def _of_sparse(frame: Any, given: dict[str, Any]) -> Any:
     features = frame.iloc[:, [j for j in range(len(names)) if j != k]]
     sparse = all(getattr(kind, "fill_value", None) == 0 for kind in features.dtypes)
     if not sparse or {*LISTS, "missing", "one_hot"} & given.keys():
-        kinds = frame.dtypes.items()
         return frame.astype(
-            {name: kind.subtype for name, kind in kinds if hasattr(kind, "subtype")}
+            {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "subtype")}
         )
     given.pop("target", None)  # the label, of prepared rows
     rows = features.sparse.to_coo().tocsr()

@@ -299,7 +299,6 @@ def curves_once(tables: list[WithCurves]) -> Iterator[pa.Table]:
 def curves_of(results: pa.Table) -> pa.Table:
     nested = results.column("curve").combine_chunks()
     which = pc.list_parent_indices(nested)
-    points = pc.list_flatten(nested)
-    flat = pa.Table.from_struct_array(points)
+    flat = pa.Table.from_struct_array(pc.list_flatten(nested))
     flat = flat.add_column(0, "run_id", results.column("run_id").combine_chunks().take(which))
     return conformed(CURVES, flat)

@@ -108,8 +108,7 @@ def _export(table: Any, file: Path | None) -> None:
     if file is None:
         for place, field in enumerate(table.schema):
             if pa.types.is_string(field.type):
-                texts = table.column(place)
-                marked = pc.replace_substring_regex(texts, r"\A([=+\-@\t\r])", r"'\1")
+                marked = pc.replace_substring_regex(table.column(place), r"\A([=+\-@\t\r])", r"'\1")
                 plain = pc.replace_substring_regex(marked, CONTROLS, " ")
                 table = table.set_column(place, field, plain)
         pyarrow.csv.write_csv(table, sys.stdout.buffer)

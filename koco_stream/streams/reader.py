@@ -104,8 +104,9 @@ class StreamReader:
             return BlockLabels(labels.reshape(1, -1))
         classes = np.array(self.manifest.classes)
         learnt = np.where(labels == classes[:, None], 1.0, -1.0)
-        numbers = np.searchsorted(classes, labels)
-        return BlockLabels(frozen(learnt, np.float64), numbers, self.manifest.classes)
+        return BlockLabels(
+            frozen(learnt, np.float64), np.searchsorted(classes, labels), self.manifest.classes
+        )
 
     def whole(self, zeros: bool = False) -> Block:
         """The stream as one block, if it fits into memory."""

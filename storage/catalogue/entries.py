@@ -27,8 +27,7 @@ class Address:
     suffix: str | None = None
 
     def name_of(self, file: str) -> str:
-        published = Path(self.path_inside or self.url).suffix
-        suffix = published if self.suffix is None else self.suffix
+        suffix = Path(self.path_inside or self.url).suffix if self.suffix is None else self.suffix
         return file + suffix if suffix in OPENERS else file
 
     def text(self) -> str:

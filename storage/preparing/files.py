@@ -200,9 +200,8 @@ def write_shard(
     rows = transformation(rows_of(cover))
     check_finite(rows, first, transformation.scale)
     rows = narrowed(rows, single)
-    d = transformation.n_features
     layout = transformation.kept
-    write_parquet(rows, folder / name, d, layout)
+    write_parquet(rows, folder / name, transformation.n_features, layout)
     shard = Shard(name, rows.n_rows, int(rows.values.size), file_hash(folder / name))
     own = min(-first % BLOCK, rows.n_rows)  # leading rows of a block that began in an earlier shard
     rest = [narrowed(transformation(rows_of(beyond)), single)] if beyond else []

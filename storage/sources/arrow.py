@@ -144,8 +144,7 @@ def labels(
     elif rule.text is None:
         return numbers(column, locate, what, remedy)
     else:
-        found = numbers(column, locate, what, remedy)
-        distinct, codes = np.unique(found, return_inverse=True)
+        distinct, codes = np.unique(numbers(column, locate, what, remedy), return_inverse=True)
         texts = [f"{number:.17g}" for number in distinct]
     known = [rule.number(text) for text in texts]
     if None in known:

@@ -229,8 +229,7 @@ class ColumnSource(Source):
         for j, k in enumerate(slots):
             widths.append(len(self.known.get(k, [""])))
             if k in self.known:
-                known = self.known[k]
-                ranks = [bisect_left(known, text) for text in rows.texts[k]]
+                ranks = [bisect_left(self.known[k], text) for text in rows.texts[k]]
                 offsets[:, j] = np.array(ranks, int)[values[:, j].astype(int)]
                 values[:, j] = 1.0
         indices = offsets + np.cumsum([0, *widths[:-1]])
