@@ -1,6 +1,4 @@
-"""Site files (YAML): the workers that a sweep requests from a batch queue or from Kubernetes. And
-Dask's settings and environment variables of workers, on this machine and on others.
-"""
+"""Site files (YAML): workers that a sweep requests of a queue or Kubernetes. Dask's settings."""
 
 import os
 import re
@@ -54,20 +52,13 @@ Clock = Annotated[
 # queues have no shorter walltime
 Walltime = Annotated[Clock, written(r"(?!(0+-)?0+:00:).*", "a job has at least a minute")]
 Memory = Annotated[
-    str,
-    written(
-        r"(?i)[1-9]\d*(\.\d+)?\s*[MGTP]i?B?", 'memory is written with its unit, for example "8 GiB"'
-    ),
+    str, written(r"(?i)[1-9]\d*(\.\d+)?\s*[MGTP]i?B?", 'memory is written with its unit: "8 GiB"')
 ]
 PortRange = Annotated[str, written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
 Text = Annotated[str, written(r".*\S.*", "one line of text, not empty")]
-Directive = Annotated[
-    str, written(r"-{1,2}\w.*", 'a directive as it begins in the job, such as "--mem"')
-]
+Directive = Annotated[str, written(r"-{1,2}\w.*", 'a directive\'s beginning, such as "--mem"')]
 Word = Annotated[str, written(r"[\w.@:/+-]+", "one word of letters, digits and . _ @ : / + -")]
-Variable = Annotated[
-    str, written(r"(?a)[A-Za-z_]\w*", "a variable's name has letters, digits and _, and no blank")
-]
+Variable = Annotated[str, written(r"(?a)[A-Za-z_]\w*", "a variable has letters, digits and _")]
 
 
 class Strict(BaseModel):
@@ -75,7 +66,7 @@ class Strict(BaseModel):
 
 
 class Workers(Strict):
-    """A sweep requests `max`, and releases those that have no cohort left, down to `min`."""
+    """A sweep requests `max`, and releases idle ones, down to `min`."""
 
     min: int = Field(1, ge=1)
     max: int = Field(ge=1)
@@ -192,11 +183,9 @@ def read_site(name: str) -> AnySite:
     try:
         text = path.read_text(encoding="utf-8")
         content = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongInput(f"{path}: the site file cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        # it names the line and the column
-        raise WrongInput(f"{path}: this is not YAML: {' '.join(str(error).split())}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        why = " ".join(str(error).split())  # of YAML it names the line and the column
+        raise WrongInput(f"{path}: this is not YAML, or cannot be read: {why}") from None
     if not isinstance(content, dict):
         raise WrongInput(
             f"{path}: a site file has keys and values, such as kind: slurm; see {HERE} for examples"
@@ -225,7 +214,6 @@ KINDS_OF_VALUE = {
     "list_type": "a list",
     "too_short": "at least one value",
 }
-
 OF_TABLES = ("list_type", "model_type", "missing", "too_short")
 
 
@@ -274,8 +262,6 @@ def _location(path: Path, text: str, keys: list[str]) -> str:
     return f"{path}{''.join(lines[:1])}, {'.'.join(keys)}"
 
 
-# Settings and environment of workers
-
 ONE_THREAD = {
     name: "1"
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -291,8 +277,7 @@ SETTINGS = {
     "distributed.scheduler.allowed-failures": 1,
     # no tasks queue on a worker, so that its death is blamed on the one cohort that ran
     "distributed.scheduler.worker-saturation": 1.0,
-    # By default Dask samples its tasks 100 times a second, checks its event loop 50 times and
-    # queries psutil twice. On the cores that scan this costs several per cent of their time.
+    # by default Dask samples its tasks 100 times a second, which costs the scan some per cent
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",

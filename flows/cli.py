@@ -13,9 +13,10 @@ from typing import Any
 import click
 
 import koco_stream
-from flows.commands.data import learners, list_all, prepare, store_group
+from flows.commands.data import list_all, prepare
+from flows.commands.groups import cluster, learners, store_group
 from flows.commands.results import compare, report, results
-from flows.commands.sweep import accept, cluster, nightly, reproduce, serve, sweep
+from flows.commands.sweep import accept, nightly, reproduce, serve, sweep
 from flows.runtime.console import say
 from flows.runtime.processes import interrupt
 from koco_stream.errors import WrongInput

@@ -13,22 +13,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cluster.machine import cores
+from flows.preparing.frames import OTHERS, as_table, option_of, with_columns
 from flows.runtime.console import say
 from flows.sweeping.file import sweep_called, sweep_of
 from flows.sweeping.request import SweepRequest
 from flows.tables.text import line_width
 from flows.views.answer import best_of, in_terminal
 from flows.views.views import Views, runs_of
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.streams.manifest import Manifest
 from storage.preparing.prepare import Preparing, check_name
-from storage.sources.arrow import as_texts, is_numeric
 from storage.sources.source import Reading
 from storage.store import existing_store
 
@@ -46,11 +45,6 @@ WORDS = {
     "add --replace": "give replace=True",
     r"row group \d+, ": "",
 }
-LISTS = ("drop", "categorical", "numeric", "strip")  # options that may be repeated
-OTHERS = (
-    "each column needs a name of its own and one kind of values, numbers, texts or times;"
-    " frame[column].astype(str) makes texts of others"
-)
 
 
 def sweep(
@@ -124,22 +118,6 @@ def sweep(
     return SweepResult(store, given.name)
 
 
-def _with_columns(data: Any) -> Any:
-    """The data, if they have columns. Raises `WrongInput` for a Series, a list and so on."""
-    data = data.collect() if hasattr(data, "collect") else data  # a lazy frame of Polars
-    flat = len(getattr(data, "shape", (0, 0))) != 2  # a structured array is not
-    if (flat and not getattr(getattr(data, "dtype", None), "names", None)) or not any(
-        hasattr(data, one) for one in ("columns", "keys", "__array__", "__arrow_c_stream__")
-    ):
-        raise WrongInput(
-            f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions, whose"
-            " columns are features and the target; of features X and labels y, pandas.DataFrame"
-            f"{'.sparse.from_spmatrix' * hasattr(data, 'tocsr')}(X).add_prefix('x').assign(y=y)"
-            " makes one"
-        )
-    return data
-
-
 def prepare(
     name: str,
     data: Any,
@@ -184,13 +162,13 @@ def prepare(
     """
     from flows.preparing.preparation import launch_preparation
 
-    data = _with_columns(data)
+    data = with_columns(data)
     unknown = options.keys() - {one.name for one in fields(Reading) + fields(Preparing)}
     if unknown:
         raise WrongInput(f"there is no option {min(unknown)!r}; `koco prepare --help` lists them")
-    given = {name: _option(name, value) for name, value in options.items()}
+    given = {name: option_of(name, value) for name, value in options.items()}
     given |= {} if target is None else {"target": str(target)}
-    table = _as_table(data, given)
+    table = as_table(data, given)
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"{name}.parquet"
         try:
@@ -206,63 +184,6 @@ def prepare(
             raise WrongInput(words) from None
         except pa.ArrowException as error:
             raise WrongInput(f"the table: {error}; {OTHERS}") from None
-
-
-def _option(name: str, value: Any) -> Any:
-    """An option as the command gives it: names of columns as texts, labels as a rule."""
-    if name in LISTS:
-        return tuple(map(str, [value] if isinstance(value, str | int) else value))
-    if isinstance(value, Mapping):
-        return ",".join(f"{text}={number}" for text, number in value.items())
-    return value
-
-
-def _as_table(data: Any, given: dict[str, Any]) -> pa.Table:
-    """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
-    if any(hasattr(kind, "fill_value") for kind in list(getattr(data, "dtypes", ()))):
-        data = _of_sparse(data, given)
-    try:
-        if isinstance(data, np.ndarray):
-            fields = {name: data[name] for name in data.dtype.names or ()}
-            columns = fields or enumerate(data.T, 1)
-            return pa.table({f"{name}": column for name, column in dict(columns).items()})
-        table = pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # of Polars
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        said = "; ".join(map(str, error.args))
-        raise WrongInput(
-            f"{type(data).__name__} is no data frame, Arrow table or array of two dimensions that"
-            f" can be prepared: {said}; {OTHERS}"
-        ) from None
-    for k, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
-        if pa.types.is_dictionary(kind) and is_numeric(kind.value_type):  # categories
-            table = table.set_column(k, name, as_texts(table.column(k)))
-    return table
-
-
-def _of_sparse(frame: Any, given: dict[str, Any]) -> Any:
-    """What Arrow takes of a data frame of pandas with sparse columns: prepared rows if all features
-    are sparse, and no option is for columns; otherwise a dense frame.
-    """
-    names = [*map(str, frame.columns)]
-    target = given.get("target", names[-1])
-    if target not in names:
-        raise WrongInput(f"target={target!r}: no such column{nearest(target, names)}")
-    k = names.index(target)
-    features = frame.iloc[:, [j for j in range(len(names)) if j != k]]
-    sparse = all(getattr(kind, "fill_value", None) == 0 for kind in features.dtypes)
-    if not sparse or {*LISTS, "missing", "one_hot"} & given.keys():
-        return frame.astype(
-            {name: kind.subtype for name, kind in frame.dtypes.items() if hasattr(kind, "subtype")}
-        )
-    given.pop("target", None)  # the label, of prepared rows
-    rows = features.sparse.to_coo().tocsr()
-    offsets = pa.array(rows.indptr, pa.int64())
-    columns = {
-        "label": np.asarray(frame.iloc[:, k]),
-        "indices": pa.LargeListArray.from_arrays(offsets, pa.array(rows.indices)),
-        "values": pa.LargeListArray.from_arrays(offsets, pa.array(rows.data)),
-    }
-    return pa.table(columns, metadata={"n_features": f"{rows.shape[1]}"})
 
 
 class SweepResult:

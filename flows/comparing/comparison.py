@@ -10,7 +10,6 @@ import pyarrow as pa
 from flows.charts import Chart, Row, drawn
 from flows.comparing.blocks import (
     ALL,
-    CONSTANT,
     ERROR,
     LEVEL,
     LOSS,
@@ -21,7 +20,7 @@ from flows.comparing.blocks import (
     unfinished,
     views_to_compare,
 )
-from flows.comparing.words import MIN_BLOCKS, concluded, how_compared, weaknesses
+from flows.comparing.words import MIN_BLOCKS, beaten, concluded, how_compared, weaknesses
 from flows.pages import rendered
 from flows.scores import statistics
 from flows.scores.means import exact_means, mean, rounded
@@ -56,9 +55,8 @@ class Comparison:
         Nemenyi's, of mean ranks.
     summary : pyarrow.Table
         A row for each learner. `first` counts the blocks on which none is better. `wins`, `losses`,
-        `ties` and the mean `difference`, with an interval from `low` to `high`, are against the
-        best learner, over the `compared` blocks, on which neither failed. `p` is that of Wilcoxon's
-        test, corrected by Holm over all pairs. `microseconds` are those of a round.
+        `ties`, the mean `difference` from `low` to `high`, and `p` are against the best learner,
+        over the `compared` blocks, on which neither failed. `microseconds` are those of a round.
     pairs, blocks : pyarrow.Table
         A row for each pair, and for each block and learner.
     conclusion, how : str
@@ -156,8 +154,8 @@ class Comparison:
                     pair.get("p"),
                     pair.get("compared"),
                     sum(bool(row["failed"]) for row in mine),
-                    _beaten(mine),
-                    _time(mine),
+                    beaten(mine),
+                    statistics.microseconds([row["seconds"] for row in mine]),
                 )
                 for k, mine in enumerate(zip(*blocks, strict=True))
                 for pair in [pairs.get(self.learners[k], {})]
@@ -242,14 +240,13 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         [(_, spec)] = self.diagram.files()
-        notes = [f"{self.how} {self.meaning}", *self.notes]
         return rendered(
             "notebook.html",
             title="Comparison",
             summary=self.conclusion,
             rows=self.said,
             plots=[("", drawn(spec))],
-            notes=notes,
+            notes=[f"{self.how} {self.meaning}", *self.notes],
         )
 
 
@@ -283,17 +280,6 @@ def _of_blocks(blocks: Sequence[Sequence[Row]], scores: Array) -> pa.Table:
     )
 
 
-def _time(rows: Sequence[Row]) -> float | None:
-    """The geometric mean over blocks; None if not known."""
-    logs = [math.log(row["seconds"]) for row in rows if 0.0 < (row["seconds"] or 0.0) < math.inf]
-    return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(rows) else None
-
-
-def _beaten(rows: Sequence[Row]) -> str | None:
-    known = [row["beats_constant"] for row in rows if row["beats_constant"] is not None]
-    return f"{sum(known)} of {len(known)}" if known and rows[0]["learner"] != CONSTANT else None
-
-
 def compare(
     store: AnyPath,
     sweeps: Sequence[str],
@@ -308,7 +294,6 @@ def compare(
     views = views_to_compare(store, list(dict.fromkeys(sweeps)), select, metric, learners)
     blocks = blocks_of(views, metric)
     there = ", ".join(blocks.learners) or "none"
-    reasons = "\n".join(blocks.left_out)
     refuse_first(
         [
             (
@@ -325,7 +310,7 @@ def compare(
                     if metric in (None, LOSS, ERROR)
                     else f'add "{metric}" to metrics in the sweep file, and run the sweep again'
                 )
-                + f"\n{reasons}",
+                + "\n".join(["", *blocks.left_out]),
             ),
         ]
     )

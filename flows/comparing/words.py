@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flows.charts import Row
-from flows.comparing.blocks import ALL, LOSS
+from flows.comparing.blocks import ALL, CONSTANT, LOSS
 from flows.scores.statistics import least_p
 
 if TYPE_CHECKING:
@@ -89,6 +89,12 @@ def _too_few(found: Comparison) -> str:
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def beaten(rows: Sequence[Row]) -> str | None:
+    """On how many blocks a learner beats `Constant`, where that is known."""
+    known = [row["beats_constant"] for row in rows if row["beats_constant"] is not None]
+    return f"{sum(known)} of {len(known)}" if known and rows[0]["learner"] != CONSTANT else None
 
 
 def counted(n: int, what: str, of: str = "") -> str:

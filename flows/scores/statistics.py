@@ -73,6 +73,12 @@ def wilcoxon(differences: Array) -> float:
     return float(min(1.0, 2.0 * tail))
 
 
+def microseconds(seconds: Sequence[float | None]) -> float | None:
+    """The geometric mean in microseconds; None if not all are known."""
+    logs = [math.log(one) for one in seconds if one and 0.0 < one < math.inf]
+    return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(seconds) else None
+
+
 def least_p(n: int) -> float:
     return min(1.0, 2.0 ** (1 - n))
 

@@ -7,22 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import tomli_w
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    FiniteFloat,
-    PositiveInt,
-    Tag,
-)
 
-from cluster.site import Clock, clock_seconds, written
 from flows.sweeping.halving import Halving
 from flows.sweeping.request import packaged
 from flows.sweeping.search import (
@@ -35,16 +24,17 @@ from flows.sweeping.search import (
     is_drawn,
     values_of,
 )
-from flows.sweeping.toml_file import Name, TomlFile
+from flows.sweeping.tables import PLACES, TABLES, DatasetTable, LearnerTable, SweepFile
+from flows.sweeping.toml_file import TomlFile
 from flows.sweeping.usual import usual_sweep
 from koco_stream.errors import WrongInput, nearest, similar
 from koco_stream.extras import remedy
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_called, learner_named
-from koco_stream.metrics import SEGMENT, check_name
+from koco_stream.metrics import check_name
 from koco_stream.runs.run import NOTHING_MORE, Measured
 from koco_stream.streams.manifest import Manifest, load_manifest, prepared_names
-from koco_stream.streams.stream import AS_STORED, IN_WINDOWS, WINDOW_ROWS, Stream, sharding_of
+from koco_stream.streams.stream import AS_STORED, IN_WINDOWS, Stream, sharding_of
 from storage.generated.generators import (
     ABOUT,
     GENERATORS,
@@ -58,98 +48,6 @@ from storage.store import check_store
 MOST_RUNS = 10_000_000
 EXAMPLES = "`koco sweep DATASET --dry-run` prints an example, on a prepared dataset"
 DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in messages
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-Classes = Annotated[list[FiniteFloat | str | None], Field(min_length=1), BeforeValidator(_listed)]
-Seconds = Annotated[
-    Annotated[FiniteFloat, Field(gt=0), Tag("number")]
-    | Annotated[
-        Clock, BeforeValidator(str), AfterValidator(clock_seconds), Field(gt=0), Tag("text")
-    ],
-    Discriminator(lambda value: "number" if isinstance(value, int | float) else "text"),
-]
-Seeds = Annotated[
-    Annotated[int, Field(gt=0, lt=2**63), Tag("int")]
-    | Annotated[list[Annotated[int, Field(ge=0, lt=2**63)]], Field(min_length=1), Tag("list")],
-    Discriminator(lambda value: "list" if isinstance(value, list) else "int"),
-]
-
-
-class DatasetTable(BaseModel, extra="allow", strict=True):
-    name: Annotated[
-        str,
-        written(
-            r"[A-Za-z0-9][A-Za-z0-9._=,-]*",
-            "a dataset has a name of letters, digits and . _ - = , which koco prepare NAME --from"
-            " FILE gives it",
-        ),
-    ]
-    positive_class: Classes = [None]
-    multiclass: Literal["one-vs-rest"] | None = None
-    order: Literal["as-stored", "shuffled", "shuffled-in-windows"] = "as-stored"
-    order_seeds: Seeds = 1
-    window_rows: PositiveInt = WINDOW_ROWS
-    max_rows: PositiveInt | None = None
-
-
-class LearnerTable(BaseModel, extra="allow", strict=True):
-    name: str
-
-
-class ReportTable(BaseModel, extra="forbid", strict=True):
-    figure: Annotated[
-        list[
-            Literal[
-                "son-figure-1",
-                "son-figure-2",
-                "son-figure-3",
-                "sketch-start",
-                "poster-tables",
-                "kons-adversary",
-                "sampling-floor",
-            ]
-        ],
-        BeforeValidator(_listed),
-    ] = []
-
-
-class SweepFile(BaseModel, extra="forbid", strict=True):
-    name: Name
-    learner_seeds: Seeds = 1
-    metrics: list[str] = []
-    window: PositiveInt | None = Field(None, le=SEGMENT)
-    keep_predictions: bool = False
-    time_limit: Seconds | None = None
-    dataset: list[DatasetTable] = Field(min_length=1)
-    learner: list[LearnerTable] = Field(min_length=1)
-    report: ReportTable = ReportTable()
-    halving: Halving | None = None
-    search: Search | None = None
-
-
-TABLES: dict[str, type[BaseModel]] = {
-    "dataset": DatasetTable,
-    "learner": LearnerTable,
-    "report": ReportTable,
-    "halving": Halving,
-    "search": Search,
-}
-
-# by a key that stands in the table of another thing
-PLACES = {
-    **{
-        key: f"{key} is for all runs; give it above the first table"
-        for key in SweepFile.model_fields
-    },
-    **{
-        key: f"{key} is of a dataset; give it in a [[dataset]] table"
-        for key in DatasetTable.model_fields
-    },
-}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ values.
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain
@@ -14,12 +14,37 @@ import numpy as np
 
 from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.types import Array
-from storage.preparing.files import BLOCK, Chunk, Chunks, Cover, read_rows, rows_of, store_rows
+from storage.preparing.files import (
+    BLOCK,
+    Chunk,
+    Chunks,
+    Cover,
+    block_end,
+    read_rows,
+    rows_of,
+    store_rows,
+)
 from storage.preparing.transform import BY_FEATURE, Transformation, square_norms, without_zeros
 from storage.sources.features import ColumnSource
 from storage.sources.source import ParallelMap, Source
 
 HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
+
+
+def known_rows(
+    ranges: Iterable[tuple[int, int]], n_rows: int, scale_rows: int | None
+) -> list[tuple[int, int]]:
+    """The rows of ranges (first, end) from which statistics are computed.
+
+    Ends are moved up to multiples of `BLOCK`, or to `scale_rows`.
+    """
+    end = n_rows if scale_rows is None else scale_rows
+    if end > n_rows > 0:
+        raise WrongInput(
+            f"--scale-rows {end}: there are only {n_rows:,} rows; give at most that many"
+        )
+    moved = [(block_end(a, n_rows), min(block_end(b, n_rows), end)) for a, b in ranges]
+    return [(first, stop) for first, stop in moved if first < stop]
 
 
 def with_facts(

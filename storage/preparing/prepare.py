@@ -22,7 +22,7 @@ from koco_stream.io.cache import private_folder
 from koco_stream.io.files import NO_ROOM, sync
 from koco_stream.io.paths import AnyPath, StorePath, store_path
 from koco_stream.streams.manifest import Manifest, dataset_path
-from storage.preparing.facts import with_facts, without_missing
+from storage.preparing.facts import known_rows, with_facts, without_missing
 from storage.preparing.files import (
     MOST_DISTINCT,
     Chunk,
@@ -70,9 +70,6 @@ class Preparing:
     progress: Progress = lambda *_: None
 
 
-AS_IT_IS = Preparing()
-
-
 def prepare_file(
     store: AnyPath, name: str, source: Path | Sequence[Path], **options: Any
 ) -> Manifest:
@@ -93,9 +90,9 @@ def check_name(name: str) -> None:
 
 
 def prepare_source(
-    store: AnyPath, name: str, source: Source, how: Preparing = AS_IT_IS
+    store: AnyPath, name: str, source: Source, how: Preparing | None = None
 ) -> Manifest:
-    """Raises `WrongInput`; the store is then unchanged."""
+    how = how or Preparing()
     check = partial(
         check_choices,
         layout=how.layout,
@@ -116,7 +113,7 @@ def prepare_source(
             source = source.surveyed(how.parallel_map, scratch)
             check(source.layout)
             chunks = Chunks(read_chunks(source, scratch, how))
-            known = known_rows(pairwise(chunks.firsts), chunks.n_rows, how)
+            known = known_rows(pairwise(chunks.firsts), chunks.n_rows, how.scale_rows)
             source, chunks = without_missing(source, chunks, known, how.parallel_map, scratch)
             manifest = write_shards(name, source, chunks, how, shards)
             return publish(root, shards, manifest, how.parallel_map)
@@ -129,22 +126,6 @@ def prepare_source(
             " needs 12 bytes per value in addition to the dataset; free some space there, or"
             " choose another --store",
         ) from None
-
-
-def known_rows(
-    ranges: Iterable[tuple[int, int]], n_rows: int, how: Preparing
-) -> list[tuple[int, int]]:
-    """The rows of ranges (first, end) from which statistics are computed.
-
-    Ends are moved up to multiples of `BLOCK`, or to `how.scale_rows`.
-    """
-    end = n_rows if how.scale_rows is None else how.scale_rows
-    if end > n_rows > 0:
-        raise WrongInput(
-            f"--scale-rows {end}: there are only {n_rows:,} rows; give at most that many"
-        )
-    moved = [(block_end(a, n_rows), min(block_end(b, n_rows), end)) for a, b in ranges]
-    return [(first, stop) for first, stop in moved if first < stop]
 
 
 def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk]:
@@ -163,13 +144,12 @@ def read_chunks(source: Source, scratch: Path, how: Preparing) -> Iterator[Chunk
 def write_shards(
     name: str, source: Source, chunks: Chunks, how: Preparing, folder: Path
 ) -> Manifest:
-    """The manifest has the paths within the folder."""
     transformation = transformation_for(source, chunks, how)
     ranges = list(ranges_of(chunks, transformation, how.values_per_shard))
     transformation = with_facts(
         transformation,
         chunks,
-        known_rows(ranges, chunks.n_rows, how),
+        known_rows(ranges, chunks.n_rows, how.scale_rows),
         how.parallel_map,
         folder.parent / "facts.npy",
     )
@@ -182,31 +162,30 @@ def write_shards(
     write = partial(write_shard, folder=folder, transformation=transformation, single=single)
     written = list(written_shards(write, chunks, ranges, how))
     sums = np.vstack([one.sums for one in written])
-    value_type = "float32" if single else "float64"
-    n = chunks.n_rows
-    d = transformation.n_features
-    layout = transformation.kept
     label_min, label_max = transformation.label_range
     classes = (chunks.labels or []) if transformation.task == "classification" else []
+    shape: dict[str, Any] = {
+        "n_rows": chunks.n_rows,
+        "n_features": transformation.n_features,
+        "layout": transformation.kept,
+        "value_type": "float32" if single else "float64",
+    }
     names = source.class_names
     return Manifest(
+        **shape,
         name=name,
-        n_rows=n,
-        n_features=d,
         n_values=sum(one.shard.n_values for one in written),
-        layout=layout,
-        value_type=value_type,
         task=transformation.task,
         classes=classes,
-        dataset_hash=identity_of((one.digests for one in written), n, d, layout, value_type),
+        dataset_hash=identity_of((one.digests for one in written), **shape),
         shards=[one.shard for one in written],
         source=source.origin,
         transformations=[*source.done, *transformation.done],
         statistics={
             "label_min": label_min,
             "label_max": label_max,
-            "label_mean": math.fsum(sums[:, 0].tolist()) / n,
-            "mean_square_norm": math.fsum(sums[:, 1].tolist()) / n,
+            "label_mean": math.fsum(sums[:, 0].tolist()) / chunks.n_rows,
+            "mean_square_norm": math.fsum(sums[:, 1].tolist()) / chunks.n_rows,
             "empty_rows": sum(one.empty_rows for one in written),
         },
         feature_names=source.feature_names if transformation.bits is None else [],
@@ -216,7 +195,6 @@ def write_shards(
 
 
 def transformation_for(source: Source, chunks: Chunks, how: Preparing) -> Transformation:
-    """The transformation, without what its scale has to know of the rows."""
     every = chunks.chunks
     labels = chunks.labels
     task = how.task
@@ -270,9 +248,7 @@ def written_shards(
 def publish(
     root: StorePath, written: Path, manifest: Manifest, parallel_map: ParallelMap
 ) -> Manifest:
-    """Publish the files in the folder `written`: writing the manifest makes them visible
-    atomically.
-    """
+    """Publish the files in `written`: writing the manifest makes them visible atomically."""
     open_store(root)
     folder = dataset_path(root, manifest.name)
     with (root / LOCK).locked():

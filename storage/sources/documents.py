@@ -1,7 +1,4 @@
-"""Source of documents: each document is a row of term counts, labelled by its group folder.
-
-Terms are counted by scikit-learn's CountVectorizer.
-"""
+"""Source of documents: each document is a row of term counts, labelled by its group folder."""
 
 import hashlib
 import re
@@ -33,8 +30,7 @@ TEXTS, ROWS, TERMS = "texts", "rows.npy", "terms"  # files in the scratch folder
 def documents_source(path: Path, reading: Reading) -> "Documents":
     """Open a folder or .tar archive of documents as a source of term counts.
 
-    Labels are 1 to k for the sorted groups. Features are the sorted terms of the training split, or
-    of all.
+    Labels are 1 to k for the sorted groups. Features are the training split's terms, or all.
     """
     refuse_first(
         (
@@ -43,19 +39,18 @@ def documents_source(path: Path, reading: Reading) -> "Documents":
         )
         for name in reading.strip
     )
-    strip = tuple(name for name in STRIPS if name in reading.strip)
     return Documents(
-        format="documents", layout="sparse", path=path, strip=strip, n_features=reading.n_features
+        format="documents",
+        layout="sparse",
+        path=path,
+        strip=tuple(name for name in STRIPS if name in reading.strip),
+        n_features=reading.n_features,
     )
 
 
 @dataclass(kw_only=True)
 class Documents(Source):
-    """A piece (3, n) has the text offset, text size and group number of its documents.
-
-    Files in `scratch` have all texts (`TEXTS`), the rows of all pieces (`ROWS`), and the terms
-    (`TERMS`).
-    """
+    """A piece (3, n) has the text offset, text size and group number of its documents."""
 
     path: Path
     strip: tuple[str, ...]
@@ -121,7 +116,6 @@ class Documents(Source):
         yield from self.cut(np.load(self.scratch / ROWS))
 
     def read(self, piece: Array) -> Piece:
-        """A document without known terms is an empty row."""
         counts = _count_vectorizer(self.scratch / TERMS).transform(self._texts(piece))
         counts.sort_indices()
         return Piece(
@@ -169,14 +163,12 @@ def _stripping() -> dict[str, Callable[[str], str]]:
 
 @lru_cache(maxsize=1)
 def _count_vectorizer(vocabulary: Path) -> Any:
-    """Each process reads the terms of a file once."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     terms = vocabulary.read_text(encoding="utf-8").split("\n")
     return CountVectorizer(vocabulary={term: k for k, term in enumerate(terms)})
 
 
-MOST_DOCUMENT_BYTES = PIECE_BYTES
 MOST_DOCUMENTS = 2_000_000  # names are sorted in memory, at about 250 bytes each
 MOST_TOLD = 100  # strays named in a message
 
@@ -258,8 +250,8 @@ def _stray(name: str, size: int | None) -> str | None:
         (name.encode(errors="ignore").decode() != name, "the name is not UTF-8"),
         (size is None, "not a plain file"),
         (
-            (size or 0) > MOST_DOCUMENT_BYTES,
-            f"{size or 0:,} bytes, more than the {MOST_DOCUMENT_BYTES:,} that a document may have",
+            (size or 0) > PIECE_BYTES,
+            f"{size or 0:,} bytes, more than the {PIECE_BYTES:,} that a document may have",
         ),
     ]
     return next((why for is_there, why in reasons if is_there), None)
@@ -278,7 +270,7 @@ def identity_of(path: Path, documents: list[Document], texts: Path) -> dict[str,
 
 
 def _files_below(folder: Path, prefix: str) -> Iterator[tuple[str, bytes, str | None]]:
-    """Path from `prefix` on, content, and why it is no document, of each file."""
+    """Path, content, and why it is no document, of each file."""
     for path in sorted(folder.iterdir()):
         name = prefix + path.name
         if path.is_dir() and not path.name.startswith("."):
@@ -316,7 +308,7 @@ def _files_in_archive(path: Path) -> Iterator[tuple[str, bytes, str | None]]:
 
 
 class _Member(tarfile.TarInfo):
-    """Tar header that raises an error if it is damaged, where `tarfile` would stop reading."""
+    """A tar header; a damaged one raises an error, where `tarfile` would stop reading."""
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Self:

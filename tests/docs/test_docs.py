@@ -29,8 +29,8 @@ from docs.pages import INSIDE, written
 from docs.pages import PAGES as MADE
 from flows.cli import koco
 from flows.report.papers.benchmark import KEPT
-from flows.sweeping.file import DatasetTable, LearnerTable, ReportTable, SweepFile
 from flows.sweeping.halving import Halving
+from flows.sweeping.tables import DatasetTable, LearnerTable, ReportTable, SweepFile
 from koco_stream.learners import LEARNERS
 from koco_stream.runs.schemas import CURVES, PARAMETER_COLUMNS, PREDICTIONS, RUNS, WINDOWS
 from storage.results import read_runs

@@ -12,7 +12,8 @@ from storage.sources.features import Parsed, column_fields
 from storage.sources.numbers import at
 from storage.sources.roles import chosen_columns, with_kinds
 from storage.sources.source import Problems, Reading
-from storage.sources.text.columns import MOST_ROWS, MOST_VALUES, ColumnText, column_of, decoded
+from storage.sources.text.columns import MOST_ROWS, MOST_VALUES, ColumnText, decoded
+from storage.sources.text.header import column_of
 from storage.sources.text.source import TextFile, Unusual, lines_of
 
 QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""

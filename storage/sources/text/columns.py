@@ -8,10 +8,10 @@ import csv
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +28,12 @@ from storage.sources.numbers import (
     at,
     is_infinite,
     is_missing,
-    is_number,
     is_numeric,
     number_of,
 )
 from storage.sources.roles import Choice, chosen_columns, with_kinds
 from storage.sources.source import Problems, Reading
+from storage.sources.text.header import MOST_SHOWN, column_of, is_header, marked_names
 from storage.sources.text.source import (
     BYTE_ORDER_MARK,
     MOST_FIELD,
@@ -53,10 +53,6 @@ MOST_COLUMNS = 1_000_000  # each may become a feature, named in the manifest
 MOST_LINES = 100_000
 MOST_ROWS = 1000
 MOST_VALUES = 1_000_000
-MOST_SHOWN = 60
-SURE = 10  # so many numbers 0, 1, 2, … are no row of data
-OFTEN = 5  # times that each text of a column occurs, on average, where another one is a name
-YEARS = range(1900, 2100)
 # the reader takes microseconds for each column of a block: of many columns, blocks are larger
 WIDE, WIDE_BYTES = 20_000, 8_000_000
 # rare characters that also separate columns; text with them is left to the slow parser
@@ -70,8 +66,6 @@ NULLS = [
     for space in ("", " ")
 ]
 OTHER_NAN = re.compile(rb"-nan|nan\(", re.IGNORECASE)  # other NaN to the reader
-
-Rows = list[list[str]]
 
 
 @dataclass(kw_only=True)
@@ -246,7 +240,7 @@ def inspect(
     separator = " " if form == "space" else separator
     split = partial(fields_of, path=path, separator=separator)
     width = len(split(line, first))
-    first, marked = _marked(comments, first, width, split, reading)
+    first, marked = marked_names(comments, first, width, split, reading)
     lines = ((number, line) for number, line in lines_of(path) if 0 < first <= number)
     rows = ((k, row) for k, line in islice(lines, MOST_LINES) if (row := split(line, k)))
     first, fields = next(rows, (0, []))
@@ -268,7 +262,7 @@ def inspect(
     whole = alone and len(seen) < most and not problems.met
     marked = marked if reading.header or any(map(is_numeric, fields)) else []
     again = known is not None and known.names == tuple(fields)
-    header = not marked and (again or _is_header(path, first, fields, seen, reading))
+    header = not marked and (again or is_header(path, first, fields, seen, reading))
     if header and not seen:
         problems.refuse()
     names, seen = (fields, seen) if header else (marked, [fields, *seen])
@@ -293,99 +287,3 @@ def inspect(
     first += header
     n_comments = sum(number < first for number, _ in comments) - bool(marked)
     return known, TextFile(path, first, n_comments)
-
-
-def _marked(
-    comments: list[tuple[int, bytes]],
-    first: int,
-    width: int,
-    split: Callable[..., list[str]],
-    reading: Reading,
-) -> tuple[int, list[str]]:
-    """Line where a header or the rows begin, and the names in the last marked line before it."""
-    names: list[str] = []
-    for number, line in comments:
-        fields = Problems().noting(partial(split, line.lstrip(b"#% "), number), list[str](), "")
-        if len(fields) == width and not is_numeric(fields[0]):
-            if reading.header is False or any(map(is_numeric, fields)):
-                return number, []
-            names = fields
-    return first, names
-
-
-def _is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Reading) -> bool:
-    """The option says so, or the line has no numbers and its texts do not all recur below it, or it
-    has the numbers of columns.
-    """
-    if reading.header is not None:
-        return reading.header
-    numbers = [field for field in fields if is_numeric(field)]
-    below = {
-        k: column_of(seen, k)
-        for k, text in enumerate(fields)
-        if not (is_numeric(text) or is_missing(text) or is_infinite(text))
-    }
-    recur = [fields[k][:MOST_SHOWN] in column for k, column in below.items()]
-    # a text is new where the rows have few others, many times each
-    are_new = not any(recur) and any(OFTEN * len({*of}) <= len(of) for of in below.values())
-    n = len(numbers)
-    first = int(numbers[0]) if numbers and numbers[0].isdecimal() else -1
-    count_up = n > 1 and numbers == _numbers(first, n)
-    exact = fields in (_numbers(0, len(fields)), ["", *_numbers(0, len(fields) - 1)]) or (
-        count_up and n == len(fields) > 2 and first in YEARS
-    )
-    mixed = numbers and any(of and all(map(is_number, of)) for of in below.values())
-    of_columns = _are_of_columns(fields, [*below], seen) or (count_up and are_new)
-    unsure = not (numbers or are_new or all(recur) or any(map(is_numeric, chain(*seen))))
-    refuse_first(
-        [
-            (
-                exact and not of_columns,
-                f"{at(path, line)}: {', '.join(numbers[:2])}, … may be the numbers of the columns,"
-                " or a row; add --header or --no-header",
-            ),
-            (
-                bool(mixed) and not of_columns,
-                f"{at(path, line)}: numbers and the text"
-                f" {''.join(fields[k] for k in [*below][:1])[:60]!r}, over numbers: if the line"
-                " holds column names, add --header; if it is a row, --no-header, and fill the"
-                " value in",
-            ),
-            (
-                unsure and bool(seen),
-                f"{at(path, line)}: neither this line nor the next rows have a number; add --header"
-                " if this line holds column names, otherwise --no-header",
-            ),
-        ]
-    )
-    return of_columns or not (numbers or (recur and all(recur)))
-
-
-def _are_of_columns(fields: list[str], named: list[int], seen: Rows) -> bool:
-    """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them.
-
-    There may be names beside them, or an empty field before them. It is sure if there are `SURE`
-    numbers, if the column of the empty field counts the rows, if a name stands over numbers, or if
-    a column has no other whole number.
-    """
-    unnamed = fields[0] == ""
-    numbers = list(filter(is_number, fields))
-    n = len(numbers)
-    if not seen or numbers != _numbers(0, n) or not n or any(map(is_missing, fields[unnamed:])):
-        return bool(seen) and n == len(fields) >= SURE and numbers == _numbers(1, n)
-    columns = [list(filter(is_number, column_of(seen, k))) for k in range(len(fields))]
-    whole = [{text.lstrip("+-").isdecimal() for text in column} for column in columns]
-    return (
-        n >= SURE
-        or (unnamed and columns[0] in (_numbers(0, len(seen)), _numbers(1, len(seen))))
-        or any(len(columns[k]) == len(seen) for k in named)
-        or (not named and n > 2 and {False} in whole)
-    )
-
-
-def _numbers(first: int, n: int) -> list[str]:
-    return [str(k) for k in range(first, first + n)]
-
-
-def column_of(seen: Rows, k: int) -> list[str]:
-    return [fields[k] for fields in seen if k < len(fields)]
