@@ -56,7 +56,7 @@ Memory = Annotated[
 ]
 PortRange = Annotated[str, written(r"\d{4,5}:\d{4,5}", PORTS), AfterValidator(_port_range)]
 Text = Annotated[str, written(r".*\S.*", "one line of text, not empty")]
-Directive = Annotated[str, written(r"-{1,2}\w.*", 'a directive\'s beginning, such as "--mem"')]
+Directive = Annotated[str, written(r"-{1,2}\w.*", 'a directive as it begins, such as "--mem"')]
 Word = Annotated[str, written(r"[\w.@:/+-]+", "one word of letters, digits and . _ @ : / + -")]
 Variable = Annotated[str, written(r"(?a)[A-Za-z_]\w*", "a variable has letters, digits and _")]
 
