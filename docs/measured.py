@@ -5,8 +5,9 @@ import re
 from pathlib import Path
 from textwrap import fill
 
-from flows.comparing.blocks import Blocks
-from flows.report.papers.benchmark import PARTS, comparison_of_part, stored_table
+from flows.comparing.blocks import FIRST_HALF, Blocks
+from flows.comparing.comparison import Comparison
+from flows.report.papers.benchmark import PARTS, stored_table
 from flows.tables.tables import grouped
 from flows.tables.text import number_text
 
@@ -71,7 +72,7 @@ def benchmark_page():
         "\n".join(map(item, HOW)),
     ]
     for part, found in parts_of(stored_table()).items():
-        one = comparison_of_part(found)
+        one = Comparison(found, FIRST_HALF, halved=True)
         ranks = [
             f"{row['learner']} {number_text(row['mean_rank'], 3)}"
             f" ({number_text(row['microseconds'], 2)})"

@@ -20,7 +20,7 @@ from rich.progress import (
 
 from flows.runtime.console import say
 from flows.runtime.recording import recorded, stage
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import file_hash
 from koco_stream.io.paths import store_path
@@ -72,13 +72,19 @@ def prepare_named(
     check_name(name)
     check_makeable(store)
     of = of or name
-    if not replace and name in prepared_names(store):
-        raise WrongInput(f"{store} already has a dataset {name!r}; to replace it, add --replace")
-    if name.split(",")[0] in GENERATORS:
-        raise WrongInput(
-            f"{name!r} is a generated dataset, which a sweep file names directly; for your own"
-            " data choose another name"
-        )
+    refuse_first(
+        [
+            (
+                not replace and name in prepared_names(store),
+                f"{store} already has a dataset {name!r}; to replace it, add --replace",
+            ),
+            (
+                name.split(",")[0] in GENERATORS,
+                f"{name!r} is a generated dataset, which a sweep file names directly; for your own"
+                " data choose another name",
+            ),
+        ]
+    )
     is_folder = given.get("format") != "documents" and any(path.is_dir() for path in sources)
     if sources and not (of in CATALOGUE and is_folder):
         paths = unfolded(sources, given.get("format"))

@@ -27,7 +27,7 @@ from flows.sweeping.search import (
 from flows.sweeping.tables import PLACES, TABLES, DatasetTable, LearnerTable, SweepFile
 from flows.sweeping.toml_file import TomlFile
 from flows.sweeping.usual import usual_sweep
-from koco_stream.errors import WrongInput, nearest, similar
+from koco_stream.errors import WrongInput, nearest, refuse_first, similar
 from koco_stream.extras import remedy
 from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_called, learner_named
@@ -211,16 +211,20 @@ def _refuse_many_runs(
 
 
 def _datasets(file: TomlFile, number: int, table: DatasetTable) -> Iterator[DatasetUse]:
-    if table.order == AS_STORED and "order_seeds" in table.model_fields_set:
-        raise WrongInput(
-            f"{file.at('dataset', number, 'order_seeds')}: only a shuffled order has seeds; add"
-            ' order = "shuffled"'
-        )
-    if table.order != IN_WINDOWS and "window_rows" in table.model_fields_set:
-        raise WrongInput(
-            f"{file.at('dataset', number, 'window_rows')}: only one order has windows; add order ="
-            f' "{IN_WINDOWS}", or leave the key out'
-        )
+    refuse_first(
+        [
+            (
+                table.order == AS_STORED and "order_seeds" in table.model_fields_set,
+                f"{file.at('dataset', number, 'order_seeds')}: only a shuffled order has seeds; add"
+                ' order = "shuffled"',
+            ),
+            (
+                table.order != IN_WINDOWS and "window_rows" in table.model_fields_set,
+                f"{file.at('dataset', number, 'window_rows')}: only one order has windows; add"
+                f' order = "{IN_WINDOWS}", or leave the key out',
+            ),
+        ]
+    )
     generated = table.name in GENERATORS
     known = [*DatasetTable.model_fields, *(parameters_of(table.name) if generated else ())]
     grids = {}
@@ -256,30 +260,35 @@ def _space(file: TomlFile, number: int, table: LearnerTable, seeds: Sequence[int
 
 
 def _check_search(file: TomlFile, spec: SweepFile, spaces: Sequence[Space]) -> None:
-    search = spec.search
     searched = [(number, key) for number, space in enumerate(spaces) for key in space.draws]
-    if search is None:
-        for where in searched:
-            raise WrongInput(
-                f"{file.at('learner', *where)}: how many values are drawn is not said; add a table"
-                ' [search] with method = "sobol" and samples = 64'
-            )
-        return
-    if not searched:
-        raise WrongInput(
-            f"{file.at('search')}: no parameter is drawn; give one a range, such as"
-            f" {{ log_uniform = [a, b] }} ({', '.join(KINDS)}), or leave the table out"
-        )
-    if search.method == "tpe" and spec.halving:
-        raise WrongInput(
-            f"{file.at('search', 'method')}: tpe learns from whole runs, and halving ends most of"
-            ' them early; leave halving out, or take method = "sobol"'
-        )
-    if search.method == "tpe" and find_spec("optuna") is None:
-        raise WrongInput(
-            f"{file.at('search', 'method')}: {remedy(ModuleNotFoundError(name='optuna'))}; or take"
-            ' method = "sobol"'
-        )
+    learns = spec.search is not None and spec.search.method == "tpe"
+    refuse_first(
+        [
+            *(
+                (
+                    spec.search is None,
+                    f"{file.at('learner', *where)}: how many values are drawn is not said; add a"
+                    ' table [search] with method = "sobol" and samples = 64',
+                )
+                for where in searched
+            ),
+            (
+                spec.search is not None and not searched,
+                f"{file.at('search')}: no parameter is drawn; give one a range, such as"
+                f" {{ log_uniform = [a, b] }} ({', '.join(KINDS)}), or leave the table out",
+            ),
+            (
+                learns and spec.halving is not None,
+                f"{file.at('search', 'method')}: tpe learns from whole runs, and halving ends most"
+                ' of them early; leave halving out, or take method = "sobol"',
+            ),
+            (
+                learns and find_spec("optuna") is None,
+                f"{file.at('search', 'method')}: {remedy(ModuleNotFoundError(name='optuna'))}; or"
+                ' take method = "sobol"',
+            ),
+        ]
+    )
 
 
 def _configurations(

@@ -196,8 +196,7 @@ def combinations(grids: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]
 
 def uniform(key: int, d: int, count: int) -> Array:
     """Points (count, d) of independent numbers in [0, 1), by the counter-based generator Philox."""
-    words = np.random.Philox(key=key).random_raw(count * d)
-    return ((words >> np.uint64(11)) * 2.0**-53).reshape(count, d)
+    return np.random.Generator(np.random.Philox(key=key)).random((count, d))
 
 
 def sobol(key: int, d: int, count: int) -> Array:

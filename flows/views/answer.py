@@ -14,7 +14,7 @@ from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.tables.text import laid_out
 from flows.views.views import IN_ORDER, Views, quoted, runs_of
-from koco_stream.errors import WrongInput, nearest
+from koco_stream.errors import WrongInput, nearest, refuse_first
 from koco_stream.io.paths import AnyPath, StorePath
 from koco_stream.metrics import METRICS
 from koco_stream.streams.stream import AS_STORED
@@ -76,13 +76,16 @@ def answer(
     sort: str | None = None,
 ) -> tuple[Views, pa.Table]:
     """Answer a query of `koco results` with a table, and the views of the runs in question."""
-    if single and best:
-        raise WrongInput("--runs and --best cannot be combined; choose one")
-    if other is not None and (single or sweep is None):
-        raise WrongInput(
-            "--diff compares averages of two sweeps; give both --sweep NAME and --diff OTHER, and"
-            " leave out --runs"
-        )
+    refuse_first(
+        [
+            (single and best, "--runs and --best cannot be combined; choose one"),
+            (
+                other is not None and (single or sweep is None),
+                "--diff compares averages of two sweeps; give both --sweep NAME and --diff OTHER,"
+                " and leave out --runs",
+            ),
+        ]
+    )
     sweeps = [name for name in (sweep, other) if name is not None]
     views = Views(store, sweeps)
     names = [*named(views, "learner", learners), *named(views, "dataset", datasets)]
@@ -102,9 +105,10 @@ def answer(
 def named(views: Views, name: str, wanted: Sequence[str]) -> list[str]:
     """The condition that a column is one of the wanted values, which some run must have."""
     found = views.column(f"SELECT DISTINCT {name} FROM runs")
-    for value in wanted if found else ():
-        if value not in found:
-            raise WrongInput(f"--{name} {value}: no run matches{nearest(value, found)}")
+    refuse_first(
+        (value not in found, f"--{name} {value}: no run matches{nearest(value, found)}")
+        for value in (wanted if found else ())
+    )
     texts = ("'{}'".format(value.replace("'", "''")) for value in wanted)
     return [f"{name} IN ({', '.join(texts)})"] if wanted else []
 

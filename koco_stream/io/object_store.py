@@ -20,7 +20,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.fs
 
-from koco_stream.errors import StoreUnavailable, WrongInput
+from koco_stream.errors import StoreUnavailable, refuse_first
 from koco_stream.io.cache import private_folder
 from koco_stream.io.paths import StorePath, T
 
@@ -170,18 +170,21 @@ def object_path(address: str) -> ObjectPath:
     """Parse `s3://bucket/prefix` or `gs://bucket/prefix`."""
     scheme, _, key = address.partition("://")
     names = key.rstrip("/").split("/")
-    if "@" in names[0]:  # not repeated in the message: it may be a secret
-        raise WrongInput(
-            f"{scheme}://: a store's address has no credentials in it; give them in the"
-            " environment, see the README"
-        )
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", names[0]) or any(
-        p in ("", ".", "..") or set(p) & set("?#\\") for p in names
-    ):
-        raise WrongInput(
-            f"{address!r} is not a store's address; write {scheme}://BUCKET/PREFIX, without ?, #"
-            " and empty names"
-        )
+    refuse_first(
+        [
+            (
+                "@" in names[0],  # not repeated in the message: it may be a secret
+                f"{scheme}://: a store's address has no credentials in it; give them in the"
+                " environment, see the README",
+            ),
+            (
+                not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]+", names[0])
+                or any(p in ("", ".", "..") or set(p) & set("?#\\") for p in names),
+                f"{address!r} is not a store's address; write {scheme}://BUCKET/PREFIX, without ?,"
+                " # and empty names",
+            ),
+        ]
+    )
     filesystem = (
         _s3(names[0])
         if scheme == "s3"

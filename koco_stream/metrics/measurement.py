@@ -93,7 +93,8 @@ class Measurement:
             rounds = self.rounds
             last = done
             if self._segment:  # Python has something to do where a window or a segment ends
-                last = min(done, first + self._left(rounds))
+                left = [n - rounds % n for n in (metered.window, self._segment) if n]
+                last = min(done, first + min(left))
                 keep_scores(predictions[0, first:last], learnt[0, first:last], *self._ranked)
             add_block(
                 metered.kind,
@@ -112,10 +113,6 @@ class Measurement:
             )
             self._end(rounds + last - first)
             first = last
-
-    def _left(self, rounds: int) -> int:
-        lengths = [n for n in (self.metered.window, self._segment) if n]
-        return min(n - rounds % n for n in lengths)
 
     def _end(self, rounds: int, is_last: bool = False) -> None:
         window = self.metered.window

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from koco_stream.errors import WrongInput
+from koco_stream.errors import WrongInput, refuse_first
 
 NUMBER = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z")
 SIGN = r"[+\-−–]?"
@@ -110,13 +110,16 @@ class LabelRule:
         for pair in pairs:
             name, equals, value = (side.strip() for side in pair.rpartition("="))
             number = float(value) if NUMBER.match(value.encode()) else math.inf
-            if not equals or not name or not math.isfinite(number):
-                raise WrongInput(
-                    f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for example"
-                    " g=1,b=-1, or letters"
-                )
-            if name in self.values:
-                raise WrongInput(f"--labels {text!r}: {name!r} is given twice")
+            refuse_first(
+                [
+                    (
+                        not equals or not name or not math.isfinite(number),
+                        f"--labels {text!r}: {pair.strip()!r} is not LABEL=NUMBER; write for"
+                        " example g=1,b=-1, or letters",
+                    ),
+                    (name in self.values, f"--labels {text!r}: {name!r} is given twice"),
+                ]
+            )
             self.values[name] = number
         numeric = [name for name in self.values if NUMBER.match(name.encode())]
         self.numbers = {float(name): self.values[name] for name in numeric}

@@ -82,7 +82,7 @@ def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
 
 
 def part_figures(sweep: str, found: Blocks) -> list[Figure]:
-    one, (title, about) = comparison_of_part(found), PARTS[sweep]
+    one, (title, about) = Comparison(found, FIRST_HALF, halved=True), PARTS[sweep]
     different = differing(found, sweep, stored_table())
     n_blocks = len(found.blocks)
     n_learners = len(found.learners)
@@ -107,10 +107,6 @@ def part_figures(sweep: str, found: Blocks) -> list[Figure]:
         " stream, with the configuration that was best on the first half."
     )
     return [ranks, Figure(f"{title}: each dataset", rows=scores_of(one), note=note)]
-
-
-def comparison_of_part(found: Blocks) -> Comparison:
-    return Comparison(found, FIRST_HALF, halved=True)
 
 
 def scores_of(one: Comparison) -> list[Row]:
