@@ -22,8 +22,7 @@ from storage.sources.source import PIECE_BYTES, ParallelMap, Piece, Reading, Sou
 STRIPS = ("headers", "footers", "quotes")  # in the order in which scikit-learn removes them
 MOST_TERMS = 3_000_000  # every process keeps all terms in memory, at about 150 bytes each
 MOST_NAMES = 10_000  # limit on feature names in the manifest, to keep it small
-# size counted per document in addition to its text, so that pieces of empty documents are bounded
-ROW_BYTES = 64
+ROW_BYTES = 64  # of a document in addition to its text
 TEXTS, ROWS, TERMS = "texts", "rows.npy", "terms"  # files in the scratch folder
 
 
@@ -169,6 +168,7 @@ def _count_vectorizer(vocabulary: Path) -> Any:
     return CountVectorizer(vocabulary={term: k for k, term in enumerate(terms)})
 
 
+MOST_DOCUMENT_BYTES = PIECE_BYTES
 MOST_DOCUMENTS = 2_000_000  # names are sorted in memory, at about 250 bytes each
 MOST_TOLD = 100  # strays named in a message
 
@@ -250,8 +250,8 @@ def _stray(name: str, size: int | None) -> str | None:
         (name.encode(errors="ignore").decode() != name, "the name is not UTF-8"),
         (size is None, "not a plain file"),
         (
-            (size or 0) > PIECE_BYTES,
-            f"{size or 0:,} bytes, more than the {PIECE_BYTES:,} that a document may have",
+            (size or 0) > MOST_DOCUMENT_BYTES,
+            f"{size or 0:,} bytes, more than the {MOST_DOCUMENT_BYTES:,} that a document may have",
         ),
     ]
     return next((why for is_there, why in reasons if is_there), None)
