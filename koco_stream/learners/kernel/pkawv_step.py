@@ -13,25 +13,15 @@ A⁻¹ gains (c, −1)(c, −1)ᵀ/S, and ω gains −γ(c, −1) with γ = Σ y
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from koco_stream.kernels import past_rows
 from koco_stream.kernels.dictionary import FIRST_ROOM, kernel_row, padded, panels
 from koco_stream.kernels.past_rows import PastRows
-from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import (
-    DictionaryLearner,
-    append_row,
-    count_doubt,
-    dictionary_cost,
-    held,
-    joined,
-    note_step,
-    past_rows_cost,
-)
+from koco_stream.learners.kernel.base import append_row, count_doubt, held, note_step
 from koco_stream.learners.kernel.inverse import (
     DF,
     LOST,
@@ -43,17 +33,6 @@ from koco_stream.learners.kernel.inverse import (
     absorb,
     blur_of,
     spread_of,
-)
-from koco_stream.learners.spec import (
-    ALPHA,
-    KERNEL_SHAPE,
-    SAMPLING,
-    SHARED,
-    Cost,
-    Public,
-    StreamSize,
-    loss_and_clip,
-    real,
 )
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.point_panels import (
@@ -235,56 +214,3 @@ def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
     embedded(params, s, idx, val)
     for p in range(out.size):
         out[p] = s.a[PHI, p]
-
-
-class PKAWV(DictionaryLearner):
-    """The kernel ridge forecaster in the span of KORS's dictionary, in O(J² + Js) a round.
-
-    It learns by least squares with ridge α from all rows so far, and adds this round's row with the
-    label 0 before it predicts. A round takes O(J²), one in which a point joins O(t(J + s)).
-
-    Notes
-    -----
-    PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019).
-    """
-
-    parameters = (*SHARED, ALPHA, *SAMPLING, *KERNEL_SHAPE)
-    always_stochastic = True
-    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
-    joined, embed = staticmethod(joined), staticmethod(embed)
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        ridge: float = 1.0,
-        *,
-        beta: float = 1.0,
-        epsilon: float = 0.5,
-        estimate: str = "icml",
-        kernel: str = "gaussian",
-        bandwidth: float = 1.0,
-        degree: int = 2,
-        loss: str = "squared",
-        clip: float = 1.0,
-        fit_intercept: bool = False,
-        seed: int = 0,
-    ) -> None:
-        self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(**loss_and_clip(q), alpha=real(q, "alpha"), kors=kors.KORS.to_params(q))
-
-    @classmethod
-    def sampling(cls, q: Public) -> Sampling:
-        return kors.KORS.sampling(q)
-
-    @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        points, rows = dictionary_cost(q, size, 3), past_rows_cost(size)
-        return Cost(points.floats + rows.floats, points.nanoseconds + rows.nanoseconds)
-
-    def features(self, X: Any) -> Array:
-        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: see P3."""
-        return self._embedded(X, int(self._state.kors.points.n))
