@@ -15,7 +15,12 @@ import numpy as np
 from koco_stream.kernels.dictionary import FIRST_ROOM, more_room, padded, panels
 from koco_stream.learners.kernel.base import append_row
 from koco_stream.numerics.compiler import inlined
-from koco_stream.numerics.instructions.point_panels import BLOCK, panel_dot, substitute, substitute_tile
+from koco_stream.numerics.instructions.point_panels import (
+    BLOCK,
+    panel_dot,
+    substitute,
+    substitute_tile,
+)
 from koco_stream.types import Array
 
 K, V, S, B = range(4)  # lines of `a`: Dk and v = L⁻¹Dk of this round; what learners keep of points
