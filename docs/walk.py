@@ -43,24 +43,24 @@ MOMENTS = {
             (LINES, "gather_current"),
         ),
         (
-            "the prediction is bounded",
-            (f"{LEARNERS}/linear/newton_round.py", "bounded"),
+            "the weights are projected",
+            (f"{LEARNERS}/linear/online_newton.py", "predict"),
             (f"{LEARNERS}/linear/oja_sketch.py", "project"),
         ),
         (
             "the gradient is taken",
-            (f"{LEARNERS}/linear/newton_round.py", "step"),
+            (f"{LEARNERS}/linear/online_newton.py", "gradient"),
             ("koco_stream/losses.py", "loss_slope"),
         ),
         (
             "sketch and weights are updated",
-            (f"{LEARNERS}/linear/oja_son.py", "learn"),
+            (f"{LEARNERS}/linear/oja_sketch.py", "update"),
             (LINES, "scatter"),
         ),
         (
-            "in some rounds, all lines are brought up to date",
-            (f"{LEARNERS}/linear/oja_son.py", "learn"),
-            (f"{LEARNERS}/linear/oja_sketch.py", "fold"),
+            "in some rounds, what changes all of V is noted",
+            (f"{LEARNERS}/linear/oja_sketch.py", "update"),
+            (f"{LEARNERS}/linear/oja_basis.py", "fold"),
         ),
     ],
     "sweep": [

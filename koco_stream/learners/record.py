@@ -34,4 +34,4 @@ def doubtful_rounds(states: list[Any]) -> int:
     """The rounds of these states, a class each, for whose predictions double precision cannot vouch
     (`koco_stream.losses.in_doubt`).
     """
-    return sum(int(getattr(state, "doubtful_rounds", 0)) for state in states)
+    return sum(recorded(state).get("doubtful_rounds", 0) for state in states)

@@ -148,7 +148,8 @@ class Algorithm(Spec):
         with the same step share it.
         """
         file = next(c for c in cls.__mro__ if "step" in vars(c)).__module__.rsplit(".", 1)[-1]
-        own = {name: getattr(cls, name) for name in names}
+        # `init`: its file has the state, whose methods `step` may call; the cache's key covers it.
+        own = {name: getattr(cls, name) for name in (*names, "init")}
         return jit_with(loop, f"{loop.__name__}_{file}", **own)
 
     @staticmethod

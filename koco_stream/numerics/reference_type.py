@@ -3,12 +3,14 @@
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, types, typing
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.types.containers import BaseNamedTuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, lower_getattr_generic, register_model
+
+from koco_stream.numerics.compiler import Compiled, closure_hash
 
 INT32 = ir.IntType(32)
 
@@ -18,17 +20,40 @@ class Reference(types.Type):
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
-        super().__init__(f"Reference({kind})")
+        # Code that calls the tuple's methods is compiled again when they change.
+        code = closure_hash(frozenset({kind.instance_class.__module__}))
+        super().__init__(f"Reference({kind}, {code})")
 
     @property
     def key(self) -> Any:
-        """The tuple's type: two may share name and arrays."""
-        return self.kind
+        """The tuple's type, two of which may share name and arrays, and the code of its methods."""
+        return self.kind, self.name
 
     def field(self, number: int) -> Any:
         """The type of a field's value; a tuple's is a reference."""
         kind = self.kind.types[number]
         return Reference(kind) if isinstance(kind, BaseNamedTuple) else kind
+
+
+class Method(types.Callable, types.Opaque):
+    """A compiled function that a named tuple's class has, called as `reference.name(…)`."""
+
+    def __init__(self, reference: Reference, function: Any) -> None:
+        self.reference, self.function = reference, function
+        super().__init__(f"{reference}.{function.dispatcher.py_func.__name__}")
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """The signature for these arguments, for which the function is compiled."""
+        call = self.function.get_call_type(context, (self.reference, *args), kws)
+        return typing.signature(call.return_type, *call.args[1:], recvr=self.reference)
+
+    def get_call_signatures(self) -> Any:
+        """The signatures for which the function is compiled."""
+        return self.function.get_call_signatures()
+
+    def get_impl_key(self, signature: Any) -> Any:
+        """The compiled function."""
+        return self.function.get_impl_key(signature)
 
 
 @register_model(Reference)
@@ -40,6 +65,14 @@ class ReferenceModel(models.PrimitiveModel):
         super().__init__(manager, reference, pointer)
 
 
+@register_model(Method)
+class MethodModel(models.PrimitiveModel):
+    """The reference that the method is given."""
+
+    def __init__(self, manager: Any, method: Method) -> None:
+        super().__init__(manager, method, manager.lookup(method.reference).get_value_type())
+
+
 @infer_getattr
 class Fields(AttributeTemplate):
     """The types of `reference.name`."""
@@ -47,13 +80,19 @@ class Fields(AttributeTemplate):
     key = Reference
 
     def generic_resolve(self, reference: Reference, name: str) -> Any:
-        """The type of the field."""
-        fields = reference.kind.fields
-        return reference.field(fields.index(name)) if name in fields else None
+        """The type of the field, or of the method."""
+        if name in reference.kind.fields:
+            return reference.field(reference.kind.fields.index(name))
+        function = getattr(reference.kind.instance_class, name, None)
+        if not isinstance(function, Compiled):
+            return None
+        return Method(reference, self.context.resolve_value_type(function))
 
 
 @lower_getattr_generic(Reference)
 def _read(context: Any, builder: Any, reference: Reference, pointer: Any, name: str) -> Any:
+    if name not in reference.kind.fields:
+        return pointer
     number = reference.kind.fields.index(name)
     kind = reference.field(number)
     address = builder.gep(pointer, [INT32(0), INT32(number)], inbounds=True)

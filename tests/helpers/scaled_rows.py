@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from koco_stream.learners.record import doubtful_rounds
+
 N, D = 25, 6
 SMALL, RIGHT, MULTIPLE = 1e-7, 1e-6, 10  # of the clip
 SCALES, ALPHAS = (1e-8, 1e-4, 1.0, 1e2, 1e4, 1e8), (1e-6, 1e-2, 1.0, 1e6)
@@ -49,10 +51,7 @@ def assert_right_or_said(learnt):
                     worst = max(
                         np.nan_to_num(abs(one() - expected), nan=np.inf).max() for one in doubles
                     )
-                off, doubtful = (
-                    abs(found - expected).max(),
-                    getattr(model._state, "doubtful_rounds", 0),
-                )
+                off, doubtful = abs(found - expected).max(), doubtful_rounds([model._state])
                 context = kind, scale, alpha, off, worst
                 if not off <= max(MULTIPLE * worst, SMALL):
                     assert doubtful > 0, context

@@ -6,9 +6,10 @@ from koco_stream.learners import LEARNERS
 from koco_stream.learners.scan import scan_rows
 from koco_stream.numerics.compiler import UNCOMPILED
 
-# The file of the functions that `with_sketch` binds to the names of the shared step
+# The file that has a learner's state, whose methods the shared step calls, or the functions that
+# are bound to names of its step
 OF_SKETCH = {
-    "OjaSON": "oja_son",
+    "OjaSON": "oja_sketch",
     "RPSON": "rp_son",
     "FDSON": "fd_son",
     "RFDSON": "eigen_round",
@@ -19,7 +20,7 @@ OF_SKETCH = {
 
 @pytest.mark.skipif(UNCOMPILED, reason="nothing is compiled")
 @pytest.mark.parametrize("name", OF_SKETCH)
-def test_key_of_a_scan__covers_the_functions_that_its_step_calls_by_bound_names(name):
+def test_key_of_a_scan__covers_the_functions_that_its_step_calls_by_other_names(name):
     """Or a change to one of them would leave the scan that has its old code."""
     scan = LEARNERS[name].compiled(scan_rows, "step", "full")
     covered = {function.__module__ for function in scan.bound}

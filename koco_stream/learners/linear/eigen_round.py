@@ -30,7 +30,7 @@ from koco_stream.numerics.instructions.feature_rows import row_at
 from koco_stream.numerics.lazy_maps import end_epoch, refresh_used, scatter_lines
 from koco_stream.types import Array
 
-# As `newton_round.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by
+# As `online_newton.MOST_CLIPS`. Nothing cancels here, since a row's part outside Q is known by
 # itself; and roots of eigenvalues lose half as many digits.
 MOST_CLIPS, MOST_CLIPS_OF_ROOTS = 1e14, 1e24
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.linear.newton_round import MOST_CLIPS, read_only
+from koco_stream.learners.linear.online_newton import MOST_CLIPS
 from koco_stream.learners.spec import (
     CURVATURE,
     CURVATURE_SCHEDULE,
@@ -34,6 +34,7 @@ from koco_stream.learners.spec import (
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
+from koco_stream.numerics.views import read_only
 from koco_stream.types import Array
 
 LARGEST_UNIT = 1000  # exponent: a larger power of two and a value may overflow

@@ -12,7 +12,7 @@ factor of αI + SSᵀ: O(m³ + ms), counted as dense rounds (kept_inverse.py).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,15 @@ from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import kept_inverse as inverse
 from koco_stream.learners.linear.kept_inverse import BOTH, COEF, HR, HX, ON_R, ON_S, X_HAT, B, R
-from koco_stream.learners.linear.newton_round import sketch_params, table_cost, with_sketch
-from koco_stream.losses import curvature_at
-from koco_stream.numerics.compiler import inlined, jit
+from koco_stream.learners.linear.online_newton import (
+    Diagnostics,
+    forward,
+    no_diagnostics,
+    sketch_params,
+    step,
+    table_cost,
+)
+from koco_stream.numerics.compiler import jit
 from koco_stream.numerics.instructions.feature_rows import (
     aligned_zeros,
     gather,
@@ -53,25 +59,139 @@ class Params(NamedTuple):
     diagonal: int
     project_weights: bool
     shape: tuple[int, ...]
+    d_column: int
 
 
 class State(NamedTuple):
-    """t: () rounds. folds: () how often w̄ took over Sᵀb. dense_rounds: () rounds that solved with
-    the factor. doubtful_rounds: () how often. longest_step: () so far. seed: () of the r's. sw: (d,
+    """t: () rounds. seed: () of the r's. table: (d,
     W), line j = column j of S (m numbers), then w̄_j, then D_jj if `diagonal`, then padding. a:
     (9·W + 3·W²,) the small vectors, H, SSᵀ, the factor. scaled: (d,) scratch for D^(−1/2) x, or
     (0,).
     """
 
     t: Array
-    folds: Array
-    dense_rounds: Array
-    doubtful_rounds: Array
-    longest_step: Array
     seed: Array
-    sw: Array
+    table: Array
     a: Array
     scaled: Array
+    diagnostics: Diagnostics
+
+    @jit
+    def inspect(s: Any, params: Params, idx: Array, x: Array) -> tuple[float, float]:
+        """uᵀx and ‖x‖² for the row (idx, x); leaves x̂ = Sx in the scratch."""
+        a, m, W = s.a, params.sketch_size, len(params.shape)
+        n2 = gather(s.table, params.shape, idx, x, row_at(a, X_HAT * W, params.shape))
+        margin = a[X_HAT * W + m]  # w̄ᵀx
+        for i in range(m):
+            margin += a[B * W + i] * a[X_HAT * W + i]
+        for i in range(m, W):
+            a[X_HAT * W + i] = 0.0
+        return margin, n2
+
+    @jit
+    def residual(s: Any, params: Params, n2: float) -> float:
+        """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂; leaves Hx̂ in the scratch."""
+        a, m, W = s.a, params.sketch_size, len(params.shape)
+        H, K, L = (
+            inverse.FIRST_MATRIX * W,
+            (inverse.FIRST_MATRIX + W) * W,
+            (inverse.FIRST_MATRIX + 2 * W) * W,
+        )
+        terms = 0.0
+        for i in range(m):
+            terms += abs(a[B * W + i] * a[X_HAT * W + i])
+        a[BOTH * W + m] = terms  # of bᵀx̂, which decide whether the round folds
+        trace = inverse.trace_of(a, m, W)
+        solving = s.diagnostics.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * params.alpha
+        if solving and s.diagnostics.dense_rounds[()] == 0:
+            factor_shifted(a, W, m, K, params.alpha, L)
+        sound = inverse.times_H(a, params.shape, m, params.alpha, trace, solving, X_HAT * W, HX * W)
+        xHx = inverse.dot(a, m, X_HAT * W, HX * W)
+        if not (solving or (sound and 0.0 <= xHx <= n2)):
+            inverse_of_shifted(a, W, m, K, params.alpha, H, L)
+            inverse.times_H(a, params.shape, m, params.alpha, trace, False, X_HAT * W, HX * W)
+            xHx = inverse.dot(a, m, X_HAT * W, HX * W)
+        # Never less than what the largest possible eigenvalue of A leaves of it.
+        return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
+
+    @jit
+    def project(s: Any, params: Params, excess: float, residual: float) -> float:
+        """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, w̄'s
+        component of x.
+        """
+        a, W = s.a, len(params.shape)
+        gamma_p = excess / residual
+        for i in range(params.sketch_size):
+            a[B * W + i] += gamma_p * a[HX * W + i]
+        return -gamma_p
+
+    @jit
+    def update(
+        s: Any,
+        params: Params,
+        idx: Array,
+        x: Array,
+        c: float,
+        slope: float,
+        w_coef: float,
+        residual: float,
+        n2: float,
+    ) -> None:
+        """Lines 7 to 9 for the row that was looked at last."""
+        alpha, m, W, t = params.alpha, params.sketch_size, len(params.shape), s.t[()]
+        a = s.a
+        H, K, L = (
+            inverse.FIRST_MATRIX * W,
+            (inverse.FIRST_MATRIX + W) * W,
+            (inverse.FIRST_MATRIX + 2 * W) * W,
+        )
+        trace = inverse.trace_of(a, m, W)
+        solving = s.diagnostics.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * alpha
+        s.diagnostics.dense_rounds[()] += solving
+        terms = a[BOTH * W + m]
+
+        # Line 8: S ← S + r ĝᵀ; SSᵀ and H follow.
+        scale = 1.0 / math.sqrt(m)
+        r_b = 0.0
+        for i in range(m):
+            a[R * W + i] = scale * normal(s.seed[()], t * m + i)
+            r_b += a[R * W + i] * a[B * W + i]
+        sound = inverse.times_H(a, params.shape, m, alpha, trace, solving, R * W, HR * W)
+        rHr, rHs = inverse.dot(a, m, R * W, HR * W), c * inverse.dot(a, m, R * W, HX * W)
+        # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H
+        # made anew after the round.
+        least = inverse.dot(a, m, R * W, R * W) / (alpha + trace)
+        spoilt = not (sound and rHr >= least)
+        rHr = max(rHr, least)
+        n, delta = c * c * n2, c * c * residual
+        one = 1.0 + rHs
+        Delta = delta * rHr + one * one
+        for i in range(m):
+            a[ON_R * W + i] = -(delta * a[HR * W + i] + one * c * a[HX * W + i]) / Delta
+            a[ON_S * W + i] = -c * (one * a[HR * W + i] - rHr * c * a[HX * W + i]) / Delta
+            a[BOTH * W + i] = c * a[X_HAT * W + i] + n * a[R * W + i]
+            a[COEF * W + i] = c * a[R * W + i]  # δS = r ĝᵀ
+        if not solving:
+            inverse.add_outer_at(a, params.shape, m, H, ON_R * W, HR * W)
+            inverse.add_outer_at(a, params.shape, m, H, ON_S * W, HX * W)
+        inverse.add_outer_at(a, params.shape, m, K, BOTH * W, R * W)
+        inverse.add_outer_at(a, params.shape, m, K, COEF * W, X_HAT * W)
+        # Line 9: u ← w − (g − SᵀHSg)/α, with w̄ freed of what S's change adds to Sᵀb.
+        w_coef -= slope / alpha + c * r_b
+        for i in range(m):
+            if c != 0.0:
+                a[B * W + i] += (
+                    slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
+                )
+        a[COEF * W + m] = w_coef
+        scatter(s.table, params.shape, idx, x, row_at(a, COEF * W, params.shape))
+        if terms > FOLD_AT * params.clip:
+            fold(s.table, a, m, W)
+            s.diagnostics.folds[()] += 1
+        if solving:
+            factor_shifted(a, W, m, K, alpha, L)
+        elif spoilt or t % (4 * m) == 0:
+            inverse_of_shifted(a, W, m, K, alpha, H, L)
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -80,145 +200,14 @@ def init(params: Params, n_features: int, seed: int) -> State:
     a = aligned_zeros(inverse.FIRST_MATRIX + 3 * width, width)
     for i in range(m):
         a[inverse.FIRST_MATRIX + i, i] = 1.0 / params.alpha
-    counts = ("t", "folds", "dense_rounds", "doubtful_rounds")
     return State(
-        **{name: np.zeros((), np.int64) for name in counts},
-        longest_step=np.zeros(()),
+        t=np.zeros((), np.int64),
         seed=np.array(seed, np.uint64),
-        sw=aligned_zeros(n_features, width),
+        table=aligned_zeros(n_features, width),
         a=a.reshape(-1),
         scaled=np.zeros(n_features * bool(params.diagonal)),
+        diagnostics=no_diagnostics(),
     )
-
-
-@jit
-def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float]:
-    """uᵀx and ‖x‖² for the row (idx, val); leaves x̂ = Sx in the scratch."""
-    a, m, W = s.a, params.sketch_size, len(params.shape)
-    n2 = gather(s.sw, params.shape, idx, val, row_at(a, X_HAT * W, params.shape))
-    margin = a[X_HAT * W + m]  # w̄ᵀx
-    for i in range(m):
-        margin += a[B * W + i] * a[X_HAT * W + i]
-    for i in range(m, W):
-        a[X_HAT * W + i] = 0.0
-    return margin, n2
-
-
-@inlined
-def columns_of(params: Params, s: State) -> tuple[Array, int, int]:
-    """The table, and where in its lines w̄ and D are."""
-    return s.sw, params.sketch_size, params.sketch_size + 1
-
-
-@jit
-def residual_of(params: Params, s: State, n2: float) -> float:
-    """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂; leaves Hx̂ in the scratch."""
-    a, m, W = s.a, params.sketch_size, len(params.shape)
-    H, K, L = (
-        inverse.FIRST_MATRIX * W,
-        (inverse.FIRST_MATRIX + W) * W,
-        (inverse.FIRST_MATRIX + 2 * W) * W,
-    )
-    terms = 0.0
-    for i in range(m):
-        terms += abs(a[B * W + i] * a[X_HAT * W + i])
-    a[BOTH * W + m] = terms  # of bᵀx̂, which decide whether the round folds
-    trace = inverse.trace_of(a, m, W)
-    solving = s.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * params.alpha
-    if solving and s.dense_rounds[()] == 0:
-        factor_shifted(a, W, m, K, params.alpha, L)
-    sound = inverse.times_H(a, params.shape, m, params.alpha, trace, solving, X_HAT * W, HX * W)
-    xHx = inverse.dot(a, m, X_HAT * W, HX * W)
-    if not (solving or (sound and 0.0 <= xHx <= n2)):
-        inverse_of_shifted(a, W, m, K, params.alpha, H, L)
-        inverse.times_H(a, params.shape, m, params.alpha, trace, False, X_HAT * W, HX * W)
-        xHx = inverse.dot(a, m, X_HAT * W, HX * W)
-    # Never less than what the largest possible eigenvalue of A leaves of it.
-    return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
-
-
-@inlined
-def project(params: Params, s: State, excess: float, residual: float) -> float:
-    """Line 5: γ_p = τ_C(uᵀx)/(αxᵀA⁻¹x), w ← u − γ_p(x − SᵀHx̂). Returns −γ_p, w̄'s
-    component of x.
-    """
-    a, W = s.a, len(params.shape)
-    gamma_p = excess / residual
-    for i in range(params.sketch_size):
-        a[B * W + i] += gamma_p * a[HX * W + i]
-    return -gamma_p
-
-
-@jit
-def learn(
-    params: Params,
-    s: State,
-    idx: Array,
-    val: Array,
-    slope: float,
-    w_coef: float,
-    residual: float,
-    n2: float,
-) -> None:
-    """Lines 7 to 9 for the row that was looked at last."""
-    alpha, m, W = params.alpha, params.sketch_size, len(params.shape)
-    a = s.a
-    H, K, L = (
-        inverse.FIRST_MATRIX * W,
-        (inverse.FIRST_MATRIX + W) * W,
-        (inverse.FIRST_MATRIX + 2 * W) * W,
-    )
-    trace = inverse.trace_of(a, m, W)
-    solving = s.dense_rounds[()] > 0 or trace > inverse.SOLVE_AT * alpha
-    s.dense_rounds[()] += solving
-    terms = a[BOTH * W + m]
-    # Line 7: the to-sketch vector is ĝ = cx.
-    t = s.t[()] + 1
-    s.t[()] = t
-    c = math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
-
-    # Line 8: S ← S + r ĝᵀ; SSᵀ and H follow.
-    scale = 1.0 / math.sqrt(m)
-    r_b = 0.0
-    for i in range(m):
-        a[R * W + i] = scale * normal(s.seed[()], t * m + i)
-        r_b += a[R * W + i] * a[B * W + i]
-    sound = inverse.times_H(a, params.shape, m, alpha, trace, solving, R * W, HR * W)
-    rHr, rHs = inverse.dot(a, m, R * W, HR * W), c * inverse.dot(a, m, R * W, HX * W)
-    # Spoilt if below what H's smallest possible eigenvalue allows; that is then taken, and H made
-    # anew after the round.
-    least = inverse.dot(a, m, R * W, R * W) / (alpha + trace)
-    spoilt = not (sound and rHr >= least)
-    rHr = max(rHr, least)
-    n, delta = c * c * n2, c * c * residual
-    one = 1.0 + rHs
-    Delta = delta * rHr + one * one
-    for i in range(m):
-        a[ON_R * W + i] = -(delta * a[HR * W + i] + one * c * a[HX * W + i]) / Delta
-        a[ON_S * W + i] = -c * (one * a[HR * W + i] - rHr * c * a[HX * W + i]) / Delta
-        a[BOTH * W + i] = c * a[X_HAT * W + i] + n * a[R * W + i]
-        a[COEF * W + i] = c * a[R * W + i]  # δS = r ĝᵀ
-    if not solving:
-        inverse.add_outer_at(a, params.shape, m, H, ON_R * W, HR * W)
-        inverse.add_outer_at(a, params.shape, m, H, ON_S * W, HX * W)
-    inverse.add_outer_at(a, params.shape, m, K, BOTH * W, R * W)
-    inverse.add_outer_at(a, params.shape, m, K, COEF * W, X_HAT * W)
-    # Line 9: u ← w − (g − SᵀHSg)/α, with w̄ freed of what S's change adds to Sᵀb.
-    w_coef -= slope / alpha + c * r_b
-    for i in range(m):
-        if c != 0.0:
-            a[B * W + i] += (
-                slope / (alpha * c) * (one * c * a[HX * W + i] + delta * a[HR * W + i]) / Delta
-            )
-    a[COEF * W + m] = w_coef
-    scatter(s.sw, params.shape, idx, val, row_at(a, COEF * W, params.shape))
-    if terms > FOLD_AT * params.clip:
-        fold(s.sw, a, m, W)
-        s.folds[()] += 1
-    if solving:
-        factor_shifted(a, W, m, K, alpha, L)
-    elif spoilt or t % (4 * m) == 0:
-        inverse_of_shifted(a, W, m, K, alpha, H, L)
 
 
 @jit
@@ -229,9 +218,6 @@ def fold(sw: Array, a: Array, m: int, W: int) -> None:
             sw[j, m] += a[B * W + i] * sw[j, i]
     for i in range(m):
         a[B * W + i] = 0.0
-
-
-forward, step = with_sketch("rp_son", inspect, residual_of, project, learn, columns_of)
 
 
 class RPSON(Learner):
@@ -264,7 +250,7 @@ class RPSON(Learner):
     @classmethod
     def to_params(cls, q: spec.Public) -> Params:
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
-        return Params(**sketch_params(q), shape=shape_for(m + 1 + diagonal))
+        return Params(**sketch_params(q), shape=shape_for(m + 1 + diagonal), d_column=m + 1)
 
     @classmethod
     def stochastic(cls, q: spec.Public) -> bool:
@@ -279,10 +265,10 @@ class RPSON(Learner):
     @property
     def sketch_(self) -> Array:
         """S (m, d), the sketch."""
-        return self._state.sw[:, : self._params.sketch_size].T.astype(np.float64)
+        return self._state.table[:, : self._params.sketch_size].T.astype(np.float64)
 
     @property
     def coef_(self) -> Array:
         """The weights u (d,), the intercept's last; of the rescaled features if `diagonal`."""
         m = self._params.sketch_size
-        return self._state.sw[:, m] + self._state.sw[:, :m] @ self._state.a[:m]
+        return self._state.table[:, m] + self._state.table[:, :m] @ self._state.a[:m]

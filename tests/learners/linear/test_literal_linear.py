@@ -61,7 +61,9 @@ CELLS = [
 def counters(model):
     """How often so far: whatever of these the learner's state has."""
     names = ("folds", "cleanings", "dense_rounds", "shrinks", "found", "filled", "floor")
-    return {k: float(getattr(model._state, k)) for k in names if hasattr(model._state, k)}
+    state = model._state._asdict()
+    state.update(state["diagnostics"]._asdict() if "diagnostics" in state else {})
+    return {k: float(state[k]) for k in names if k in state}
 
 
 def learn(reference):

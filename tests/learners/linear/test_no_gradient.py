@@ -18,7 +18,7 @@ LEARNERS = {
     "AdaGrad": {"step_size": 0.5},
     "OGD": {"step_size": 0.1},
 }
-TABLES = ("zw", "sw", "table", "zn", "wG", "w")  # a learner's is under one of these names
+TABLES = ("table", "zn", "wG", "w")  # a learner's is under one of these names
 
 
 def table_of(model):

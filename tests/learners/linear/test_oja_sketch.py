@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import OjaSON
-from koco_stream.learners.linear import oja_son
-from koco_stream.learners.linear.oja_sketch import FOLDS
+from koco_stream.learners.linear import oja_sketch
+from koco_stream.learners.linear.oja_basis import FOLDS
 from koco_stream.numerics.lazy_maps import USED
 from tests.oracles.exact_algebra import cholesky
 from tests.oracles.losses import slopes
@@ -67,7 +67,7 @@ def test_rows_drawn_by_need__are_as_if_all_had_been_drawn_at_the_start(
     stream, scale, rate, diagonal
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(oja_son, "DRAW_AT", 1)
+        patch.setattr(oja_sketch, "DRAW_AT", 1)
         draw = np.random.default_rng(stream)
         # New features come all the time, also after the maps of a period were discarded.
         X, y = sparse_rows(draw, 60, np.linspace(5, 40, 60).astype(int), scale)
@@ -88,7 +88,7 @@ def test_rows_drawn_by_need__are_as_if_all_had_been_drawn_at_the_start(
     np.testing.assert_allclose(model.sketch_, sketch.V.astype(float), atol=1e-9)
     np.testing.assert_allclose(model.coef_, weights.astype(float), rtol=1e-8, atol=1e-8)
     if scale == 100.0 and not diagonal:
-        assert model._state.folds > FOLDS  # the maps of a period were discarded
+        assert model._state.diagnostics.folds > FOLDS  # the maps of a period were discarded
 
 
 def test_rows_drawn_by_need__are_orthonormal_in_expectation_and_independent_of_the_rows_seen():
@@ -98,7 +98,7 @@ def test_rows_drawn_by_need__are_orthonormal_in_expectation_and_independent_of_t
     )
     V = at_once.sketch_
     assert np.abs(V @ V.T - np.eye(m)).max() < 6 * np.sqrt(2 / d)
-    assert not at_once._state.zw.any()  # reading drew them on a copy
+    assert not at_once._state.table.any()  # reading drew them on a copy
     row = scipy.sparse.csr_array(([1e-9], [12_345], [0, 1]), (1, d))
     at_once.partial_fit(row, np.zeros(1))
     assert at_once._state.maps.counts[USED] == 1
@@ -128,4 +128,4 @@ def test_sketch__stays_orthonormal_over_many_rounds_with_few_folds(rate):
         model.partial_fit(X, np.clip(X @ theta, -1, 1))
         np.testing.assert_allclose(model.sketch_ @ model.sketch_.T, np.eye(10), atol=1e-9)
     assert model.rounds_ == 10**6
-    assert int(model._state.folds) <= 200
+    assert int(model._state.diagnostics.folds) <= 200

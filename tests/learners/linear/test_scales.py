@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
+from koco_stream.learners.record import doubtful_rounds
 from tests.helpers.scaled_rows import KINDS, assert_right_or_said, rows
 from tests.oracles.linear_learners import Reference, options_of
 
@@ -52,7 +53,7 @@ def test_a_slope__that_rounding_makes_is_doubtful_where_it_is_not_small(name, lo
     given = {"alpha": 1e-6, "step_size": 1e6, "curvature": 0.3, "sketch_size": 2, "loss": loss}
     model = LEARNERS[name](**options_of(name, given))
     model.progressive(X, draw.choice([-1.0, 1.0], 100))
-    assert (model._state.doubtful_rounds > 0) == doubtful
+    assert (doubtful_rounds([model._state]) > 0) == doubtful
 
 
 # of rows nearly on a line rounding decides which are outside the span of the others
