@@ -135,8 +135,14 @@ def test_cache_folder__is_refused_where_others_can_write(open_folder, tmp_path, 
     monkeypatch.setenv("KOCO_CACHE", str(tmp_path / "cache"))
     private_folder("compiled", "code", "file")
     (tmp_path / "cache" / open_folder).chmod(0o777)
-    with pytest.raises(PermissionError, match=f"chmod 700 {tmp_path / 'cache' / open_folder} "):
-        private_folder("compiled", "code", "file")
+    refusal(
+        f"chmod 700 {tmp_path / 'cache' / open_folder} ",
+        private_folder,
+        "compiled",
+        "code",
+        "file",
+        by=PermissionError,
+    )
 
 
 @pytest.mark.parametrize("home", [None, "/dev/null", "/proc/nobody", "a file"])
@@ -162,8 +168,7 @@ def test_cache_folder__without_a_home_to_write_to_is_a_private_one_in_the_tempor
     assert capsys.readouterr().err.count(str(folder)) == 1
     assert os.environ["KOCO_CACHE"] == str(folder)
     folder.chmod(0o777)
-    with pytest.raises(PermissionError, match="set KOCO_CACHE"):
-        private_folder("compiled")
+    refusal("set KOCO_CACHE", private_folder, "compiled", by=PermissionError)
 
 
 def test_cache_folder__that_cannot_be_made_is_refused_with_what_to_set(monkeypatch):
@@ -187,8 +192,7 @@ def test_numbers_that_are_not_finite__are_null_wherever_they_stand():
     given = {"a": nan, "b": [inf, (1.5, -inf)], "c": datetime(2026, 1, 1, tzinfo=UTC)}
     found = {"a": None, "b": [None, [1.5, None]], "c": "2026-01-01 00:00:00+00:00"}
     assert strict(json_text(given)) == found
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical_json(given["b"])
+    refusal("not JSON compliant", canonical_json, given["b"], by=ValueError)
 
 
 def test_nothing_else__writes_json():

@@ -122,8 +122,7 @@ def left_unfinished(site, folder, size):
     told = (
         f"500 Internal Server Error, {TRIES} times in a row; the part that was downloaded is kept"
     )
-    with pytest.raises(ConnectionError, match=told):
-        get(site, folder)
+    refusal(told, get, site, folder, by=ConnectionError)
 
 
 @pytest.fixture
@@ -212,8 +211,9 @@ def test_wrong_checksum__names_both_and_leaves_nothing(site, tmp_path):
     """Also that of two files that were put together unknowingly."""
     left_unfinished(site, tmp_path, 500_000)
     site.files["data.txt"] = OTHER  # under the same ETag
-    with pytest.raises(WrongChecksum, match=f"but {sha256(OTHER)} is expected"):
-        get(site, tmp_path, sha256(OTHER))
+    refusal(
+        f"but {sha256(OTHER)} is expected", get, site, tmp_path, sha256(OTHER), by=WrongChecksum
+    )
     assert {path.name for path in tmp_path.iterdir()} == {".data.txt.lock"}
     assert get(site, tmp_path, sha256(OTHER)) == OTHER
 

@@ -181,8 +181,7 @@ def test_what_is_no_file__is_refused_and_one_that_cannot_be_read_is_no_fault_of_
     source = source_of([path])
     path.unlink()
     path.mkdir()
-    with pytest.raises(IsADirectoryError):
-        list(source.pieces(tmp_path))
+    refusal(None, list, source.pieces(tmp_path), by=IsADirectoryError)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 3, 100, 1 << 24])

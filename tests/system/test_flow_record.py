@@ -24,6 +24,7 @@ from storage.results import result_files
 from tests.helpers.disturbed import DisturbedSweep, prefect_server
 from tests.helpers.listening import with_variable
 from tests.helpers.project import PATIENCE, environment, free_port, wait_until
+from tests.helpers.refusal import refusal
 from tests.helpers.sweeps import MINUTE, koco, written
 
 STEPS = ["prepare", "plan", "run", "collect", "report"]
@@ -222,8 +223,7 @@ def test_web_socket__is_closed_without_the_password(path, asking_server):
 
     assert answer(token=os.environ[PASSWORD]) == {"type": "auth_success"}
     for wrong in ({}, {"token": None}, {"token": ""}, {"token": "koco:"}):
-        with pytest.raises(ConnectionClosed):
-            answer(**wrong)
+        refusal(None, answer, **wrong, by=ConnectionClosed)
 
 
 def test_page_of_another_site__gets_nothing_even_with_the_password(asking_server):
@@ -235,8 +235,9 @@ def test_page_of_another_site__gets_nothing_even_with_the_password(asking_server
         answer = asking_server.post(DEPLOYMENTS, json={}, headers={"Host": host, "Origin": origin})
         assert answer.status_code == status, (host, origin)
     for page in ("null", "http://evil.example"):
-        with pytest.raises(InvalidStatus, match="403"):
-            connect(f"ws://{own}/api/events/in", origin=page, proxy=None)
+        refusal(
+            "403", connect, f"ws://{own}/api/events/in", origin=page, proxy=None, by=InvalidStatus
+        )
 
 
 def test_password__can_not_be_seen__and_an_embedded_server_has_no_pages(asking_server):

@@ -122,8 +122,7 @@ def test_path__what_is_not_there(somewhere):
     nothing.remove()
     nothing.remove_tree()
     for read in (nothing.read_bytes, nothing.read_text, nothing.read_table, nothing.sha256):
-        with pytest.raises(FileNotFoundError):
-            read()
+        refusal(None, read, by=FileNotFoundError)
     with pytest.raises(FileNotFoundError), nothing.local() as path:
         path.read_bytes()
 
@@ -158,8 +157,12 @@ def test_reading__an_object_that_is_replaced_meanwhile_gives_the_new_one(s3_stor
 
     assert file.reading(read) == b"much longer"
     assert times == [5, 11]
-    with pytest.raises(StoreUnavailable, match="it changed each of"):
-        file.reading(lambda handle: file.write_bytes(b"x" * (handle.size() + 1)))
+    refusal(
+        "it changed each of",
+        file.reading,
+        lambda handle: file.write_bytes(b"x" * (handle.size() + 1)),
+        by=StoreUnavailable,
+    )
 
 
 @pytest.mark.parametrize(
@@ -273,8 +276,7 @@ def test_dataset__whose_shard_was_altered_is_refused_and_a_store_out_of_reach_is
         StreamReader(s3_copy, stream).whole()
     reader = StreamReader(s3_copy, stream)  # shards are looked at when they are read
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    with pytest.raises(StoreUnavailable, match="access is refused"):
-        reader.whole()
+    refusal("access is refused", reader.whole, by=StoreUnavailable)
 
 
 def without_the_last(planned, store):

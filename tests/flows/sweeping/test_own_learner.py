@@ -135,8 +135,7 @@ def test_file_changed_while_the_sweep_runs__is_refused_by_name(spec, what, monke
         run(*given)
 
     monkeypatch.setattr(planning, "run_cohorts", changed_before_the_cohorts_run)
-    with pytest.raises(LearnerChanged, match=r"nlms\.py:NLMS was changed while its sweep ran"):
-        run_sweep(sweep)
+    refusal(r"nlms\.py:NLMS was changed while its sweep ran", run_sweep, sweep, by=LearnerChanged)
 
 
 def test_source__is_the_file_and_what_it_imports_beside_it(tmp_path):

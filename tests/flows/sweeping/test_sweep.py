@@ -310,5 +310,4 @@ def test_preparing__names_the_first_wrong_line_once(client, tmp_path, capfd):
 
 @pytest.mark.long
 def test_work_that_no_worker_survives__is_an_error_of_the_environment(client):
-    with pytest.raises(OSError, match="killed at the same chunk"):
-        list(map_on_dask(client, os._exit, [1]))
+    refusal("killed at the same chunk", list, map_on_dask(client, os._exit, [1]), by=OSError)
