@@ -16,40 +16,52 @@ from storage.preparing.prepare import prepare_file
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("words_for", "given", "expected"),
     [
-        (0.123456, "0.123"),
-        (1234.56, "1235"),
-        (1e-7, "1.00e−07"),
-        (-3.7e-5, "−3.70e−05"),
-        (-0.0281, "−0.0281"),
-        (2.0, "2"),
-        (0.0, "0"),
-        (999.7, "1000"),
-        (-3, "−3"),
-        (12345678.0, "1.23e+07"),
-        (1234567, "1,234,567"),
-        (True, "yes"),
-        (None, "–"),
+        # numbers have three digits
+        *(
+            (text_of, (value,), text)
+            for value, text in (
+                (0.123456, "0.123"),
+                (1234.56, "1235"),
+                (1e-7, "1.00e−07"),
+                (-3.7e-5, "−3.70e−05"),
+                (-0.0281, "−0.0281"),
+                (2.0, "2"),
+                (0.0, "0"),
+                (999.7, "1000"),
+                (-3, "−3"),
+                (12345678.0, "1.23e+07"),
+                (1234567, "1,234,567"),
+                (True, "yes"),
+                (None, "–"),
+            )
+        ),
+        # cells keep the whole number and let nothing through
+        *(
+            (cell, given, written)
+            for given, written in (
+                ((0.123456789,), '<td class="n" data-v="0.123456789">0.123</td>'),
+                ((12,), '<td class="n">12</td>'),
+                ((None,), '<td data-v="">–</td>'),
+                ((None, True), '<td class="n" data-v="">–</td>'),
+                ((False,), '<td class="no">no</td>'),
+                (("<a>_b",), "<td>&lt;a&gt;_<wbr>b</td>"),
+            )
+        ),
+        # words on the screen stay short and have commas
+        (labels_of, ([],), "real targets"),
+        (labels_of, ([-1.0, 1.0],), "labels -1, 1"),
+        (labels_of, ([float(k) for k in range(1, 106)],), "105 classes, labels 1 to 105"),
+        (
+            in_words,
+            ({"block": 1327104, "order": [2.5, "shuffled"]},),
+            "block 1,327,104, order 2.5; shuffled",
+        ),
     ],
 )
-def test_numbers__have_three_digits(value, text):
-    assert text_of(value) == text
-
-
-@pytest.mark.parametrize(
-    ("given", "written"),
-    [
-        ((0.123456789,), '<td class="n" data-v="0.123456789">0.123</td>'),
-        ((12,), '<td class="n">12</td>'),
-        ((None,), '<td data-v="">–</td>'),
-        ((None, True), '<td class="n" data-v="">–</td>'),
-        ((False,), '<td class="no">no</td>'),
-        (("<a>_b",), "<td>&lt;a&gt;_<wbr>b</td>"),
-    ],
-)
-def test_cells__keep_the_whole_number_and_let_nothing_through(given, written):
-    assert cell(*given) == written
+def test_values__in_words(words_for, given, expected):
+    assert words_for(*given) == expected
 
 
 def test_columns__that_say_nothing_are_left_out():
@@ -83,20 +95,3 @@ def test_source__of_every_kind_has_a_name(tmp_path):
     )
     named = [came_from(manifest.source) for manifest in manifests]
     assert named == ["mails", "a.csv", "ill-conditioned"]
-
-
-@pytest.mark.parametrize(
-    ("words_for", "given", "expected"),
-    [
-        (labels_of, [], "real targets"),
-        (labels_of, [-1.0, 1.0], "labels -1, 1"),
-        (labels_of, [float(k) for k in range(1, 106)], "105 classes, labels 1 to 105"),
-        (
-            in_words,
-            {"block": 1327104, "order": [2.5, "shuffled"]},
-            "block 1,327,104, order 2.5; shuffled",
-        ),
-    ],
-)
-def test_words_on_the_screen__stay_short_and_have_commas(words_for, given, expected):
-    assert words_for(given) == expected
