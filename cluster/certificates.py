@@ -1,8 +1,4 @@
-"""TLS certificates of a Dask cluster: creating a folder of them, and using it.
-
-Each of scheduler, workers and client admits whoever shows a certificate of the same authority. The
-authority's private key is never stored, so nobody can be added later.
-"""
+"""TLS certificates of a Dask cluster: creating a folder of them, and using it."""
 
 import os
 import shlex

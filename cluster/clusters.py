@@ -118,10 +118,7 @@ def connected(address: str, security: Security | None = None) -> Iterator[Client
 
 
 def _check_tls(address: str, security: Security) -> None:
-    """Raise `WrongInput` if who listens there speaks no TLS or is not of the same authority.
-
-    Dask raises a `ValueError` then, and leaves tasks behind.
-    """
+    """Raise `WrongInput` if who listens there speaks no TLS or is not of the same authority."""
     host, _, port = address.removeprefix("tls://").rpartition(":")
     context = security.get_connection_args("client")["ssl_context"]
     # a scheduler that is not there yet is waited for
@@ -139,7 +136,6 @@ def _check_tls(address: str, security: Security) -> None:
 
 
 def site_named(name: str) -> JobSite | KubernetesSite | None:
-    """None for `local` and for a scheduler's address."""
     return None if name == LOCAL or "://" in name else read_site(name)
 
 

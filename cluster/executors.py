@@ -1,7 +1,4 @@
-"""The executor, which runs cohorts: on Dask's workers, or one after the other in this process.
-
-Wherever they run, the same tables are left.
-"""
+"""The executor, which runs cohorts: on Dask's workers, or one after the other in this process."""
 
 import itertools
 import queue
@@ -120,11 +117,7 @@ class Executor:
             raise LostCluster(f"there has been no worker for {self.patience:.0f} s")
 
     def _inspect(self, client: Client, workers: set[str]) -> None:
-        """Check workers that joined after `preflight`, and retire those that cannot be used.
-
-        A worker without koco_stream breaks its connection when a cohort arrives, so it may be gone
-        before it is asked.
-        """
+        """Check workers that joined after `preflight`, and retire those that cannot be used."""
         joined = ever_joined(client) - self.known
         if present := joined & workers:
             found = inspect(client, self.store, sorted(present))

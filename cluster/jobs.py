@@ -1,7 +1,4 @@
-"""Dask workers as jobs of a batch queue (Slurm, PBS, SGE or LSF), through dask-jobqueue.
-
-A job that ended is replaced by a new one, and one without remaining cohorts is cancelled.
-"""
+"""Dask workers as jobs of a batch queue (Slurm, PBS, SGE or LSF), through dask-jobqueue."""
 
 import asyncio
 import itertools

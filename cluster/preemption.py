@@ -21,7 +21,6 @@ POLL_SECONDS = 0.05
 
 
 def dask_setup(server: Any) -> None:
-    """Dask calls this hook when a worker or nanny has started."""
     if isinstance(server, Worker):
         reporting.dask_setup(server)
     if isinstance(server, Worker) and threading.current_thread() is threading.main_thread():

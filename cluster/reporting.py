@@ -1,7 +1,4 @@
-"""Reports of cohorts under way: from Dask's workers, by way of its scheduler, to a sweep.
-
-Loaded into workers by `--preload cluster.reporting`, or with `cluster.preemption`.
-"""
+"""Reports of cohorts under way: from Dask's workers, by way of its scheduler, to a sweep."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +12,6 @@ TOPIC = "koco-stream-reports"
 
 
 def dask_setup(worker: Worker) -> None:
-    """Dask calls this hook when a worker has started."""
     reporting.listeners.append(lambda report: worker.log_event(TOPIC, tuple(report)))
 
 

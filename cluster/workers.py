@@ -1,8 +1,4 @@
-"""The workers of a cluster: waiting for them, and checks that they can be used.
-
-Differences that would change numbers, lose results or kill workers are refused before a sweep.
-Others give warnings.
-"""
+"""The workers of a cluster: waiting for them, and checks that they can be used."""
 
 import sys
 import time
@@ -52,7 +48,6 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
 
 
 def ever_joined(client: Client) -> set[str]:
-    """Addresses of all workers that have joined, even of those that are gone."""
     events = (event for _, event in client.get_events("all"))
     return {event["worker"] for event in events if event["action"] == "add-worker"}
 

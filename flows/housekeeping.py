@@ -88,7 +88,6 @@ def learner_rows(_: AnyPath) -> Iterator[dict[str, Any]]:
 def dataset_removal(
     store: str, name: str, force: bool = False
 ) -> tuple[dict[str, int], Callable[[], None]]:
-    """What the removal of a dataset and its cached copies frees, and what removes them."""
     root = existing_store(store)
     manifest = load_manifest(root, name)
     if not force and (users := list(_users_of(root, name))):
@@ -116,7 +115,6 @@ def dataset_removal(
 
 
 def sweep_removal(store: str, name: str) -> tuple[dict[str, int], Callable[[], None]]:
-    """What the removal of a sweep and its own runs frees, and what removes them."""
     root = existing_store(store)
     mine = {*sweep_note(root, name)["run_ids"]}
     others = (sweep_note(root, other)["run_ids"] for other in sweep_names(root) if other != name)

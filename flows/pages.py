@@ -23,11 +23,7 @@ LONG = 40  # longer cells get a minimum width, because tables scroll on narrow s
 
 @dataclass(frozen=True)
 class Figure:
-    """A section of a page.
-
-    A row of `claims` has the `claim` of a paper, the `criterion`, what `came_out`, and whether it
-    `holds`, None for a remark.
-    """
+    """A section of a page."""
 
     title: str
     charts: Sequence[Chart] = ()

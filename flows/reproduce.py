@@ -132,7 +132,6 @@ def page_of(done: Reproduction) -> Page:
 
 
 def datasets_of(one: Experiment, store: str, data: Path | None, workers: int) -> list[Row]:
-    """Prepare an experiment's datasets as far as possible; returns a row on each."""
     wanted = dict.fromkeys(name for sweep in one.sweeps for name in prepared_datasets(sweep))
     if one.takes_more:
         wanted |= dict.fromkeys(one.datasets)
@@ -177,7 +176,6 @@ def prepared(store: str, name: str, data: Path | None, workers: int) -> Manifest
 
 
 def sweep_for(one: Experiment, sweep: str, at_hand: Sequence[str]) -> Sweep | None:
-    """The sweep to run with the datasets `at_hand`; None if there is none of them."""
     content = _content(sweep)
     tables = content["dataset"]
     more = set(at_hand).difference(table["name"] for table in tables) if one.takes_more else ()

@@ -122,7 +122,6 @@ def _replace(
     absorbed: list[StorePath],
     done: Set[str],
 ) -> None:
-    """Merge runs into one new file of each table, then delete the files they came from."""
     results = store_path(store) / "results"
     kept = [(file, without(rows_in(file, RUNS), done)) for file in absorbed]
     curves: list[WithCurves] = [(runs, partial(_curves_in, file)) for file, runs in fresh]

@@ -60,7 +60,6 @@ def shard_rows(path: StorePath) -> Piece:
 
 
 def dataset_problems(store: AnyPath, name: str) -> list[str]:
-    """A line for each problem; none if the dataset is intact."""
     while True:
         try:
             manifest = load_manifest(store, name)
@@ -75,7 +74,6 @@ def dataset_problems(store: AnyPath, name: str) -> list[str]:
 
 
 def problems_of(store: AnyPath, name: str, manifest: Manifest) -> list[str]:
-    """Raises `FileNotFoundError` for a shard that disappears while it is read."""
     folder = dataset_path(store, name)
     files = [(folder / shard.path, shard.sha256) for shard in manifest.shards]
     altered = "is not the file that was prepared: it was altered or damaged"

@@ -123,10 +123,7 @@ def accept(store: AnyPath, sweep: str, night: str, numbers: pa.Table) -> None:
 
 
 def numbers_of(store: AnyPath) -> pa.Table:
-    """Outcomes of all runs in a store, with a digest of each, sorted by the runs' identity.
-
-    A run that was stopped is left out, because its numbers depend on the machine's speed.
-    """
+    """Outcomes of all runs in a store, with a digest of each, sorted by the runs' identity."""
     runs = with_status(read_runs(store), FINISHED)
     curves = curve_hashes(read_curves(store))
     outcomes = zip(*(runs.column(name).to_pylist() for name in ("run_id", *OUTCOME)), strict=True)

@@ -40,7 +40,6 @@ def table_files(store: AnyPath, table: str) -> list[StorePath]:
 
 
 def result_files(store: AnyPath) -> list[StorePath]:
-    """Files that have not been collected yet."""
     return result_files_folder(store).files(".parquet")
 
 
@@ -88,10 +87,7 @@ def read_curves(store: AnyPath, run_ids: Sequence[str] | None = None) -> pa.Tabl
 
 
 def _read_of_cohorts(store: AnyPath, run_ids: Sequence[str], table: str) -> pa.Table:
-    """The rows of these runs in a table that has a file for each cohort, by run and round.
-
-    A killed cohort may have left them twice: each run is taken from one file.
-    """
+    """The rows of these runs in a table that has a file for each cohort, by run and round."""
     columns = OF_COHORTS[table]
     left = set(run_ids)
     found = [pa.Table.from_batches([], schema(columns))]
@@ -111,7 +107,6 @@ LACKING = ("rounds", *ASKED.values())  # columns that `lacking` needs
 
 
 def lacking(store: AnyPath, table: str, runs: pa.Table) -> set[str]:
-    """Ids of `runs` that should have rows in a table of cohorts."""
     asked = pc.and_(pc.greater(runs.column(ASKED[table]), 0), pc.greater(runs.column("rounds"), 0))
     due = ids_of(with_status(runs.filter(asked), SETTLED))
     for file in table_files(store, table) if due else ():
@@ -209,7 +204,6 @@ def rows_in(file: StorePath, columns: Columns, run_ids: Iterable[str] | None = N
 
 
 def conformed(columns: Columns, table: pa.Table) -> pa.Table:
-    """Table with exactly these columns, in their types."""
     table = table.select([column.name for column in columns])
     made = []
     check_rows(table)

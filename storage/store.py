@@ -82,7 +82,6 @@ def check_store(where: AnyPath) -> bool:
 
 
 def check_makeable(where: AnyPath) -> None:
-    """Raise what writing into a store, or making it, would raise; nothing is left."""
     if (root := store_path(where)).is_local:
         with staging_folder(root.path):
             pass

@@ -120,11 +120,7 @@ def unfinished(views: Views) -> list[str]:
 
 
 def blocks_of(views: Views, metric: str | None = None) -> Blocks:
-    """The blocks of the runs that views have selected.
-
-    A block of which a learner has no runs is left out, and a learner that was only stopped on one.
-    `Constant` is one of the learners if it has run wherever all others have.
-    """
+    """The blocks of the runs that views have selected."""
     tried = [row for row in views.rows(TRIED) if row["learner"] not in WITHOUT_PREDICTIONS]
     streams = grouped(tried, lambda row: tuple(row[name] for name in KEYS))
     names = [{row["learner"] for row in rows} for rows in streams.values()]

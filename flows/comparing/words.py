@@ -87,7 +87,6 @@ def _too_few(found: Comparison) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
@@ -98,7 +97,6 @@ def beaten(rows: Sequence[Row]) -> str | None:
 
 
 def counted(n: int, what: str, of: str = "") -> str:
-    """`1 run`, `2,000 runs`, `1 of 2 runs`."""
     return f"{n:,}{of} {what}{'s' * (n != 1 or bool(of))}"
 
 

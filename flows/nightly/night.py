@@ -180,7 +180,6 @@ def has_ended(store: AnyPath, sweep: str, night: str) -> bool:
 
 
 def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, list[str]]:
-    """Compare a night with the accepted one, and add its rows to the history."""
     code = canonical_json(versions())
     numbers = numbers_of(path)
     rows = compared(read_accepted(store, sweep), numbers)
@@ -272,7 +271,6 @@ def result_of(rows: Sequence[Row]) -> str:
 
 
 def without_nights(store: StorePath) -> AbstractContextManager[None]:
-    """Context in which a store has no nightly run."""
     busy = f"a nightly run is under way on {store}; wait until it has ended, or stop it"
     return locked(store, LOCK, WrongInput(busy))
 

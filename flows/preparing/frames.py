@@ -19,7 +19,7 @@ OTHERS = (
 
 
 def with_columns(data: Any) -> Any:
-    """The data, if they have columns. Raises `WrongInput` for a Series, a list and so on."""
+    """The data, if they have columns."""
     data = data.collect() if hasattr(data, "collect") else data  # a lazy frame of Polars
     flat = len(getattr(data, "shape", (0, 0))) != 2  # a structured array is not
     if (flat and not getattr(getattr(data, "dtype", None), "names", None)) or not any(
@@ -44,7 +44,6 @@ def option_of(name: str, value: Any) -> Any:
 
 
 def as_table(data: Any, given: dict[str, Any]) -> pa.Table:
-    """An Arrow table of a data frame or an array. Raises `WrongInput` for other objects."""
     if any(hasattr(kind, "fill_value") for kind in list(getattr(data, "dtypes", ()))):
         data = of_sparse(data, given)
     try:

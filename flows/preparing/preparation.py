@@ -64,11 +64,7 @@ def prepare_named(
     of: str | None = None,
     quiet: bool = False,
 ) -> Manifest:
-    """Prepare a dataset from files, a folder, or the catalogue's addresses.
-
-    Options `given` override those of the catalogue. `of` is the catalogue dataset whose files these
-    are. If `quiet`, stderr does not name the files.
-    """
+    """Prepare a dataset from files, a folder, or the catalogue's addresses."""
     check_name(name)
     check_makeable(store)
     of = of or name
@@ -103,7 +99,6 @@ def prepare_named(
 def _edition(
     store: str, entry: Entry, folder: Path | None = None
 ) -> Iterator[tuple[Edition, list[Path]]]:
-    """Context with an edition of a catalogue dataset, and its files: in a folder, or downloaded."""
     if folder:
         yield find_edition(entry, folder)
         return

@@ -107,7 +107,6 @@ def lines_of(sections: Sections) -> list[Row]:
 
 
 def is_sure(runs: Sequence[Row], first: str, second: str) -> str:
-    """Whether a difference of two learners is real, in words."""
     scores = [
         {(row["data"], row["order_seed"]): row["score"] for row in runs if row["learner"] == name}
         for name in (first, second)
@@ -197,10 +196,7 @@ def what_to_run_next(sections: Sections) -> str:
 def _at_edges(
     learner: str, tried: Mapping[str, Sequence[Any]], as_good: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
-    """Yield each best value at an edge of its grid, with the next one that the learner allows.
-
-    Values whose runs failed belong to the grid too.
-    """
+    """Yield each best value at an edge of its grid, with the next one that the learner allows."""
     for name, values in tried.items():
         if len(values) < FEWEST or any(type(one) not in (int, float) for one in values):
             continue

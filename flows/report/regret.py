@@ -1,7 +1,4 @@
-"""Regret of the best configurations, beside bounds that are computed from the rows of a stream.
-
-The bounds hold for the squared loss, with its derivative's bound L = 4C.
-"""
+"""Regret of the best configurations, beside bounds that are computed from the rows of a stream."""
 
 import json
 import math
@@ -180,10 +177,7 @@ def bounded(sections: Sections, row: Row) -> tuple[str, list[Row]]:
 def bounds_of(
     X: csr_array, y: Array, learner: str, params: dict[str, Any], rounds: Sequence[int]
 ) -> list[tuple[int, float, float]] | None:
-    """Losses Σ (f(x_s) − y_s)² of the best f in hindsight after each of `rounds`, with bounds.
-
-    None if a label exceeds the clip, which the theorems do not allow.
-    """
+    """Losses Σ (f(x_s) − y_s)² of the best f in hindsight after each of `rounds`, with bounds."""
     alpha = params["alpha"]
     clip = params["clip"]
     curvature = params["curvature"]

@@ -27,7 +27,6 @@ def stream_of(run: Mapping[str, Any]) -> Stream:
 
 
 def rows_of_stream(store: AnyPath, stream: Stream) -> tuple[csr_array, Array]:
-    """Rows (n, d) and labels (n,)."""
     block = StreamReader(store, stream).whole()
     return block.rows.to_scipy().astype(np.float64), block.labels
 

@@ -150,7 +150,6 @@ class Sections:
         self.measure = " or ".join(measures) or "mean loss"
 
     def rows(self, view: str, most: int | None = MOST_STREAMS) -> list[Row]:
-        """The rows of a view, of the first streams."""
         place = {title: k for k, title in enumerate(self.streams[:most])}
         rows = [row for row in self.views.rows(f"FROM {view}") if row["stream"] in place]
         return sorted(rows, key=lambda row: place[row["stream"]])  # it is stable

@@ -39,10 +39,7 @@ EMBEDDED = {
 
 
 def configure_prefect(serving: bool = False) -> None:
-    """Set Prefect's environment: home in the cache folder, no telemetry, quiet logs, the server.
-
-    Variables that the user has set stay.
-    """
+    """Set Prefect's environment: home in the cache folder, no telemetry, quiet logs, the server."""
     if find_spec("prefect") is None:
         raise ModuleNotFoundError("there is no prefect", name="prefect")
     settings = {
@@ -150,7 +147,6 @@ def _folder_of_served() -> Path:
 
 
 def served() -> dict[str, str]:
-    """The address and password that `koco serve` has `announced`, as environment variables."""
     for path in sorted(_folder_of_served().iterdir()):
         with path.open() as file:
             try:

@@ -69,11 +69,7 @@ def interrupt(*_: object) -> None:
 
 
 def end_with_driver(pid: int) -> None:
-    """Make process `pid` end when this process ends, in any way.
-
-    A shell process reads from a pipe that only this process holds open, and terminates `pid` when
-    it closes.
-    """
+    """Make process `pid` end when this process ends, in any way."""
     watcher = subprocess.Popen(
         ["sh", "-c", 'read _; kill "$0" && kill -CONT "$0"', str(pid)],
         stdin=subprocess.PIPE,
@@ -84,7 +80,6 @@ def end_with_driver(pid: int) -> None:
 
 
 def end_with_server() -> None:
-    """End this process when the `koco serve` process that started it is gone."""
     if serving := os.environ.get(SERVER):
         threading.Thread(target=_watch, args=(int(serving),), daemon=True).start()
 

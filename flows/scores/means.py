@@ -58,7 +58,6 @@ def means(rows: Iterable[Sequence[float] | Array]) -> Array:
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """Mean of some numbers, rounded; None where it is not finite."""
     return known_of(means([list(values)]))[0]
 
 

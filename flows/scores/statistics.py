@@ -74,7 +74,6 @@ def wilcoxon(differences: Array) -> float:
 
 
 def microseconds(seconds: Sequence[float | None]) -> float | None:
-    """The geometric mean in microseconds; None if not all are known."""
     logs = [math.log(one) for one in seconds if one and 0.0 < one < math.inf]
     return 1e6 * math.exp(math.fsum(logs) / len(logs)) if len(logs) == len(seconds) else None
 

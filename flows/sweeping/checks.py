@@ -24,8 +24,6 @@ from storage.store import check_store
 
 
 class CheckedSweep:
-    """A sweep that can be run; it does not change."""
-
     def __init__(self, request: SweepRequest, sweep: Sweep, manifests: dict[str, Manifest]) -> None:
         self.request, self.sweep, self.manifests = request, sweep, manifests
         self.sizes = {one.dataset_hash: DataSize.of(one) for one in manifests.values()}
@@ -86,7 +84,6 @@ def read_checked(request: SweepRequest, sweep: Sweep | None = None) -> CheckedSw
 
 
 def all_runs(sweep: Sweep, manifests: dict[str, Manifest]) -> list[Run]:
-    """List the runs of a sweep, each once."""
     runs: list[Run] = []
     # a configuration of each loss, also of those that a search may come to
     examples = (one for space in sweep.spaces for one in space.examples())

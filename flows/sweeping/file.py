@@ -52,8 +52,6 @@ DICTIONARY = Path("the sweep given as a dictionary")  # stands for a path in mes
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A dataset of a sweep, and the table that says how it is read."""
-
     name: str
     given: dict[str, Any] | None
     table: DatasetTable
@@ -94,11 +92,7 @@ class DatasetUse:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep file after expansion of its grids and draws.
-
-    If the search learns from results, only its first `configurations` are known, and `spaces` are
-    searched. A `usual` one is made for a dataset.
-    """
+    """A sweep file after expansion of its grids and draws."""
 
     path: Path
     name: str
@@ -193,7 +187,6 @@ def _expanded(file: TomlFile) -> Sweep:
 def _refuse_many_runs(
     path: Path, spec: SweepFile, datasets: list[DatasetUse], spaces: list[Space]
 ) -> None:
-    """Refuse too many runs before their list takes memory."""
     streams = sum(
         len(use.table.positive_class) * len(_seeds(use.table.order_seeds)) for use in datasets
     )

@@ -28,7 +28,6 @@ class Halving(BaseModel, extra="forbid", strict=True, frozen=True):
     first: PositiveInt
 
     def cut(self, stream: Stream, sizes: Mapping[str, DataSize]) -> list[Stream]:
-        """The stream cut at each of its rungs, the last of which is the stream itself."""
         rounds = sizes[stream.dataset_hash].rounds(stream)
         rungs = itertools.takewhile(
             lambda rung: rung < rounds, (self.first * self.factor**k for k in itertools.count())
@@ -69,10 +68,7 @@ def rungs_of(
     halving: Halving,
     paused: Mapping[str, Pause],
 ) -> Rungs:
-    """Which of the runs `now` go on from one that has `paused`, and how far each may go.
-
-    `runs` are those to the ends of their streams.
-    """
+    """Which of the runs `now` go on from one that has `paused`, and how far each may go."""
     cuts = [halving.cut(stream, sizes) for stream in {run.stream for run in runs}]
     before = {stream: shorter for cut in cuts for shorter, stream in itertools.pairwise(cut)}
     later = {

@@ -154,7 +154,6 @@ def prepare_datasets(checked: CheckedSweep) -> CheckedSweep:
 
 
 def remember(store: StorePath, checked: CheckedSweep, runs: Sequence[Run]) -> None:
-    """Record the sweep's file and run_ids, where results and reports find them."""
     sweep = checked.sweep
     named = [one for one in checked.manifests.values() if one.class_names]
     note = {
@@ -169,7 +168,6 @@ def remember(store: StorePath, checked: CheckedSweep, runs: Sequence[Run]) -> No
 
 
 def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
-    """Collect result files, and remove checkpoints: those of finished runs and of runs `passed`."""
     collect(store)
     remove_left(store)
     remove_finished(store, partial(finished_runs, store), passed)

@@ -81,7 +81,6 @@ def _status_in(file: StorePath) -> Status:
 
 
 def is_dead(status: Status) -> bool:
-    """Whether the process that wrote a status is gone; on another machine, whether it is silent."""
     if status.host == socket.gethostname():
         return start_of(status.process) != status.started
     silent = datetime.now(UTC) - datetime.fromisoformat(status.updated)
@@ -89,7 +88,6 @@ def is_dead(status: Status) -> bool:
 
 
 def refuse_running(store: AnyPath, sweep: str | None = None) -> None:
-    """Refuse if a sweep is running, or the one of this name in another process."""
     me = socket.gethostname(), os.getpid()
     for status in statuses(store, sweep):
         mine = sweep is not None and (status.host, status.process) == me
@@ -117,10 +115,7 @@ Watcher = Callable[[Status], None]
 
 
 class Tally:
-    """Context manager that counts a sweep's runs and rounds into its `status`.
-
-    Its watchers are told every so many seconds, even while a long cohort sends no receipt.
-    """
+    """Context manager that counts a sweep's runs and rounds into its `status`."""
 
     def __init__(self, sweep: str, watchers: Sequence[tuple[int, Watcher]] = ()) -> None:
         # slow: they would take a refusal's time

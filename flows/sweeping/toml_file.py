@@ -25,8 +25,6 @@ Name = Annotated[
 
 
 class TomlFile:
-    """The text and content of a TOML file."""
-
     def __init__(
         self,
         path: Path,

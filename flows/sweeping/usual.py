@@ -111,7 +111,6 @@ def in_units(unit: float, *values: float) -> list[float]:
 def seconds_of(
     grids: dict[str, dict[str, Any]], manifest: Manifest, name: str, rounds: int
 ) -> float:
-    """The seconds of all runs of a learner."""
     learner = LEARNERS[name]
     values = {key: of if isinstance(of, list) else [of] for key, of in grids[name].items()}
     public = learner.complete({key: of[0] for key, of in values.items()})

@@ -37,7 +37,6 @@ def sweep_names(store: AnyPath) -> list[str]:
 
 
 def sweep_note(store: AnyPath, name: str) -> dict[str, Any]:
-    """What the store has recorded of a sweep: its file, its run_ids and its figures."""
     note = store_path(store) / "sweeps" / f"{name}.json"
     if "/" in name or not note.is_file():
         there = sweep_names(store)

@@ -49,10 +49,7 @@ def line_width() -> int:
 
 
 def number_text(value: float, digits: int = DIGITS) -> str:
-    """A float with so many significant digits, or fewer if they say it exactly.
-
-    Digits before the point are never cut.
-    """
+    """A float with so many significant digits, or fewer if they say it exactly."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
@@ -105,7 +102,6 @@ def _fitted(
 
 
 def _wrapped(text: str, width: int, after: str) -> list[str]:
-    """Lines of at most `width` characters, broken at spaces or after a character."""
     if len(text) <= width:
         return [text]
     line = f".{{1,{width}}}(?: |(?<={after})|$)|.{{{width}}}"

@@ -75,7 +75,6 @@ def answer(
     best: bool = False,
     sort: str | None = None,
 ) -> tuple[Views, pa.Table]:
-    """Answer a query of `koco results` with a table, and the views of the runs in question."""
     refuse_first(
         [
             (single and best, "--runs and --best cannot be combined; choose one"),
@@ -185,7 +184,6 @@ def results_of(store: AnyPath, sweep: str) -> list[dict[str, Any]]:
 
 
 def in_terminal(views: Views, table: pa.Table, more: int, width: int) -> tuple[str, list[str]]:
-    """An answer as a table in lines of at most `width` characters, and remarks on it."""
     names, same = _telling_columns(table)
     texts, constants = _params_in_words(views)
     remarks = [*same, *constants]

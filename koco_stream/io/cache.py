@@ -57,10 +57,7 @@ def private_folder(*names: str) -> Path:
 
 
 def computed_once(folder: str, identity: object, compute: Callable[[], Any]) -> Any:
-    """The result of `compute`, as decoded from JSON, cached by its `identity`.
-
-    Processes that need it together wait for the first.
-    """
+    """The result of `compute`, as decoded from JSON, cached by its `identity`."""
     path = private_folder(folder) / f"{content_hash(identity)}.json"
     if not path.is_file():
         with locked(path.with_suffix(".lock")):

@@ -21,11 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StorePath:
-    """A file or folder in a store, which need not exist; this class reads and writes local ones.
-
-    Files are written atomically and replace existing ones. Folders exist as soon as they contain a
-    file.
-    """
+    """A file or folder in a store, which need not exist; this class reads and writes local ones."""
 
     address: str
     is_local: ClassVar[bool] = True

@@ -15,10 +15,7 @@ TEXTS = "turn texts into numbers first, for example by pandas.get_dummies(X), or
 
 
 def as_rows(X: Any, n_features: int | None = None, model: str = "the learner") -> Rows:
-    """Convert any supported input (n, d) to canonical rows; what is sparse stays so.
-
-    `WrongInput` names the row, and calls `model` what has learnt from `n_features` features.
-    """
+    """Convert any supported input (n, d) to canonical rows; what is sparse stays so."""
     if isinstance(X, Rows):
         rows, finite = X, True
     elif type(X).__module__.startswith("pyarrow."):

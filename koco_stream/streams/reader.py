@@ -33,11 +33,7 @@ class Block(NamedTuple):
 
 
 class BlockLabels(NamedTuple):
-    """A block's labels as a run's states learn them.
-
-    `learnt` is (1, n), or (K, n) with −1 and +1 if all K classes are learnt, which `numbers` (n,)
-    count from 0.
-    """
+    """A block's labels as a run's states learn them."""
 
     learnt: Array
     numbers: Array = np.zeros(0, np.int64)

@@ -76,11 +76,7 @@ def shuffled(n_rows: int, seed: int) -> Array:
 
 
 class ShuffledInWindows:
-    """A permutation of a dataset's rows that needs few shards at a time.
-
-    The shards are put in random order, and each window of `window_rows` rows is shuffled. A slice
-    has these rounds' row numbers.
-    """
+    """A permutation of a dataset's rows that needs few shards at a time."""
 
     def __init__(self, shard_rows: Sequence[int], seed: int, window_rows: int) -> None:
         self.seed, self.window_rows, self.n_rows = seed, window_rows, sum(shard_rows)

@@ -15,10 +15,7 @@ CHECKED = ConfigDict(extra="forbid")  # an unknown key or a value of another typ
 
 @dataclass(frozen=True, config=CHECKED)
 class Address:
-    """The address at which a file is published, or, with `path_inside`, a zip archive that has it.
-
-    `skip_lines` lines are no rows. `suffix` is that of the compression, if the name lacks it.
-    """
+    """The address of a published file, or, with `path_inside`, of a zip archive that has it."""
 
     url: str
     path_inside: str = ""
@@ -38,11 +35,7 @@ class Address:
 
 @dataclass(frozen=True, config=CHECKED)
 class Edition:
-    """Files that form a dataset, or a subset of it, when read in order.
-
-    They are named without a suffix for compression. The size is that of the prepared dataset. It is
-    `tested` if the project has the files. There is an address per file, or none.
-    """
+    """Files that form a dataset, or a subset of it, when read in order."""
 
     files: tuple[str, ...]
     n_rows: int
@@ -55,10 +48,7 @@ class Edition:
 
 @dataclass(frozen=True, config=CHECKED)
 class Entry:
-    """A dataset of the papers; the whole one is the first of the `editions`, if published.
-
-    `positive_class` is the one that the project's sweeps separate from the others.
-    """
+    """A dataset of the papers; the whole one is the first of the `editions`, if published."""
 
     name: str
     task: str

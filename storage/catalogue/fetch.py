@@ -142,7 +142,6 @@ def _download(address: str, partial: FileIO, about: Path, progress: Progress) ->
 def _request(
     client: httpx.Client, address: str, partial: FileIO, about: Path, progress: Progress
 ) -> None:
-    """Raises `Gone`, or `_RetryableError` if another request may succeed."""
     version = _noted(about, address, "version")
     here = partial.seek(0, SEEK_END) if version else 0
     headers = {"Range": f"bytes={here}-", "If-Range": str(version)} if here else {}
@@ -178,7 +177,6 @@ def _request(
 
 
 def _version(answer: httpx.Response) -> str | None:
-    """The strong ETag, else the modification date."""
     etag = answer.headers.get("ETag", "")
     return etag if etag.startswith('"') else answer.headers.get("Last-Modified")
 

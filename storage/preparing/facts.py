@@ -34,10 +34,7 @@ HEADROOM = 40  # values are divided by 2^40, so that no sum of as many overflows
 def known_rows(
     ranges: Iterable[tuple[int, int]], n_rows: int, scale_rows: int | None
 ) -> list[tuple[int, int]]:
-    """The rows of ranges (first, end) from which statistics are computed.
-
-    Ends are moved up to multiples of `BLOCK`, or to `scale_rows`.
-    """
+    """The rows of ranges (first, end) from which statistics are computed."""
     end = n_rows if scale_rows is None else scale_rows
     if end > n_rows > 0:
         raise WrongInput(
@@ -108,10 +105,7 @@ def range_facts(
 def features_in(
     transformation: Transformation, cover: Cover
 ) -> tuple[Array, Array, Array, Array | int]:
-    """Features that occur in some rows, in increasing order, and the target as feature d.
-
-    Returns their numbers, smallest and largest values, and numbers of rows.
-    """
+    """Features that occur in some rows, in increasing order, and the target as feature d."""
     rows = transformation.laid_out(rows_of(cover))
     if transformation.kept == "dense":
         matrix = np.column_stack([rows.values.reshape(rows.n_rows, -1), rows.labels])
@@ -179,7 +173,6 @@ def without_missing(
     parallel_map: ParallelMap,
     scratch: Path,
 ) -> tuple[Source, Chunks]:
-    """The source and its chunks after what it asks for is done with missing values."""
     if source.missing is None:
         return source, chunks
     if source.missing == "drop":

@@ -86,7 +86,6 @@ def write_rows(rows: Piece, path: Path) -> None:
 
 
 def read_rows(path: str | Path) -> Piece:
-    """The rows are memory-mapped."""
     with pa.memory_map(str(path)) as source:
         return rows_of_batch(pa.ipc.open_stream(source).read_next_batch())
 
@@ -116,10 +115,7 @@ def rows_of_batch(batch: pa.RecordBatch) -> Piece:
 
 
 class Chunks:
-    """The chunks of a source in row order; `firsts` has the first row of each.
-
-    There are no `labels` if there are more than `MOST_DISTINCT`.
-    """
+    """The chunks of a source in row order; `firsts` has the first row of each."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self.chunks = list(chunks)
@@ -130,7 +126,6 @@ class Chunks:
         self.labels = sorted(labels) if len(labels) <= MOST_DISTINCT else None
 
     def cover(self, start: int, stop: int) -> Cover:
-        """Rows `start` to `stop` (exclusive) as ranges of rows of chunks."""
         found = []
         for k in range(bisect_right(self.firsts, start) - 1, bisect_right(self.firsts, stop - 1)):
             first = self.firsts[k]
@@ -147,8 +142,6 @@ def rows_of(cover: Cover) -> Piece:
 
 @dataclass(frozen=True)
 class Written:
-    """One shard that was written."""
-
     shard: Shard
     digests: bytes
     sums: Array
@@ -184,7 +177,6 @@ def ranges_of(
 
 
 def block_end(row: int, n_rows: int) -> int:
-    """First block boundary at or after `row`."""
     return min(-(-row // BLOCK) * BLOCK, n_rows)
 
 
@@ -195,7 +187,6 @@ def is_narrow(cover: Cover, transformation: Transformation) -> bool:
 def write_shard(
     task: tuple[str, int, Cover, Cover], folder: Path, transformation: Transformation, single: bool
 ) -> Written:
-    """Write one shard, and compute the hashes and sums of its blocks."""
     name, first, cover, beyond = task
     rows = transformation(rows_of(cover))
     check_finite(rows, first, transformation.scale)
@@ -233,7 +224,6 @@ def digests_of(rows: Piece, layout: str) -> tuple[bytes, Array]:
 def identity_of(
     digests: Iterable[bytes], n_rows: int, n_features: int, layout: str, value_type: str
 ) -> str:
-    """SHA-256 of a dataset's schema and block hashes."""
     about = f"koco-stream rows 2|{n_rows}|{n_features}|{layout}|{value_type}"
     return hashlib.sha256(b"".join([about.encode(), *digests])).hexdigest()
 

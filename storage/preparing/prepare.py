@@ -54,11 +54,7 @@ Progress = Callable[[str, int, int, int], object]
 
 @dataclass(frozen=True)
 class Preparing:
-    """Options of the preparation, besides those for reading the source.
-
-    The scale, and what is filled in, are of the first `scale_rows` rows, or of all. Without a
-    `task`, the labels decide. `values_per_shard` limits values and rows.
-    """
+    """Options of the preparation, besides those for reading the source."""
 
     layout: str | None = None
     scale: str = "none"
@@ -73,7 +69,6 @@ class Preparing:
 def prepare_file(
     store: AnyPath, name: str, source: Path | Sequence[Path], **options: Any
 ) -> Manifest:
-    """Prepare files, concatenated in order, as a dataset of the store."""
     check_store(store)
     check_name(name)
     how = {one.name: options.pop(one.name) for one in fields(Preparing) if one.name in options}
@@ -267,10 +262,7 @@ def publish(
 def put_files(
     written: Path, folder: StorePath, manifest: Manifest, parallel_map: ParallelMap
 ) -> str:
-    """Add the files in `written` to the dataset's `folder`; returns the name of their subfolder.
-
-    Identical existing files are reused, and different ones go to a new subfolder.
-    """
+    """Add the files in `written` to the dataset's `folder`; returns the name of their subfolder."""
     name = manifest.dataset_hash[:16]
     number = 1
     target = folder / name

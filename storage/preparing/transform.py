@@ -156,7 +156,6 @@ class Transformation:
         return low, high
 
     def laid_out(self, rows: Piece) -> Piece:
-        """Rows in the chosen layout, with values in float64."""
         rows = replace(rows, values=rows.values.astype(np.float64, copy=False))
         if self.kept == self.shape.layout:
             return rows

@@ -55,7 +55,6 @@ def refuse_nulls(column: pa.Array, locate: Locate, what: str, remedy: str = FILL
 
 
 def absent(column: pa.Array) -> Array:
-    """Mask (n,) of nulls and NaN."""
     return np.asarray(pc.is_null(column, nan_is_null=True))
 
 
@@ -124,10 +123,7 @@ def numbers_in(column: pa.Array, locate: Locate, what: str) -> pa.Array:
 def encoded(
     column: pa.Array, locate: Locate, what: str, remedy: str, lacking: str | None = None
 ) -> tuple[Array, list[str]]:
-    """Code of each row, (n,), and the distinct texts in the order of their first rows.
-
-    A null is the text `lacking`; without one it is refused.
-    """
+    """Code of each row, (n,), and the distinct texts in the order of their first rows."""
     # anew, because a stored dictionary may hold texts that no row has
     texts = as_texts(column)
     texts = texts if lacking is None else texts.fill_null(lacking)

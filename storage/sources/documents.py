@@ -27,10 +27,7 @@ TEXTS, ROWS, TERMS = "texts", "rows.npy", "terms"  # files in the scratch folder
 
 
 def documents_source(path: Path, reading: Reading) -> "Documents":
-    """Open a folder or .tar archive of documents as a source of term counts.
-
-    Labels are 1 to k for the sorted groups. Features are the training split's terms, or all.
-    """
+    """Open a folder or .tar archive of documents as a source of term counts."""
     refuse_first(
         (
             name not in STRIPS,

@@ -204,7 +204,6 @@ class ColumnSource(Source):
         return replace(kept, n_dropped=int(whole.size - whole.sum()))
 
     def _in_numbers(self, rows: Parsed) -> Parsed:
-        """Classes and parts of dates become numbers; missing ones are NaN."""
         choice = self.choice
         labels = rows.labels
         columns = []

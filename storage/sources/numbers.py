@@ -42,30 +42,23 @@ def at(path: Path, line: int, column: int | None = None) -> str:
 
 
 def shown(text: bytes) -> str:
-    """What a text begins with, as messages quote it."""
     return repr(text.decode("utf-8", "replace").strip()[:60])
 
 
 def is_missing(text: str) -> bool:
-    """Whether a field marks a missing value, such as `?`, `NA` or nothing."""
     return text.strip().lower().lstrip("+-") in MISSING
 
 
 def is_infinite(text: str) -> bool:
-    """Whether a field says infinity, which is neither a number nor a text."""
     return text.strip().lower().lstrip("+-") in NOT_FINITE
 
 
 def is_number(text: str) -> bool:
-    """Whether a field is a decimal number such as `-1.5e3`."""
     return NUMBER.match(text.encode()) is not None
 
 
 def is_other_number(text: str) -> bool:
-    """Whether a field is a number in a notation that is not read: `3,14`, `1 234` or `12%`.
-
-    As a category it would hide that numbers are meant.
-    """
+    """Whether a field is a number in a notation that is not read: `3,14`, `1 234` or `12%`."""
     short = len(text) <= MOST_DIGITS and any(map(str.isdigit, text))
     return short and not is_number(text) and OTHER_NOTATION.fullmatch(text) is not None
 

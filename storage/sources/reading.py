@@ -37,10 +37,7 @@ FLAGS = {"header": "header or --no-header", "zero_based": "zero-based or --one-b
 def source_of(
     paths: Sequence[Path], reading: Reading = AS_SEEN, block_bytes: int = PIECE_BYTES
 ) -> Source:
-    """Open files of one format as one source, not surveyed yet; their rows follow in order.
-
-    About `block_bytes` of text are parsed at once.
-    """
+    """Open files of one format as one source, not surveyed yet; their rows follow in order."""
     paths = unfolded(paths, reading.format)
     refuse_first(
         problem

@@ -48,11 +48,9 @@ class Choice:
     notes: tuple[str, ...] = ()
 
     def called(self, column: int) -> str:
-        """Its name, or its number from 1, for messages."""
         return f"column {self.names[column]!r}" if self.names else f"column {column + 1}"
 
     def given(self, column: int) -> str:
-        """A column as an option takes it."""
         return shlex.quote(self.names[column]) if self.names else f"{column + 1}"
 
     def few(self, columns: Sequence[int]) -> str:

@@ -155,7 +155,6 @@ class Piece:
 
 
 def dense_piece(labels: Array, matrix: Array) -> Piece:
-    """Rows of a matrix (n, d)."""
     n, d = matrix.shape
     return Piece(labels, np.arange(n + 1) * d, np.zeros(0, np.int32), matrix.reshape(-1))
 
@@ -208,7 +207,6 @@ class Source(ABC):
         return source if any(map(is_numeric, names)) else with_classes(source, names)
 
     def names_in(self, piece: Any) -> Iterable[str]:
-        """The labels of a piece that are texts, if the source is `named`."""
         raise NotImplementedError
 
     @abstractmethod

@@ -65,7 +65,6 @@ def stored_table() -> pa.Table:
 
 
 def differing(found: Blocks, sweep: str, kept: pa.Table) -> list[str]:
-    """Which numbers of a part differ from those kept, to the last bit."""
     mine, theirs = (
         {
             (row["title"], row["learner"]): [row[name] for name in NUMBERS]

@@ -19,10 +19,7 @@ ROW_BYTES = 64  # bytes that a row adds to the progress, whatever its size
 
 
 class Slice(NamedTuple):
-    """Consecutive rows of one row group, counted from 0.
-
-    If the row group was split, `file` has the decoded rows.
-    """
+    """Consecutive rows of one row group, counted from 0."""
 
     path: Path
     group: int
@@ -35,7 +32,6 @@ class Slice(NamedTuple):
         return self.n_rows * ROW_BYTES
 
     def at(self, row: int) -> str:
-        """Position of a row for messages, which count from 1."""
         return f"{self.path}, row group {self.group + 1}, row {self.first + int(row) + 1}"
 
 

@@ -21,7 +21,6 @@ MOST_FEATURES = np.iinfo(np.int32).max
 
 
 def is_prepared(schema: pa.Schema) -> bool:
-    """Prepared rows have a list column `values`."""
     return "values" in schema.names and _is_list(schema.field("values").type)
 
 
@@ -77,7 +76,6 @@ class PreparedRows(ParquetRows):
         return ("label", "values") if self.layout == "dense" else ("label", "indices", "values")
 
     def names_in(self, piece: Slice) -> set[str]:
-        """The classes of a slice's rows."""
         names = pc.unique(self.decoded(piece).column("label")).to_pylist()
         self.release(piece)
         return {name for name in names if name and not is_missing(name)}
@@ -209,7 +207,6 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _flattened(column: pa.Array, source: Slice, name: str) -> tuple[Array, pa.Array]:
-    """The end of each row among the items of a list column, (n,), and the items."""
     refuse_nulls(column, source.at, f"column {name!r}")
     return (
         np.cumsum(pc.list_value_length(column).to_numpy(zero_copy_only=False), dtype=np.int64),

@@ -83,12 +83,7 @@ def is_header(path: Path, line: int, fields: list[str], seen: Rows, reading: Rea
 
 
 def are_of_columns(fields: list[str], named: list[int], seen: Rows) -> bool:
-    """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them.
-
-    There may be names beside them, or an empty field before them. It is sure if there are `SURE`
-    numbers, if the column of the empty field counts the rows, if a name stands over numbers, or if
-    a column has no other whole number.
-    """
+    """Whether a line holds the numbers of columns, 0, 1, 2, …, as pandas writes them."""
     unnamed = fields[0] == ""
     numbers = list(filter(is_number, fields))
     n = len(numbers)

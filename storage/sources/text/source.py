@@ -170,7 +170,6 @@ def text_of(block: Block) -> bytes:
 
 
 def with_unix_ends(text: bytes) -> bytes:
-    """Raises `Unusual` for mixed line ends or other carriage returns."""
     returns = text.count(b"\r")
     if returns not in (0, text.count(b"\r\n")):
         raise Unusual
@@ -203,7 +202,6 @@ def read_csv(
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines without their ends, numbered from 1."""
     number = 0
     with opened(path) as (_, text):
         lines = iter(partial(text.readline, MOST_LINE + 1), b"")
@@ -241,10 +239,7 @@ def top_of(path: Path) -> tuple[list[tuple[int, bytes]], int, bytes]:
 
 
 def format_of(path: Path, line: bytes) -> str | None:
-    """None if neither the name nor the first line tells.
-
-    What separates columns decides before numbers do, so that an empty field between tabs is one.
-    """
+    """None if neither the name nor the first line tells."""
     named = NAMED.get(_suffix(path))
     text = line.strip()
     refuse_first(

@@ -57,7 +57,6 @@ class SparseText(TextSource[Piece]):
     namespace: bytes = b""  # of all features of a VW file
 
     def names_in(self, piece: Block) -> set[str]:
-        """The classes of a block's rows."""
         names = NAME.findall(text_of(piece))
         self.release(piece)
         return {name.decode("utf-8", "replace") for name in names}
@@ -126,7 +125,6 @@ class SparseText(TextSource[Piece]):
         return Piece(np.array(labels), np.array(indptr), np.array(indices), np.array(values))
 
     def row(self, line: bytes, path: Path, number: int) -> tuple[float, dict[int, float]]:
-        """The label, and values by feature from 0."""
         is_vw = self.format == "vw"
         tokens = self.vw_tokens(line, path, number) if is_vw else _tokens(line.split(b"#", 1)[0])
         text, column = next(tokens)
@@ -267,7 +265,6 @@ def sparse_source(
 
 
 def _namespace(path: Path) -> bytes:
-    """The namespace of the first row that has features."""
     found = (NAMESPACE.match(line) for _, line in lines_of(path))
     name = next((match[1] for match in found if match), b"")
     return b"" if name.isdigit() else name
