@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
+from flows import scores as statistics
 from flows.charts import Chart, Row, drawn
 from flows.comparing.blocks import (
     ALL,
@@ -22,8 +23,6 @@ from flows.comparing.blocks import (
 )
 from flows.comparing.words import MIN_BLOCKS, beaten, concluded, how_compared, weaknesses
 from flows.pages import rendered
-from flows.scores import statistics
-from flows.scores.means import exact_means, mean, rounded
 from flows.views.views import table_of
 from koco_stream.errors import refuse_first
 from koco_stream.io.files import json_text
@@ -74,8 +73,10 @@ class Comparison:
         notes: Sequence[str] = (),
     ) -> None:
         self.select, self.alpha = select, alpha
-        exact = np.array([exact_means([row["scores"] for row in block]) for block in found.blocks])
-        ranks = statistics.ranks_of(rounded(exact)).mean(axis=0)
+        exact = np.array(
+            [statistics.exact_means([row["scores"] for row in block]) for block in found.blocks]
+        )
+        ranks = statistics.ranks_of(statistics.rounded(exact)).mean(axis=0)
         order = sorted(range(len(ranks)), key=lambda one: (ranks[one], found.learners[one]))
         exact = exact[:, order]
         ranks = ranks[order]
@@ -87,13 +88,13 @@ class Comparison:
         self.metrics = sorted({block[0]["metric"] for block in blocks})
         self.relative = len(self.metrics) > 1 or self.metrics[0] in WITH_UNITS
         enough = self.n_blocks >= MIN_BLOCKS
-        self.friedman = statistics.friedman(rounded(exact)) if enough else None
+        self.friedman = statistics.friedman(statistics.rounded(exact)) if enough else None
         self.critical_difference = (
             statistics.critical_difference(len(order), self.n_blocks, alpha) if enough else None
         )
         self.pairs = self._pairs(exact)
-        self.summary = self._summary(blocks, rounded(exact), ranks)
-        self.blocks = _of_blocks(blocks, rounded(exact))
+        self.summary = self._summary(blocks, statistics.rounded(exact), ranks)
+        self.blocks = _of_blocks(blocks, statistics.rounded(exact))
         self.conclusion = concluded(self)
         choices = max(block[0]["choices"] for block in blocks)
         self.how = how_compared(self, choices, halved)
@@ -116,7 +117,7 @@ class Comparison:
                     int((difference < 0.0).sum()),
                     int((difference > 0.0).sum()),
                     int((difference == 0.0).sum()),
-                    mean(difference[np.isfinite(difference)]),
+                    statistics.mean(difference[np.isfinite(difference)]),
                     p_alone,
                     p,
                     int(np.isfinite(exact[:, one] + exact[:, other]).sum()),

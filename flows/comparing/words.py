@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flows.charts import Row
 from flows.comparing.blocks import ALL, CONSTANT, LOSS
-from flows.scores.statistics import least_p
+from flows.scores import least_p
 
 if TYPE_CHECKING:
     from flows.comparing.comparison import Comparison

@@ -21,7 +21,7 @@ from flows.preparing.preparation import prepare_named
 from flows.runtime.console import say
 from flows.runtime.processes import locked
 from flows.runtime.recording import recorded, stage
-from flows.scores.means import mean
+from flows.scores import mean
 from flows.sweeping.file import Sweep, sweep_called
 from flows.sweeping.launch import launch
 from flows.sweeping.request import SweepRequest

@@ -12,7 +12,7 @@ from flows.charts import Chart, Row
 from flows.comparing.blocks import CONSTANT, LEVEL
 from flows.comparing.words import counted, listed
 from flows.report.sections import BEST, CURVES, Sections
-from flows.scores.statistics import bootstrap, least_p
+from flows.scores import bootstrap, least_p
 from flows.tables.tables import grouped
 from flows.tables.text import with_minus
 from koco_stream.errors import WrongInput

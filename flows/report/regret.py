@@ -12,7 +12,7 @@ from flows.charts import Row
 from flows.pages import Figure
 from flows.report.rows import kernel_matrix, rows_of_stream
 from flows.report.sections import Sections
-from flows.scores.means import mean
+from flows.scores import mean
 from koco_stream.io.cache import computed_once
 from koco_stream.losses import curvature_of
 from koco_stream.streams.stream import AS_STORED, Stream

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
-from flows.scores.means import means
+from flows.scores import means
 from flows.tables.tables import grouped
 from koco_stream.errors import WrongInput
 from koco_stream.io.files import content_hash

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.scores.means import differences_of
+from flows.scores import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.tables import grouped
 from flows.tables.text import laid_out

@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flows.scores.means import deviations, means, of_lists
+from flows.scores import deviations, means, of_lists
 from flows.tables.sweep_runs import read_decisions, sweep_names, sweep_note
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.io.paths import AnyPath

@@ -22,7 +22,7 @@ import pyarrow.fs
 
 from koco_stream.errors import StoreUnavailable, refuse_first
 from koco_stream.io.cache import private_folder
-from koco_stream.io.paths import StorePath, T
+from koco_stream.io.local import StorePath, T
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 20.0  # without a byte, after which the server counts as unreachable

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from flows.scores import statistics as our
-from flows.scores.means import deviations, differences_of, mean, means, rounded
+from flows import scores as our
+from flows.scores import deviations, differences_of, mean, means, rounded
 from tests.helpers import demsar
 from tests.oracles import comparing as literal
 

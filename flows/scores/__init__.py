@@ -1,1 +1,0 @@
-"""Scores of runs: their means, when two are equal, and statistics."""
