@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from koco_stream.kernels.dictionary import padded
 from koco_stream.kernels.earlier_rows import (
     History,
-    block_of,
-    clear_block,
+    clear_panel,
     fill_tile,
     give_back,
+    panel_of,
     with_room,
 )
 from koco_stream.learners.base import Learner
@@ -27,37 +28,37 @@ from koco_stream.numerics.instructions.point_panels import BLOCK
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
-# step(params, state, tile, r, block, k_tt, y), forward(params, state, tile, r, block, k_tt),
+# step(params, state, tile, r, first, k_tt, y), forward(params, state, tile, r, first, k_tt),
 # look_ahead(params, state, tile, rows)
 step = forward = look_ahead = bound_later
 
 
-def learn_block(
-    params: Any, state: Any, tile: Array, own: Array, block: int, labels: Array, predictions: Array
+def learn_tile(
+    params: Any, state: Any, tile: Array, own: Array, first: int, labels: Array, predictions: Array
 ) -> int:
-    """Run a learner over a block of rows, filling `predictions` (n,).
+    """Run a learner over the rows of a tile, filling `predictions` (n,).
 
-    `block` is the number of the block's first row. Returns the number of rounds done; fewer than n
+    `first` is the number of the tile's first row. Returns the number of rounds done; fewer than n
     if a prediction was not finite.
     """
     p, s = by_reference(params), by_reference(state)
     look_ahead(p, s, tile, labels.size)
     for r in range(labels.size):
-        y_hat = step(p, s, tile, r, block, own[r], labels[r])
+        y_hat = step(p, s, tile, r, first, own[r], labels[r])
         predictions[r] = y_hat
         if not math.isfinite(y_hat):
             return r
     return labels.size
 
 
-def predict_block(
-    params: Any, state: Any, tile: Array, own: Array, block: int, predictions: Array
+def predict_tile(
+    params: Any, state: Any, tile: Array, own: Array, first: int, predictions: Array
 ) -> None:
-    """Fill `predictions` (n,) with the next-round prediction for each row of a block."""
+    """Fill `predictions` (n,) with the next-round prediction for each row of a tile."""
     p, s = by_reference(params), by_reference(state)
     look_ahead(p, s, tile, predictions.size)
     for r in range(predictions.size):
-        y_hat = forward(p, s, tile, r, block, own[r])
+        y_hat = forward(p, s, tile, r, first, own[r])
         predictions[r] = min(max(y_hat, -params.clip), params.clip)
 
 
@@ -85,9 +86,7 @@ class SharedKernelScan:
         self.history: History = with_room(states[0].history, more, non_zeros)
         room = self.history.indptr.size - 1
         self.tile, self.own = np.zeros((max(room, 1), BLOCK)), np.zeros(BLOCK)
-        self.coefficients = np.zeros((len(states), room))
-        for own, state in zip(self.coefficients, states, strict=True):
-            own[: state.c.size] = state.c[:room]
+        self.coefficients = np.array([padded(s.c, room) for s in states])
         self.sums = np.zeros((len(states), 2, BLOCK))
         self.states = [
             s._replace(history=self.history, c=self.coefficients[i], sums=self.sums[i])
@@ -107,7 +106,7 @@ class SharedKernelScan:
                 y, y_hat = labels[i, these], predictions[i, these]
                 try:
                     self.states[i] = learner.with_room(self.params[i], self.states[i])
-                    rounds = learner.compiled(learn_block, "step", "look_ahead")(
+                    rounds = learner.compiled(learn_tile, "step", "look_ahead")(
                         self.params[i], self.states[i], self.tile, self.own, before, y, y_hat
                     )
                 except Exception as error:  # this run fails, the others continue
@@ -123,7 +122,7 @@ class SharedKernelScan:
         State and row history do not change.
         """
         predictions = np.empty(self.rows.n_rows)
-        predict = self.learners[0].compiled(predict_block, "forward", "look_ahead")
+        predict = self.learners[0].compiled(predict_tile, "forward", "look_ahead")
         state = self.learners[0].with_room(self.params[0], self.states[0])
         for these, before in self._tiles():
             predict(self.params[0], state, self.tile, self.own, before, predictions[these])
@@ -135,7 +134,7 @@ class SharedKernelScan:
 
         The kernel values are in the tile. When learning, the rows are added to the history.
         """
-        block, rows = block_of(self.rows), self.rows
+        panel, rows = panel_of(self.rows), self.rows
         for first in range(0, rows.n_rows, BLOCK):
             these, before = slice(first, first + BLOCK), int(self.history.n)
             running = zip(self.learners, self.states, self.live, strict=True)
@@ -143,7 +142,7 @@ class SharedKernelScan:
             fill_tile(
                 self.params[0].kernel,
                 self.history,
-                block,
+                panel,
                 rows,
                 first,
                 self.learning,
@@ -154,15 +153,15 @@ class SharedKernelScan:
                 self.sums,
             )
             yield these, before
-        clear_block(block)
-        give_back(block)
+        clear_panel(panel)
+        give_back(panel)
 
 
 class SharedKernelLearner(Learner):
     """A learner that reads kernel values from a tile shared with other runs of the same kernel.
 
     Instead of a row, its `step` and `forward` take the tile, a column of it, the number of the
-    block's first row, and k(x, x): see `koco_stream.kernels.earlier_rows`. Its state has the fields
+    tile's first row, and k(x, x): see `koco_stream.kernels.earlier_rows`. Its state has the fields
     `history`, `c` and `sums`.
     """
 
@@ -180,7 +179,7 @@ class SharedKernelLearner(Learner):
 
     @staticmethod
     def with_room(params: Any, state: Any, /) -> Any:
-        """The same state with room for one more block, and for the points that join from it."""
+        """The same state with room for one more tile, and for the points that join from it."""
         return state
 
     @classmethod

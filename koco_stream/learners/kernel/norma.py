@@ -104,7 +104,7 @@ def first_row(s: State) -> int:
 
 
 @inlined
-def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float) -> float:
+def forward(params: Params, s: State, tile: Array, r: int, first: int, k_tt: float) -> float:
     n, k = int(s.dictionary_size[()]), s.a[K]
     for p in range(n):
         k[p] = tile[s.rows[p], r]
@@ -112,7 +112,7 @@ def forward(params: Params, s: State, tile: Array, r: int, block: int, k_tt: flo
 
 
 @inlined
-def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float, y: float) -> float:
+def step(params: Params, s: State, tile: Array, r: int, first: int, k_tt: float, y: float) -> float:
     row = int(s.t[()])
     s.t[()] = row + 1
     if k_tt == 0.0:
@@ -121,7 +121,7 @@ def step(params: Params, s: State, tile: Array, r: int, block: int, k_tt: float,
     if s.steps.size:
         s.steps[0] += 1
         eta = step_at(eta, params.schedule, s.steps[0])
-    y_hat = held(forward(params, s, tile, r, block, k_tt), params.clip)
+    y_hat = held(forward(params, s, tile, r, first, k_tt), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
         rho = s.margin[()]
         wrong = y * y_hat - rho <= NO_DIFFERENCE * (abs(y_hat) + abs(rho))

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from koco_stream.kernels import past_rows
+from koco_stream.kernels import earlier_rows
 from koco_stream.kernels.dictionary import FIRST_ROOM, kernel_row, padded, panels
-from koco_stream.kernels.past_rows import PastRows
+from koco_stream.kernels.earlier_rows import PastRows
 from koco_stream.learners.kernel import kors
 from koco_stream.learners.kernel.base import append_row, count_doubt, held, note_step
 from koco_stream.learners.kernel.inverse import (
@@ -82,7 +82,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: an empty dictionary and no rows."""
     return State(
         kors=kors.init(params.kors, n_features, seed),
-        past=past_rows.no_past(n_features),
+        past=earlier_rows.no_past(n_features),
         L=panels(FIRST_ROOM, FIRST_ROOM),
         factor=panels(FIRST_ROOM, FIRST_ROOM),
         a=np.zeros((C + 1, FIRST_ROOM + BLOCK)),
@@ -102,13 +102,13 @@ def enlarge(params: Params, s: State, features: int) -> State:
             factor=padded(s.factor, room // BLOCK, room, BLOCK),
             a=padded(s.a, len(s.a), room + BLOCK),
         )
-    return s._replace(past=past_rows.more_past(s.past, features, room))
+    return s._replace(past=earlier_rows.more_past(s.past, features, room))
 
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
     kors_lacks = kors.full(params.kors, s.kors, features)
-    return bool(kors_lacks or past_rows.lacks_past(s.past, features))
+    return bool(kors_lacks or earlier_rows.lacks_past(s.past, features))
 
 
 class Row(NamedTuple):
@@ -141,14 +141,14 @@ def inspect(
         return Row(f, spread, n, 0.0, params.alpha, 0.0, 0.0)
     rest = max(k_tt - panel_dot(phi, 0, phi, 0, n), 0.0)
     pivot = math.sqrt(rest + JITTER * k_tt)
-    past_rows.kernel_values(s.past, params.kors.kernel, idx, val, n2)
-    past_rows.new_coordinates(s.past, phi, n, pivot, s.a[SUMS])
+    earlier_rows.values_with_past(s.past, params.kors.kernel, idx, val, n2)
+    earlier_rows.new_coordinates(s.past, phi, n, pivot, s.a[SUMS])
     spread_of(s.factor, s.a, s.a[SUMS], n)
     apply(s.factor, s.a[DF], n, c, n)
-    squares, products = past_rows.unexplained(s.past, c, n)
+    squares, labels = earlier_rows.unexplained(s.past, c, n)
     S = params.alpha * (1.0 + panel_dot(c, 0, c, 0, n)) + squares
     phi[n], c[n] = rest / pivot, -1.0
-    along, gain = panel_dot(c, 0, phi, 0, n + 1), products / S
+    along, gain = panel_dot(c, 0, phi, 0, n + 1), labels / S
     spread = spread_of(s.factor, s.a, phi, n) + along * (along / S)
     return Row(f - gain * along, spread, n + 1, pivot, S, gain, along)
 
@@ -191,7 +191,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     count_doubt(s, LEFT * LEFT * k_tt, y_hat, params.clip, blur=blur, most=MOST_CLIPS)
     note_step(s, y - row.f, 1.0 / (1.0 + row.spread), 0.0, k_tt, params.alpha)
     add_scaled((y - row.f) / (1.0 + row.spread), s.a[U], 0, s.a[OMEGA], 0, row.n)
-    past_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
+    earlier_rows.append(s.past, idx, val, n2, s.a[PHI], row.n, y)
     return held(y_hat, params.clip) if math.isfinite(k_tt) else math.nan
 
 
@@ -205,7 +205,7 @@ def enter(params: Params, s: State, row: Row, k_tt: float) -> None:
     s.a[D, row.n - 1] = 1.0 / row.S
     s.a[F, row.n - 1], s.a[DF, row.n - 1] = -row.along, -row.along / row.S
     add_scaled(-row.gain, s.a[C], 0, s.a[OMEGA], 0, row.n)
-    past_rows.keep_new_coordinates(s.past, row.n - 1)
+    earlier_rows.store_new_coordinates(s.past, row.n - 1)
 
 
 @jit
