@@ -121,7 +121,7 @@ class Classifier(Estimator):
             # The learners are kept after a divergence, but not after a rejected first call.
             if learners[0].__sklearn_is_fitted__():
                 self.learners_, self.classes_ = learners, known
-        return self._class_of(scores)
+        return self._class_of(scores.T if len(learners) > 1 else scores[0])
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from the rows of X in order, as `progressive` does."""
@@ -130,11 +130,8 @@ class Classifier(Estimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Reset the classifier, then learn from the rows of X in order, in a single pass."""
-        labels = _labels(y)
-        known = _known_classes(labels)
-        learners = self._new_learners(known)
-        _advanced(learners, X, _signs(labels, known))
-        self.learners_, self.classes_ = learners, known
+        fresh = Classifier(self.learner).partial_fit(X, y)
+        self.learners_, self.classes_ = fresh.learners_, fresh.classes_
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -144,11 +141,9 @@ class Classifier(Estimator):
         """
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        scores = [self.learners_[0].predict(X)]
-        if len(self.learners_) == 1:
-            return scores[0]
-        rows = as_rows(X)  # its features' names are checked by now
-        return np.stack([*scores, *(one.predict(rows) for one in self.learners_[1:])], axis=1)
+        first, *others = self.learners_
+        scores = [first.predict(X), *(one.predict(as_rows(X)) for one in others)]
+        return np.stack(scores, axis=1) if others else scores[0]
 
     def predict(self, X: Any) -> Array:
         """The predicted class (n,) of each row of X (n, d), without learning."""
@@ -232,8 +227,8 @@ class Classifier(Estimator):
         return [unlearnt(self.learner) for _ in range(1 if classes.size == 2 else classes.size)]
 
     def _class_of(self, scores: Array) -> Array:
-        two = scores.ndim == 1
-        return self.classes_[(scores >= 0.0).astype(np.intp) if two else scores.argmax(1)]
+        of_two = scores.ndim == 1
+        return self.classes_[(scores >= 0.0).astype(np.intp) if of_two else scores.argmax(axis=1)]
 
     def __getattr__(self, name: str) -> Any:
         if name == "predict_proba":
@@ -304,37 +299,32 @@ def _signs(labels: Array, classes: Array) -> Array:
 
 
 def _advanced(learners: list[Learner], X: Any, signs: Array) -> Array:
-    if len(learners) == 1:
-        return learners[0].progressive(X, signs[0])
+    """Let the learners learn from the rows together; returns their predictions (K, n)."""
     with ExitStack() as locked:
         for learner in learners:
             locked.enter_context(learner._lock)
-        return _together(learners, X, signs).T
-
-
-def _together(learners: list[Learner], X: Any, signs: Array) -> Array:
-    rows, _ = learners[0].begin(X, signs[0])
-    for learner, y in zip(learners[1:], signs[1:], strict=True):
-        learner.begin(rows, y)
-    if learners[0].fit_intercept:
-        rows = with_intercept(rows)
-    predictions = np.empty(signs.shape)
-    states, done, failures = learners[0].advance_states(
-        [type(learner) for learner in learners],
-        [learner._params for learner in learners],
-        [learner._state for learner in learners],
-        rows,
-        signs,
-        predictions,
-    )
-    for learner, state, rounds in zip(learners, states, done, strict=True):
-        learner._state = state
-        learner.rounds_ += rounds
-    if failures:
-        raise next(iter(failures.values()))
-    if min(done) < rows.n_rows:
-        for learner in learners:
-            learner._diverged = True
+        rows, _ = learners[0].begin(X, signs[0])
+        for learner, y in zip(learners[1:], signs[1:], strict=True):
+            learner.begin(rows, y)
+        if learners[0].fit_intercept:
+            rows = with_intercept(rows)
+        predictions = np.empty(signs.shape)
+        states, done, failures = learners[0].advance_states(
+            [type(learner) for learner in learners],
+            [learner._params for learner in learners],
+            [learner._state for learner in learners],
+            rows,
+            signs,
+            predictions,
+        )
+        diverged = not failures and min(done) < rows.n_rows
+        for learner, state, rounds in zip(learners, states, done, strict=True):
+            learner._state, learner._diverged = state, diverged
+            learner.rounds_ += rounds
+            learner.warn_of_doubt()
+    for failure in failures.values():
+        raise failure
+    if diverged:
         k = done.index(min(done))
         raise learners[k].divergence(done[k], predictions[k, done[k]])
     return predictions

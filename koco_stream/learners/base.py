@@ -243,7 +243,7 @@ class Learner(Algorithm, Estimator):
                 raise self.divergence(first + done, predictions[first + done])
             if states is not None:
                 states.append(recorded(self._state))
-        self._warn_of_doubt()
+        self.warn_of_doubt()
         return predictions
 
     def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
@@ -336,7 +336,7 @@ class Learner(Algorithm, Estimator):
                     " the labels or raise clip"
                 )
 
-    def _warn_of_doubt(self) -> None:
+    def warn_of_doubt(self) -> None:
         """Warn once if rounds are doubtful."""
         if not self._doubted and (doubtful := doubtful_rounds([self._state])):
             self._doubted = True
