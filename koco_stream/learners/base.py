@@ -52,17 +52,17 @@ def why_diverged(where: str, prediction: float) -> str:
 class Learner(Algorithm, Estimator):
     """An online learner: an algorithm with the interface of a scikit-learn estimator.
 
-    A subclass defines what is specific to its algorithm: `parameters`, `to_params` and `cost` (see
-    `Spec`); a constructor that stores its arguments by `self._keep(locals())`; and the algorithm as
-    functions without `self`. The compiled ones change the arrays of `state`:
+    A subclass defines `parameters` and what `Spec` reads beside; a constructor that stores its
+    arguments by `self._keep(locals())`; and the algorithm as functions without `self`:
 
     - `init(params, n_features, seed)`: the state before the first round, a NamedTuple of arrays;
-    - `step(params, state, idx, val, y)`: one round on the row (idx, val), compiled; returns ŷ;
-    - `forward(params, state, idx, val)`: the prediction for a row before it is truncated to [−clip,
+    - `step(params, state, idx, val, y)`: one round on the row (idx, val), compiled: changes the
+    arrays of `state` and returns the prediction ŷ;
+    - `forward(params, state, idx, val)`: a row's prediction before it is truncated to [−clip,
     clip], compiled; changes nothing.
 
-    `Params`, a NamedTuple of numbers, has at least `loss` and `clip`. A learner whose state needs
-    more memory as it learns also sets `grows = True` and defines `full` and `enlarge`.
+    A learner whose state needs more memory as it learns sets `grows = True` and defines `full` and
+    `enlarge`.
 
     After learning, `n_features_in_` is the number of features of X, `feature_names_in_` their names
     if X is a data frame, and `rounds_` the number of rows seen.
@@ -167,9 +167,8 @@ class Learner(Algorithm, Estimator):
     def record(self, X: Any, y: Any) -> Any:
         """Learn like `progressive`, but return an Arrow table with one row per round.
 
-        Its columns are `t` (the round, from 1), `prediction`, `loss`, and the learner's own:
-        cumulative counts of rare events (`doubtful_rounds`, `folds`, …) and, with
-        a dictionary, `inclusion_probability`, `included` and `dictionary_size`.
+        Its columns are `t` (the round, from 1), `prediction`, `loss`, and the learner's own: counts
+        of rare events so far, and what a dictionary did.
         """
         import pyarrow as pa
 
@@ -185,18 +184,15 @@ class Learner(Algorithm, Estimator):
     # Saving ---------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the learner to a file atomically.
+        """Write the learner to a file atomically; once loaded, it goes on to the same bits.
 
-        A loaded learner continues with bit-identical results. A subclass is loaded by its own
-        `load`; `koco_stream.load` returns the library's class.
+        A subclass is loaded by its own `load`; `koco_stream.load` returns the library's class.
         """
         write_arrays(store_path(path), description(self), arrays_of(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a learner of this class. Raises `WrongInput` if the file is damaged, of another
-        format, or of another learner.
-        """
+        """Load a learner of this class. Raises `WrongInput` for another file or a damaged one."""
         otherwise = f"not {cls.__name__}; use koco_stream.load"
         return revived(
             Path(path), *read_model(Path(path)), {cls.registered().__name__: cls}, otherwise
@@ -206,21 +202,19 @@ class Learner(Algorithm, Estimator):
         # For pickle, joblib and deepcopy, as in a saved file: arrays that are not shared, and
         # nothing that can be recomputed.
         with self._lock:
-            kept = super().__getstate__()
-            if self.__sklearn_is_fitted__():
-                del kept["_params"]
-                arrays = state_arrays(kept.pop("_state"))
-                kept["_arrays"] = {name: array.copy() for name, array in arrays.items()}
-            return kept
+            pickled = super().__getstate__()
+            if pickled.pop("_params", None) is not None:
+                arrays = state_arrays(pickled.pop("_state"))
+                pickled["_arrays"] = {name: array.copy() for name, array in arrays.items()}
+            return pickled
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
-        arrays = vars(self).pop("_arrays", None)
+    def __setstate__(self, pickled: dict[str, Any]) -> None:
+        arrays = pickled.pop("_arrays", None)
+        vars(self).update(pickled)
         if arrays is not None:
-            began = type(self)(**self._in_force)
-            began._start(self.n_features_in_)
-            self._params = began._params
-            self._state = restored(began._state, arrays, self.grows)
+            new = type(self)(**self._in_force)
+            new._start(self.n_features_in_)
+            self._params, self._state = new._params, restored(new._state, arrays, self.grows)
 
     # Internals ------------------------------------------------------------------------------------
 
@@ -247,10 +241,7 @@ class Learner(Algorithm, Estimator):
         return predictions
 
     def begin(self, X: Any, y: Any) -> tuple[Rows, Array]:
-        """Check X (n, d) and y (n,) and start the learner if it is new; returns rows and labels.
-
-        Raises `WrongInput` as `progressive` does.
-        """
+        """Check X (n, d) and y (n,) and start the learner if it is new; returns rows and labels."""
         if not self.__sklearn_is_fitted__():
             self._public()  # a wrong parameter is told before what it makes of the labels
         rows = self._checked(X)
@@ -279,11 +270,7 @@ class Learner(Algorithm, Estimator):
         return features
 
     def _checked(self, X: Any) -> Rows:
-        """X (n, d) as rows.
-
-        Raises `WrongInput` if parameters changed since learning began, if the learner diverged, or
-        if X has other features than those that were learnt from.
-        """
+        """X (n, d) as rows, if the learner may learn or predict from them."""
         given, name = self.get_params(), type(self).__name__
         in_force = vars(self).get("_in_force", given)
         changed = [q for q, value in given.items() if value != in_force[q]]
@@ -299,7 +286,7 @@ class Learner(Algorithm, Estimator):
         return as_rows(X, vars(self).get("n_features_in_"), name)
 
     def _public(self) -> Public:
-        """All parameters, checked; the message of `WrongInput` has the class's name."""
+        """All parameters, checked."""
         try:
             return self.registered().complete(
                 {q.name: getattr(self, q.name) for q in self.parameters}
@@ -348,9 +335,7 @@ class Learner(Algorithm, Estimator):
 
 
 def unlearnt(learner: Any) -> Any:
-    """A new learner with the parameters of `learner`. Raises `WrongInput` if it is not a
-    learner.
-    """
+    """A new learner with the parameters of `learner`."""
     if not isinstance(learner, Learner):
         raise WrongInput(
             f"learner must be a learner, such as koco_stream.OjaSON(), not {learner!r}"

@@ -11,16 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import (
-    CLIP,
-    FIT_INTERCEPT,
-    LOSS,
-    NEVER,
-    Cost,
-    Public,
-    StreamSize,
-    loss_and_clip,
-)
+from koco_stream.learners.spec import CLIP, FIT_INTERCEPT, LOSS, NEVER, Cost, Public, StreamSize
 from koco_stream.losses import HINGE, LOGISTIC
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
@@ -92,6 +83,7 @@ class Constant(Learner):
     """
 
     parameters = (LOSS, replace(CLIP, matters_if=NEVER), replace(FIT_INTERCEPT, matters_if=NEVER))
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
@@ -106,7 +98,7 @@ class Constant(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        return Params(**{**loss_and_clip(q), "clip": math.inf})
+        return cls.filled(q, clip=math.inf)
 
     @classmethod
     def adds_intercept(cls, q: Public) -> bool:

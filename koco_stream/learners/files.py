@@ -24,10 +24,7 @@ ORIGINS: dict[str, Path] = {}  # where this process has found the files of each 
 
 
 def copied_to_cache(path: Path) -> str:
-    """Copy a learner's files to the cache folder; returns their hash.
-
-    Raises `WrongInput` as `source_files` does.
-    """
+    """Copy a learner's files to the cache folder; returns their hash."""
     files = source_files(path)
     code = hash_of(files)
     ORIGINS[code] = path.absolute()
@@ -72,10 +69,8 @@ def send(store: AnyPath, code: str) -> None:
 
 
 def fetch(store: AnyPath, name: str, code: str) -> None:
-    """Copy a learner's files from the store to the cache folder.
-
-    Raises `LearnerChanged`, with the learner's `name`, if the files do not have the hash `code`, or
-    if those they were copied from, where this process sees them, have another by now.
+    """Copy a learner's files from the store to the cache folder, or raise `LearnerChanged` if they,
+    or those they were copied from, where this process sees them, have another hash.
     """
     note = json.loads(_sent(store, code).read_text())
     _check(name, code, hash_of(note["files"]), str(_sent(store, code)))
@@ -99,10 +94,7 @@ def _check(name: str, code: str, found: str, where: str) -> None:
 
 
 def imported(place: str, code: str) -> ModuleType:
-    """The module of a learner's file, imported from the cache folder.
-
-    Raises `WrongInput` if it cannot be imported, and `LearnerChanged` if its hash differs.
-    """
+    """The module of a learner's file, imported from the cache folder."""
     name, folder, files = f"{Path(place).stem}_{code}", _folder(code), _kept(code)
     _check(place, code, hash_of(files), str(folder))
     with IMPORTING:

@@ -54,10 +54,8 @@ def shown_name(learner: str) -> str:
 
 
 def reference_to(name: str, folder: Path, known: list[str]) -> Reference:
-    """The reference of the learner that a sweep file in `folder` calls `name`.
-
-    The code of a file is read, hashed and copied to the cache folder. `known` are the library's
-    learners. Raises `WrongInput` if there is no such file or installed package.
+    """The reference of the learner that a sweep file in `folder` calls `name`, whose code, if it is
+    a file, is copied to the cache folder. `known` are the library's learners.
     """
     place, _, class_name = name.partition(":")
     if class_name and place.endswith(".py"):
@@ -106,11 +104,7 @@ def _version_of(distribution: Any) -> str:
 
 @cache
 def class_of(text: str) -> type:
-    """The class that a reference names.
-
-    Raises `WrongInput` if the class is not there or its code cannot be imported, and
-    `LearnerChanged` if the code is not that of the reference.
-    """
+    """The class that a reference names, or `LearnerChanged` if the code is another by now."""
     reference = Reference.of(text)
     if not reference.of_file and (found := installed(reference.name)) != reference:
         raise LearnerChanged(
@@ -121,7 +115,7 @@ def class_of(text: str) -> type:
 
 
 def foreign_target(text: str) -> tuple[str, str, str]:
-    """What `foreign_learner` takes: the name, class and file of a reference that is not ours."""
+    """The name, class and file of a reference, as `foreign_learner` takes them."""
     reference = Reference.of(text)
     place, _, class_name = reference.name.partition(":")
     if reference.of_file:

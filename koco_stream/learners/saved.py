@@ -50,9 +50,8 @@ def arrays_of(model: Any) -> dict[str, Array]:
 
 
 def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
-    """The arrays of a learner's state by name; those of a nested state are named `outer.inner`.
-
-    Read-only views of other arrays are left out, and what is drawn again from the seed.
+    """The arrays of a learner's state by name, of a nested state by `outer.inner`, without what is
+    drawn again from the seed and read-only views.
     """
     arrays = {}
     for name, value in state._asdict().items():
@@ -66,10 +65,7 @@ def state_arrays(state: Any, prefix: str = "") -> dict[str, Array]:
 
 
 def read_model(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file of a learner or `Classifier`.
-
-    Raises `WrongInput` if it is truncated, altered, or of another format or kind.
-    """
+    """Header and arrays of a file of a learner or `Classifier`, or `WrongInput`."""
     with readable(path), opened_arrays(store_path(path)) as (header, arrays):
         if "learner" not in header:
             raise WrongInput(
@@ -85,11 +81,8 @@ def revived(
     classes: Mapping[str, type[L]],
     otherwise: str,
 ) -> L:
-    """The learner that a `description` and the arrays of its state stand for, as the class that
-    `classes` has for its name.
-
-    Raises `WrongInput`, with the file `path`, if they do not fit, or, with the message `otherwise`,
-    if its learner is not in `classes`.
+    """The learner of the file `path` that a `description` and the arrays of its state stand for, as
+    the class that `classes` has for its name; `otherwise` says why there may be none.
     """
     with readable(path):
         name, learnt = header["learner"], header["learnt"]
@@ -121,18 +114,15 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str = "") -> Any:
-    """A learner's state with its arrays replaced by saved ones.
-
-    With `grows`, saved arrays may be larger than those of a new state.
-
-    Raises `ValueError` if an array does not fit.
+    """A learner's state with its arrays replaced by saved ones, which may be larger with `grows`.
+    Raises `ValueError` if one does not fit.
     """
-    grown = {}
+    fields = {}
     for name, value in state._asdict().items():
         if isinstance(value, Frequencies):
             continue
         if isinstance(value, tuple):
-            grown[name] = restored(value, arrays, grows, f"{prefix}{name}.")
+            fields[name] = restored(value, arrays, grows, f"{prefix}{name}.")
         elif value.flags.writeable:
             saved = arrays.get(prefix + name)
             if (
@@ -143,10 +133,7 @@ def restored(state: Any, arrays: Mapping[str, Array], grows: bool, prefix: str =
             ):
                 raise ValueError(f"{prefix}{name} does not fit this version of the learner")
             if saved.shape != value.shape:
-                is_real = saved.dtype == np.float64
-                room = (
-                    aligned_zeros(1, saved.size) if is_real else np.zeros(saved.size, saved.dtype)
-                )
-                value = grown[name] = room.reshape(saved.shape)
+                room = aligned_zeros(1, saved.size) if saved.dtype == np.float64 else saved.copy()
+                value = fields[name] = room.reshape(saved.shape)
             value[...] = saved
-    return state._replace(**grown)
+    return state._replace(**fields)

@@ -32,9 +32,8 @@ step = forward = full = embed = bound_later
 def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> int:
     """Run a learner over rows in order, updating `state` and filling `predictions` (n,).
 
-    Returns the number of rounds done: n, or fewer if a prediction was not finite (that round is the
-    last, and not counted), or if the state has no room for the next row, whose prediction is then
-    0.
+    Returns the rounds done: fewer than n if a prediction was not finite (that round is not counted)
+    or if the state has no room for the next row, whose prediction is then 0.
     """
     p, s = by_reference(params), by_reference(state)
     for t in range(labels.size):
@@ -79,27 +78,11 @@ def advance_each(
     labels: Array,
     predictions: Array,
 ) -> tuple[list[Any], list[int], dict[int, Exception]]:
-    """Advance states over a block of rows, each to the bits that it would have by itself.
+    """Advance k states over a block of n rows, each to the bits that it would have by itself, with
+    its own `labels` (k, n), filling `predictions` (k, n).
 
-    Parameters
-    ----------
-    learners, params, states : sequence
-        The learner class, the parameters and the state of each.
-    rows : Rows
-        The rows (n, d).
-    labels : ndarray of shape (k, n)
-        The labels that each state learns.
-    predictions : ndarray of shape (k, n)
-        Filled with the predictions.
-
-    Returns
-    -------
-    states : list
-        The new states.
-    done : list of int
-        The rounds that each has done; fewer than n if a prediction was not finite.
-    failures : dict of int to Exception
-        By number, what a state's learner has raised. Others are not affected.
+    Returns the new states, the rounds that each has done, fewer than n if a prediction was not
+    finite, and by number what a state's learner has raised, which does not affect others.
     """
     labels = frozen(labels, np.float64)
     advanced = list(states)
@@ -142,10 +125,8 @@ class Algorithm(Spec):
     @classmethod
     @cache
     def compiled(cls, loop: Any, *names: str) -> Callable[..., Any]:
-        """Compile a loop over rows with the named functions of this class.
-
-        The compiled code is named after the file that has the learner's `step`, so that learners
-        with the same step share it.
+        """Compile a loop over rows with the named functions of this class, under the name of the
+        file that has its `step`: learners with the same step share it.
         """
         file = next(c for c in cls.__mro__ if "step" in vars(c)).__module__.rsplit(".", 1)[-1]
         # `init`: its file has the state, whose methods `step` may call; the cache's key covers it.
@@ -167,12 +148,8 @@ class Algorithm(Spec):
     def advance(
         cls, params: Any, state: Any, rows: Rows, labels: Array, predictions: Array
     ) -> tuple[Any, int]:
-        """Learn from a block of rows, filling `predictions` (n,).
-
-        Returns the new state and the number of rounds done.
-
-        There are fewer rounds than rows only if a prediction was not finite; `predictions` then
-        contains it.
+        """Learn from a block of rows, filling `predictions` (n,); returns the new state and the
+        rounds done, fewer than rows only if a prediction, which is the last, was not finite.
         """
         scan, done = cls.compiled(scan_rows, "step", "full"), 0
         while True:
@@ -204,30 +181,11 @@ def tally(
     at: int,
     curve: Array,
 ) -> int:
-    """Add a block's losses and mistakes to a run's totals and curve, round by round.
+    """Add losses and mistakes of a block's first `done` rounds to a run's totals and curve.
 
-    Parameters
-    ----------
-    loss : int
-        The loss's code.
-    predictions, labels : ndarray of shape (n,)
-        The block's predictions and labels.
-    done : int
-        Count only this many rounds of the block.
-    totals : ndarray of shape (3,)
-        Rounds, cumulative loss, and mistakes (sign(ŷ) ≠ sign(y), with sign(0) = +1 as in the SON
-        paper); updated.
-    points : ndarray of shape (k,)
-        The rounds, increasing, at which the totals are copied to `curve`.
-    at : int
-        The next of `points`.
-    curve : ndarray of shape (k, 3)
-        The totals at `points`; updated.
-
-    Returns
-    -------
-    int
-        The next `at`.
+    `totals` (3,) are the rounds, the cumulative loss, and the mistakes (sign(ŷ) ≠ sign(y), with
+    sign(0) = +1 as in the SON paper). At the rounds `points` (k,), increasing, of which `at` is the
+    number of the next, they are copied to `curve` (k, 3). Returns the next `at`.
     """
     rounds, cumulative, mistakes, t = totals[0], totals[1], int(totals[2]), 0
     while t < done:
@@ -257,12 +215,11 @@ def tally_classes(
     at: int,
     curve: Array,
 ) -> int:
-    """As `tally`, if every class is learnt against the rest.
+    """`tally` where every class is learnt against the rest: predictions and labels are (K, n), and
+    `numbers` (n,) are the rows' classes.
 
-    Class k has the predictions `predictions[k]` and the labels `learnt[k]`, of shape (K, n), and
-    `numbers` (n,) are the rows' classes. The loss of a round is the mean over the classes. A
-    mistake is a row whose class does not have the largest prediction; the first of equal ones
-    counts as the largest.
+    The loss of a round is the mean over the classes. A mistake is a row whose class does not have
+    the largest prediction; the first of equal ones counts as the largest.
     """
     classes = predictions.shape[0]
     for t in range(done):
