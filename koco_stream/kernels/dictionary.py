@@ -12,7 +12,7 @@ import numpy as np
 from koco_stream.kernels.kernel import Kernel, Others, value_at_itself, values_of
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
-from koco_stream.numerics.instructions.point_panels import BLOCK, products, room_for
+from koco_stream.numerics.instructions.point_panels import BLOCK, inner_products, room_for
 from koco_stream.types import Array
 
 # Room grows from n to 2n + 16. The number of panels stays odd, so that the lines of a panel do not
@@ -147,7 +147,7 @@ def kernel_row(
 ) -> tuple[float, float]:
     """k[p] ← k(x, x_p), (room,), for x = (idx, val); returns k(x, x) and ‖x‖²."""
     n = int(points.n[()])
-    n2 = products(points.features, points.line_of, idx, val, n, k, 0)
+    n2 = inner_products(points.features, points.line_of, idx, val, n, k, 0)
     values_of(kernel, points.rows, idx, val, n2, 0, n, k)
     for p in range(n, BLOCK * ((n + BLOCK - 1) // BLOCK)):
         k[p] = 0.0

@@ -26,8 +26,8 @@ from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
     accumulate,
     add_scaled,
+    inner_products,
     panel_dot,
-    products,
 )
 from koco_stream.streams.rows import Rows, row
 from koco_stream.types import Array
@@ -167,7 +167,7 @@ def fill_tile(
         for s in range(chunk, end):
             lo, hi = history.indptr[s], history.indptr[s + 1]
             idx, val = history.indices[lo:hi], history.values[lo:hi]
-            n2 = products(panel.features, panel.line_of, idx, val, BLOCK, tile[s], 0)
+            n2 = inner_products(panel.features, panel.line_of, idx, val, BLOCK, tile[s], 0)
             # Of a row of the panel, only the values with itself and those after it are used.
             values_of(kernel, panel.rows, idx, val, n2, max(s - known, 0), BLOCK, tile[s])
         for i in range(coefficients.shape[0]):

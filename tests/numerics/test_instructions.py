@@ -108,7 +108,7 @@ def test_point_panels(n, kind):
     val, matrix = draw.standard_normal(7).astype(kind), draw.standard_normal((3, room, 16))
     out = np.zeros((2, room))
     out[:, :n] = draw.standard_normal((2, n))
-    check(panels, "products", points, line_of, idx, val, n, out, room)
+    check(panels, "inner_products", points, line_of, idx, val, n, out, room)
     norms = draw.random(room)
     out[1, :n:3] = (norms[:n:3] + 2.5) / 2.0  # distances of 0 and of less, by rounding
     check(panels, "gaussian", norms, 2.5, 0.3, n, out, room)

@@ -32,8 +32,8 @@ def spread_of(factor: Array, a: Array, x: Array, n: int) -> float:
 
 @inlined
 def absorb(factor: Array, a: Array, n: int, c2: float) -> None:
-    """Add c² φ̃φ̃ᵀ to A, for the φ̃ that `spread_of` was given last. Leaves u = A⁻¹φ̃, with A as it
-    was, in the scratch.
+    """Poster, line 17: A ← A + c² φ̃φ̃ᵀ, for the φ̃ that `spread_of` was given last. Leaves u = A⁻¹φ̃,
+    with A as it was, in the scratch.
     """
     before = 1.0
     for p in range(n):

@@ -118,7 +118,7 @@ def expansion(s: State, tile: Array, r: int, first: int) -> float:
 def breve(
     params: Params, s: State, tile: Array, r: int, first: int, k_tt: float
 ) -> tuple[float, float, float]:
-    """Algorithm 3, lines 5 and 6: y̆ for row r of the tile, what of it comes from rows that are not
+    """Sketched-KONS, lines 5 and 6: y̆ for row r of the tile, what of it is of rows that are not
     in the sketch (K4), and q = α·φᵀÃ⁻¹φ. Leaves v in the sketch's scratch.
     """
     a, n = s.sketch.a, int(s.sketch.n[()])
@@ -134,7 +134,7 @@ def forward(params: Params, s: State, tile: Array, r: int, first: int, k_tt: flo
 
 @inlined
 def step(params: Params, s: State, tile: Array, r: int, first: int, k_tt: float, y: float) -> float:
-    """Algorithm 3, lines 4 to 11, on row r of the tile with label y; returns the prediction ỹ."""
+    """Sketched-KONS, lines 4 to 11, on row r of the tile with label y; returns the prediction ỹ."""
     t = s.t[()] + 1
     s.t[()] = t
     s.inclusion_probability[()] = 1.0 if params.exact else params.floor
@@ -160,7 +160,7 @@ def step(params: Params, s: State, tile: Array, r: int, first: int, k_tt: float,
 
 @inlined
 def sampled(params: Params, s: State, tile: Array, r: int, t: int, g: float, k_tt: float) -> bool:
-    """Algorithm 3, lines 8 to 10: whether row r of the tile, that of round t, joins the sketch.
+    """Sketched-KONS, lines 8 to 10: whether row r of the tile, that of round t, joins the sketch.
 
     One coin decides for the sketch and for KORS, which sees ġ_t√η_t φ_t and has the ridge α (K5,
     equation 4).
@@ -188,7 +188,7 @@ def learn(
     others: float,
     q: float,
 ) -> None:
-    """Algorithm 3, line 11, and c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ), with h/(φᵀÃ⁻¹φ) = hα/q (K3)."""
+    """Sketched-KONS, line 11, and c_t = z η ġ² ỹ − ġ − h/(φᵀÃ⁻¹φ), with h/(φᵀÃ⁻¹φ) = hα/q (K3)."""
     a, n = s.sketch.a, int(s.sketch.n[()])
     if joins and g * g > 0.0:  # a zero gradient adds nothing and no point
         pivot = sketch.add_point(s.sketch, t, g, params.alpha, q)

@@ -132,8 +132,8 @@ def full(params: Params, s: State, features: int) -> bool:
 
 @inlined
 def probability(params: Params, s: State, k_tt: float) -> tuple[float, float]:
-    """The probability with which a row joins, from the estimate of its leverage score (lines 4 and
-    5 of Algorithm 2), and the estimate's q, the part of k(x, x) that the points do not explain.
+    """KORS, lines 4 and 5: the probability p̃ with which a row joins, from the estimate of its
+    leverage score, and the estimate's q, the part of k(x, x) that the points do not explain.
 
     The row's kernel values are in the scratch. Leaves v there. A full dictionary accepts no rows.
     """
@@ -149,11 +149,9 @@ def probability(params: Params, s: State, k_tt: float) -> tuple[float, float]:
 
 @inlined
 def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
-    """Estimate a row's leverage score and draw this round's coin (lines 4 to 6 of Algorithm 2).
+    """KORS, lines 4 to 6: draw z ~ B(p̃). Returns z, and whether rounding may have decided it.
 
-    Returns whether the row joins the dictionary, and whether rounding may have decided it. Leaves
-    what `probability` does, and the probability and the coin in `inclusion_probability` and
-    `included`.
+    Leaves what `probability` does, and p̃ and z in `inclusion_probability` and `included`.
     """
     t = s.t[()] + 1
     s.t[()] = t
@@ -178,7 +176,7 @@ def is_rounding(params: Params, k_tt: float, q: float, coin: float) -> bool:
 
 @inlined
 def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: float) -> None:
-    """Add this round's row to the dictionary with weight 1/p̃, p̃ its inclusion probability."""
+    """KORS, line 6: add the row with weight 1/p̃ to the dictionary."""
     n, v = int(s.points.n[()]), s.a[V]
     root = 1.0 / math.sqrt(s.inclusion_probability[()])
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
@@ -202,10 +200,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of Algorithm 2 on the row (idx, val).
-
-    Updates `s`; returns 0, or NaN if a kernel value overflowed.
-    """
+    """KORS, lines 3 to 6, on the row (idx, val); returns 0, or NaN if a kernel value overflowed."""
     k_tt, n2 = kernel_row(params.kernel, s.points, idx, val, s.a[K])
     joins, _ = offer(params, s, k_tt)
     p = s.inclusion_probability[()]

@@ -116,9 +116,10 @@ def full(params: Params, s: State, features: int) -> bool:
 
 @inlined
 def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, float, float]:
-    """ωᵀφ̃, k(x, x) and ‖x‖² for the row x = (idx, val).
+    """Poster, line 11: the embedding φ̃ = L⁻¹k of the row x = (idx, val); returns ṽᵀφ̃, k(x, x) and
+    ‖x‖².
 
-    Leaves k and φ̃ in the scratch lines of the state.
+    Leaves k and φ̃ in the scratch lines of the state, in which ω is ṽ between rounds (line 12).
     """
     n, k, phi = int(s.kors.points.n[()]), s.kors.a[kors.K], s.a[PHI]
     k_tt, n2 = kernel_row(params.kors.kernel, s.kors.points, idx, val, k)
@@ -147,32 +148,25 @@ def drop_rounding(s: State, n: int, k: Array, phi: Array) -> None:
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """The prediction ωᵀφ̃ for the row (idx, val), before it is truncated to [−C, C].
-
-    Does not learn.
-    """
     return inspect(params, s, idx, val)[0]
 
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round of the poster's algorithm on the row (idx, val) with label y. Updates `s`; returns
-    the prediction ỹ.
+    """Poster, lines 4 to 17: one round on the row (idx, val) with label y; returns ỹ.
+
+    Ã⁻¹φ̃ is u/(1 + c²xAx) after line 17, with u = Ã⁻¹φ̃ before it.
     """
     n = int(s.kors.points.n[()])
     z, k_tt, n2 = inspect(params, s, idx, val)
     joins, by_rounding = offer(params, s, k_tt)
-
-    # ω̃_t: the projection of ṽ_t = ω̃_{t−1} − Ã⁻¹g̃, which the previous round left in ω.
     xAx, n2_phi = spread_of(s.factor, s.a, s.a[PHI], n), panel_dot(s.a[PHI], 0, s.a[PHI], 0, n)
-    y_hat = held(z, params.clip)
-    along = 0.0 if y_hat == z else (y_hat - z) / xAx  # ω changes by this multiple of Ã⁻¹φ̃
-
-    # Predict; g̃ = ℓ'φ̃; Ã ← Ã + c² φ̃φ̃ᵀ, so Ã⁻¹φ̃ ← Ã⁻¹φ̃/(1 + c²xAx).
-    slope = loss_slope(params.loss, y_hat, y)
+    y_hat = held(z, params.clip)  # line 15, after the projection
+    along = 0.0 if y_hat == z else (y_hat - z) / xAx  # line 13: ω̃ = ṽ + along·u
+    slope = loss_slope(params.loss, y_hat, y)  # line 16: g̃ = slope·φ̃
     c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
     shrink = 1.0 / (1.0 + c2 * xAx)
-    absorb(s.factor, s.a, n, c2)
+    absorb(s.factor, s.a, n, c2)  # line 17
     blur = 2.0 * blur_of(s.a, n, params.alpha)
     if by_rounding and decides(params, s, k_tt):
         blur = math.inf
@@ -181,7 +175,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     gap = hinge_gap(params.loss, slope, y_hat, y)
     count_doubt(s, left * left * n2_phi, z, params.clip, gap, blur, MOST_CLIPS)
     note_step(s, slope, shrink, along, n2_phi, params.alpha)
-    add_scaled(along - slope * shrink, s.a[U], 0, s.a[OMEGA], 0, n)
+    add_scaled(along - slope * shrink, s.a[U], 0, s.a[OMEGA], 0, n)  # the next round's line 12
     if joins:
         enter(params, s, k_tt)
         if params.threshold > 0.0:
@@ -193,8 +187,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 
 @inlined
 def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
-    """Whether this round's row joins the dictionary, by KORS's coin or by the threshold (N1), and
-    whether rounding may have decided the coin.
+    """Poster, lines 4 and 5: whether the row joins the dictionary, by KORS's coin or by the
+    threshold (N1), and whether rounding may have decided the coin.
     """
     if params.threshold == 0.0:
         return kors.offer(params.kors, s.kors, k_tt)
@@ -217,7 +211,9 @@ def decides(params: Params, s: State, k_tt: float) -> bool:
 
 @inlined
 def enter(params: Params, s: State, k_tt: float) -> None:
-    """Add a coordinate for this round's row to the embedding, used from the next round on."""
+    """Poster, lines 6 to 9 of the next round: the embedding has a coordinate for this round's row,
+    and ω̃ = 0, Ã = αI where the learner restarts (P3, P4).
+    """
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
     pivot2 = k_tt - panel_dot(phi, 0, phi, 0, n)
     if pivot2 > NO_COORDINATE * k_tt:

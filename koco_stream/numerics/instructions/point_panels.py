@@ -31,7 +31,7 @@ def row(panels: Any, first: Any, j: Any) -> Any:
 
 
 @instruction("float64", BLOCK)
-def products(
+def inner_products(
     e: Registers, points: Any, line_of: Any, idx: Any, val: Any, n: Any, out: Any, at: Any
 ) -> Any:
     """out[at + p] ← xᵀx_p of the row x = (idx, val) with points p < n; returns ‖x‖².
