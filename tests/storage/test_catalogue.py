@@ -232,8 +232,7 @@ def test_answer_that_is_not_the_file__is_told_with_the_servers_words_and_not_ask
     site, tmp_path, plan, kind, error, told
 ):
     site.plan, site.kind = [plan] if plan else [], kind or site.kind
-    with pytest.raises(error, match=told):
-        get(site, tmp_path)
+    refusal(told, get, site, tmp_path, by=error)
     assert len(site.asked) == 1
 
 

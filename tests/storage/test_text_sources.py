@@ -606,6 +606,7 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
     ("files", "options", "message"),
     [
         ({}, {}, "no documents; they are files in folders"),
+        ({f"{k}.txt": b"" for k in range(103)}, {}, r": 103 of its files are .*'96\.txt' \([^']*$"),
         ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
         ({"a/1": b"one two"}, {"n_features": 1}, "2 terms, more than --n-features 1"),
     ],
@@ -613,7 +614,7 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
 def test_documents__refuses_other_trees_by_name(files, options, message, archived, tmp_path):
     archive, folder = tmp_path / "news.tar.gz", tmp_path / "news"
     path = put(archive, tar_of(files, "w:gz")) if archived else make_folder(folder, files)
-    refused = refusal(re.escape(message), survey, path, tmp_path / "s", **options)
+    refused = refusal(message, survey, path, tmp_path / "s", **options)
     assert refused.startswith(str(path))
 
 
@@ -641,11 +642,6 @@ def test_documents__names_all_strays_at_once(strays, archived, tmp_path):
     told = dict(re.findall(r"'([^']+)' \((.*?)\)(?:, |$)", refused))
     assert sorted(told) == sorted(strays)
     assert [name for name, why in told.items() if STRAYS[name] not in why] == []
-
-
-def test_documents__counts_the_strays_and_names_a_hundred(tmp_path):
-    folder = make_folder(tmp_path / "news", {f"{k}.txt": b"" for k in range(103)})
-    refusal(r"news: 103 of its files are .*'96\.txt' \([^']*$", survey, folder, tmp_path / "s")
 
 
 def test_documents__refuses_a_pipe_and_an_unknown_section(tmp_path):

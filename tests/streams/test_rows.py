@@ -125,13 +125,16 @@ def test_column_of_a_frame_that_is_not_numeric__is_named(frame):
     same(as_rows(pd.get_dummies(texts)), np.array([[1.0, 1, 0, 1], [2, 0, 1, 0]]))
 
 
-def test_labels_that_are_classes__name_the_classifier():
-    for y in (["r", "b"], pd.Series(["r", "b"])):
-        refusal(r"y has .* koco_stream\.Classifier\(learner\)", as_labels, y, 2)
-
-
-def test_masked_labels__are_refused():
-    refusal("y is masked at 1; remove", as_labels, np.ma.masked_array([1.0, 2.0], [False, True]), 2)
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["r", "b"], r"y has .* koco_stream\.Classifier\(learner\)"),
+        (pd.Series(["r", "b"]), r"y has .* koco_stream\.Classifier\(learner\)"),
+        (np.ma.masked_array([1.0, 2.0], [False, True]), "y is masked at 1; remove"),
+    ],
+)
+def test_labels_that_are_classes_or_masked__are_refused(y, message):
+    refusal(message, as_labels, y, 2)
 
 
 def changed(**arrays):
