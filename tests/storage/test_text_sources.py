@@ -606,7 +606,11 @@ def test_documents__origin_of_a_folder_changes_with_a_name_and_with_a_text(tmp_p
     ("files", "options", "message"),
     [
         ({}, {}, "no documents; they are files in folders"),
-        ({f"{k}.txt": b"" for k in range(103)}, {}, r": 103 of its files are .*'96\.txt' \([^']*$"),
+        (
+            {f"{k:03}.txt": b"" for k in range(103)},
+            {},
+            r": 103 of its files are .*'099\.txt' \([^']*$",
+        ),
         ({"a/1": b"a b c 1 - 2\n"}, {}, "no document has a word of two letters; "),
         ({"a/1": b"one two"}, {"n_features": 1}, "2 terms, more than --n-features 1"),
     ],
