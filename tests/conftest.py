@@ -53,6 +53,11 @@ LONGEST = (
     "tests/learners/foreign/test_models.py",
     "tests/learners/test_contract.py",
     "tests/learners/linear/test_literal_linear.py",
+    "tests/engine/test_going_on.py",
+    "tests/flows/sweeping/test_search.py",
+    "tests/storage/test_any_table.py",
+    "tests/storage/test_text_sources.py",
+    "tests/storage/test_prepare.py",
 )
 
 
