@@ -229,7 +229,7 @@ def test_web_socket__is_closed_without_the_password(path, asking_server):
 def test_page_of_another_site__gets_nothing_even_with_the_password(asking_server):
     if not asking_server.has_pages:
         pytest.skip("has no pages")
-    own = f"localhost:{server.base_url.port}"
+    own = f"localhost:{asking_server.base_url.port}"
     cases = ((own, f"http://{own}", 200), (own, "null", 403), ("evil", f"http://{own}", 403))
     for host, origin, status in cases:
         answer = asking_server.post(DEPLOYMENTS, json={}, headers={"Host": host, "Origin": origin})
