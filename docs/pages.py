@@ -3,6 +3,7 @@
 `python -m docs.pages` names what is not current, and `python -m docs.pages --write` writes it.
 """
 
+import ast
 import inspect
 import json
 import re
@@ -251,6 +252,20 @@ def rooms_part():
     return ["\n".join(["```", *lines[:-1], "```"])]
 
 
+LINE = re.compile(r"(Algorithm \d+, lines? \d+(?:(?:, | and | to )\d+)*)[:, ]")
+
+
+def lines_part():
+    """The functions whose docstrings begin with lines of the paper's algorithms, by these lines."""
+    functions = {}
+    for file in sorted((ROOT / "koco_stream" / "learners" / "linear").glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            text = isinstance(node, ast.FunctionDef) and ast.get_docstring(node)
+            if text and (line := LINE.match(text)):
+                functions.setdefault(line[1], []).append(f"`{file.stem}.{node.name}`")
+    return ["\n".join(f"- {line}: {', '.join(names)}" for line, names in sorted(functions.items()))]
+
+
 @cache
 def walks():
     """The lists of docs/walk.py, in a process in which nothing is compiled."""
@@ -273,6 +288,7 @@ INSIDE = {
     "costs.md": {"speed": speed_part},
     "architecture.md": {
         "rooms": rooms_part,
+        "lines": lines_part,
         **{name: lambda name=name: [walks()[name]] for name in ("row", "sweep", "prepare")},
     },
 }

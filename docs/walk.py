@@ -147,6 +147,21 @@ def learn():
     OjaSON(sketch_size=10, alpha=1.0).progressive(X, np.sign(X[:, 0]))
 
 
+def files_of(action):
+    """The files of ours whose functions an action calls."""
+    files = set()
+
+    def called(frame, event, _):
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(f"{ROOT}/koco_stream/"):
+            files.add(file.removeprefix(f"{ROOT}/"))
+
+    sys.setprofile(called)
+    action()
+    sys.setprofile(None)
+    return sorted(files)
+
+
 def sweep(folder):
     """A small sweep."""
     from flows.commands.sweep import sweep

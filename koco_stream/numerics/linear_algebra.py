@@ -76,46 +76,44 @@ def product(left: Array, right: Array, out: Array) -> None:
 
 
 @jit
-def factor_shifted(a: Array, W: int, m: int, matrix: int, shift: float, factor: int) -> None:
-    """Cholesky factor L with LLᵀ = shift·I + M of a positive semidefinite (m, m) matrix M.
+def factor_shifted(M: Array, m: int, shift: float, L: Array) -> None:
+    """Cholesky factor L with LLᵀ = shift·I + M of the first m rows of a positive semidefinite M.
 
-    `matrix` and `factor` are offsets in `a`, in lines of W. Pivots are at least `shift`.
+    Pivots are at least `shift`.
     """
     for i in range(m):
         for j in range(i + 1):
-            total = a[matrix + i * W + j]
+            total = M[i, j]
             for k in range(j):
-                total -= a[factor + i * W + k] * a[factor + j * W + k]
+                total -= L[i, k] * L[j, k]
             if i == j:
-                a[factor + i * W + i] = math.sqrt(max(total + shift, shift))
+                L[i, i] = math.sqrt(max(total + shift, shift))
             else:
-                a[factor + i * W + j] = total / a[factor + j * W + j]
+                L[i, j] = total / L[j, j]
 
 
 @jit
-def solve_factored(a: Array, W: int, m: int, factor: int, first: int, right: int, out: int) -> None:
-    """out ← (LLᵀ)⁻¹·right for offsets of `a`; `right` is zero before `first`."""
+def solve_factored(L: Array, m: int, first: int, right: Array, out: Array) -> None:
+    """out ← (LLᵀ)⁻¹·right; `right` is zero before `first`."""
     for i in range(first, m):
-        total = a[right + i]
+        total = right[i]
         for k in range(first, i):
-            total -= a[factor + i * W + k] * a[out + k]
-        a[out + i] = total / a[factor + i * W + i]
+            total -= L[i, k] * out[k]
+        out[i] = total / L[i, i]
     for i in range(m - 1, first - 1, -1):
-        total = a[out + i]
+        total = out[i]
         for k in range(i + 1, m):
-            total -= a[factor + k * W + i] * a[out + k]
-        a[out + i] = total / a[factor + i * W + i]
+            total -= L[k, i] * out[k]
+        out[i] = total / L[i, i]
 
 
 @jit
-def inverse_of_shifted(
-    a: Array, W: int, m: int, matrix: int, shift: float, inverse: int, factor: int
-) -> None:
-    """The inverse of shift·I + M, with the offsets of `factor_shifted`."""
-    factor_shifted(a, W, m, matrix, shift, factor)
+def inverse_of_shifted(M: Array, m: int, shift: float, inverse: Array, L: Array) -> None:
+    """The inverse of shift·I + M; L as for `factor_shifted`."""
+    factor_shifted(M, m, shift, L)
     for column in range(m):
         for i in range(column, m):
-            a[inverse + column * W + i] = 1.0 if i == column else 0.0
-        solve_factored(a, W, m, factor, column, inverse + column * W, inverse + column * W)
+            inverse[column, i] = 1.0 if i == column else 0.0
+        solve_factored(L, m, column, inverse[column], inverse[column])
         for i in range(column, m):
-            a[inverse + i * W + column] = a[inverse + column * W + i]
+            inverse[i, column] = inverse[column, i]

@@ -9,7 +9,7 @@ from koco_stream.numerics.compiler import UNCOMPILED
 # The file that has a learner's state, whose methods the shared step calls, or the functions that
 # are bound to names of its step
 OF_SKETCH = {
-    "OjaSON": "oja_sketch",
+    "OjaSON": "oja_son",
     "RPSON": "rp_son",
     "FDSON": "fd_son",
     "RFDSON": "eigen_round",

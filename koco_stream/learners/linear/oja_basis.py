@@ -12,7 +12,7 @@ import numpy as np
 
 from koco_stream.numerics.by_reference import by_reference
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.instructions.feature_rows import add_outer, scatter
+from koco_stream.numerics.instructions.feature_rows import add_outer, named_rows, scatter
 from koco_stream.numerics.lazy_maps import (
     EPOCH,
     PERIOD,
@@ -23,10 +23,9 @@ from koco_stream.numerics.lazy_maps import (
     map_at,
     refresh,
     refresh_used,
-    scatter_lines,
+    scatter_first_time,
 )
 from koco_stream.numerics.random import normal
-from koco_stream.numerics.views import named_rows
 from koco_stream.types import Array
 
 FOLDS = 32  # after so many, all used rows are brought up to date; in most runs there are fewer
@@ -124,7 +123,7 @@ def write_row(params: Any, s: Any, idx: Array, x: Array, row: int, residual: flo
     for k in range(len(params.shape)):
         v.coefficients[k] = 0.0
     v.coefficients[row] = 1.0 / math.sqrt(residual)
-    scatter_lines(s.maps, s.table, params.shape, idx, x, v.coefficients, 1)
+    scatter_first_time(s.maps, s.table, params.shape, idx, x, v.coefficients)
 
 
 @jit

@@ -8,33 +8,29 @@ and writes each of its features once (S3). Every formula is written without canc
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from koco_stream.learners.linear import oja_basis as basis
 from koco_stream.learners.linear.oja_basis import Vectors
-from koco_stream.learners.linear.online_newton import Diagnostics, no_diagnostics
+from koco_stream.learners.linear.online_newton import Diagnostics
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import (
-    aligned_zeros,
     gather,
     gather_current,
     line_dot,
     line_dot3,
+    named_rows,
+    scatter,
     substitute,
     sums_after,
     sums_before,
     times,
 )
-from koco_stream.numerics.lazy_maps import USED, Maps, current_epoch, empty_maps, scatter_lines
-from koco_stream.numerics.linear_algebra import gram_schmidt
-from koco_stream.numerics.views import named_rows
+from koco_stream.numerics.lazy_maps import Maps, current_epoch, scatter_first_time
 from koco_stream.types import Array
 
 FOLD_AT = 1e2  # fold when the bound on F⁻¹'s largest entry passes this (S4)
 CANCELS_AT = 1e7  # fold when w̄ᵀx is this many C, so that w̄ and Vᵀβ are not kept against each other
 DENSE_AT = 1e3  # a round is dense if the sketch's Gram determinant grows by more than this (S12)
 CLEAN_AT = 2.0  # V is made orthonormal again when started rows multiply its rounding by more
-DRAW_AT = 1000  # features for each row of the sketch, from which on random rows are drawn by need
 NEW_ROW_AT = (
     1e-6  # a gradient starts a row if a larger share of its square is outside the sketch (S10)
 )
@@ -168,8 +164,10 @@ def add_to_table(
     v.coefficients[m] = w_x
     if started >= 0:
         v.coefficients[started] += 1.0 / math.sqrt(residual)
-    unseen = v.z[len(params.shape) - 1]
-    scatter_lines(s.maps, s.table, params.shape, idx, x, v.coefficients, unseen)
+    if v.z[len(params.shape) - 1] == 0.0:
+        scatter(s.table, params.shape, idx, x, v.coefficients)
+    else:  # of features that were never seen
+        scatter_first_time(s.maps, s.table, params.shape, idx, x, v.coefficients)
 
 
 @inlined
@@ -223,55 +221,3 @@ def orthonormalise(
         # L_ii β_i + Σ_{j>i} L_ji β_j + (ℓ'/α) D V_new x
         v.beta[i] = (after * v.beta[i] + kappa_c2 * p * v.after[i] + gradient * D * p) * inverse
     substitute(s.F, params.sketch_size, v.own, v.earlier, v.q, params.shape)
-
-
-def init(params: Any, n_features: int, seed: int) -> State:
-    """w = 0; V is all zero and still to be found, or Gaussian rows drawn from `seed`.
-
-    Few features' rows are orthonormalised. Of many, a feature's numbers are drawn at its first use
-    with variance 1/d, so that VVᵀ is I in expectation and within about √(m/d) of it.
-    """
-    W, m = len(params.shape), params.sketch_size
-    found = 0 if params.from_gradients else min(m, n_features)
-    by_need = found > 0 and n_features >= DRAW_AT * m
-    small, F = aligned_zeros(len(Vectors._fields), W), aligned_zeros(W, W)
-    Vectors(*small).I_minus_D[:] = 1.0
-    F[range(m), range(m)] = 1.0
-    state = State(
-        t=np.zeros((), np.int64),
-        found=np.array(found),
-        table=aligned_zeros(n_features, W),
-        small=small,
-        F=F,
-        maps=empty_maps(n_features, m + 1, m + 1, params.shape, basis.FOLDS),
-        growth=np.ones(()),
-        orthonormality_error=np.ones(()),
-        scale=np.array(1.0 / math.sqrt(n_features) if by_need else 0.0),
-        seed=np.array(seed, np.uint64),
-        scaled=np.zeros(n_features if params.diagonal else 0),
-        diagnostics=no_diagnostics(),
-    )
-    if found and not by_need:
-        drawn, draw = aligned_zeros(n_features, W), np.random.default_rng([seed, 0x0A])
-        drawn[:, :found] = draw.standard_normal((n_features, found))
-        for _ in range(2):
-            gram_schmidt(drawn, found, np.empty(found))
-        state.table[:, :found], state.table[:, -1] = drawn[:, :found], 1.0
-        state.maps.used[:] = range(n_features)
-        state.maps.counts[USED] = n_features
-    return state
-
-
-def materialised(params: Any, s: State, features: Array) -> State:
-    """A copy of the state with the table's rows of these features only, brought up to date.
-
-    Bringing a row up to date now and again later rounds otherwise than doing it once.
-    """
-    table = aligned_zeros(features.size, len(params.shape))
-    table[:] = s.table[features]
-    counts = s.maps.counts.copy()
-    counts[USED] = 0
-    maps = Maps(counts, np.zeros(features.size, np.int32), s.maps.lines.copy())
-    copied = s._replace(table=table, maps=maps)
-    basis.materialise_copies(params, copied, features.astype(np.int64))
-    return copied

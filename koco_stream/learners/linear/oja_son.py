@@ -9,18 +9,26 @@ Zᵀb. Here w = w̄ + Vᵀβ (S9), the orthonormalisation is a triangular factor
 (S2), and every formula is written without cancellation (S12).
 """
 
+import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
-from koco_stream.learners.linear import oja_sketch as sketch
-from koco_stream.learners.linear.oja_basis import FOLDS, Vectors
-from koco_stream.learners.linear.online_newton import forward, sketch_params, step, table_cost
-from koco_stream.numerics.instructions.feature_rows import shape_for
-from koco_stream.numerics.lazy_maps import maps_floats
+from koco_stream.learners.linear.oja_basis import FOLDS, Vectors, materialise_copies
+from koco_stream.learners.linear.oja_sketch import State
+from koco_stream.learners.linear.online_newton import (
+    forward,
+    no_diagnostics,
+    sketch_params,
+    step,
+    table_cost,
+)
+from koco_stream.numerics.instructions.feature_rows import aligned_zeros, shape_for
+from koco_stream.numerics.lazy_maps import USED, Maps, empty_maps, maps_floats
+from koco_stream.numerics.linear_algebra import gram_schmidt
 from koco_stream.streams.rows import Rows, frozen
 from koco_stream.types import Array
 
@@ -39,6 +47,9 @@ SKETCH_START = spec.Parameter(
     "how the sketch starts: from the first gradients, or from random rows",
     choices=("random", "gradients"),
 )
+
+
+DRAW_AT = 1000  # features for each row of the sketch, from which on random rows are drawn by need
 
 
 class Params(NamedTuple):
@@ -61,6 +72,58 @@ class Params(NamedTuple):
     project_weights: bool
     shape: tuple[int, ...]
     d_column: int
+
+
+def init(params: Any, n_features: int, seed: int) -> State:
+    """w = 0; V is all zero and still to be found, or Gaussian rows drawn from `seed`.
+
+    Few features' rows are orthonormalised. Of many, a feature's numbers are drawn at its first use
+    with variance 1/d, so that VVᵀ is I in expectation and within about √(m/d) of it.
+    """
+    W, m = len(params.shape), params.sketch_size
+    found = 0 if params.from_gradients else min(m, n_features)
+    by_need = found > 0 and n_features >= DRAW_AT * m
+    small, F = aligned_zeros(len(Vectors._fields), W), aligned_zeros(W, W)
+    Vectors(*small).I_minus_D[:] = 1.0
+    F[range(m), range(m)] = 1.0
+    state = State(
+        t=np.zeros((), np.int64),
+        found=np.array(found),
+        table=aligned_zeros(n_features, W),
+        small=small,
+        F=F,
+        maps=empty_maps(n_features, m + 1, m + 1, params.shape, FOLDS),
+        growth=np.ones(()),
+        orthonormality_error=np.ones(()),
+        scale=np.array(1.0 / math.sqrt(n_features) if by_need else 0.0),
+        seed=np.array(seed, np.uint64),
+        scaled=np.zeros(n_features if params.diagonal else 0),
+        diagnostics=no_diagnostics(),
+    )
+    if found and not by_need:
+        drawn, draw = aligned_zeros(n_features, W), np.random.default_rng([seed, 0x0A])
+        drawn[:, :found] = draw.standard_normal((n_features, found))
+        for _ in range(2):
+            gram_schmidt(drawn, found, np.empty(found))
+        state.table[:, :found], state.table[:, -1] = drawn[:, :found], 1.0
+        state.maps.used[:] = range(n_features)
+        state.maps.counts[USED] = n_features
+    return state
+
+
+def materialised(params: Any, s: State, features: Array) -> State:
+    """A copy of the state with the table's rows of these features only, brought up to date.
+
+    Bringing a row up to date now and again later rounds otherwise than doing it once.
+    """
+    table = aligned_zeros(features.size, len(params.shape))
+    table[:] = s.table[features]
+    counts = s.maps.counts.copy()
+    counts[USED] = 0
+    maps = Maps(counts, np.zeros(features.size, np.int32), s.maps.lines.copy())
+    copied = s._replace(table=table, maps=maps)
+    materialise_copies(params, copied, features.astype(np.int64))
+    return copied
 
 
 class OjaSON(Learner):
@@ -88,7 +151,7 @@ class OjaSON(Learner):
         spec.DIAGONAL,
         spec.PROJECTION,
     )
-    init, step, forward = staticmethod(sketch.init), staticmethod(step), staticmethod(forward)
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
 
     def __init__(
         self,
@@ -131,12 +194,12 @@ class OjaSON(Learner):
         return cost._replace(floats=cost.floats + maps_floats(size.d, n, n, width, FOLDS))
 
     @classmethod
-    def expect(cls, params: Params, state: sketch.State, rows: Rows) -> Array:
+    def expect(cls, params: Params, state: State, rows: Rows) -> Array:
         """Predictions (n,) for rows, each as if it came in the next round."""
         features, indices = np.unique(rows.indices, return_inverse=True)
         return super().expect(
             params,
-            sketch.materialised(params, state, features),
+            materialised(params, state, features),
             rows._replace(indices=frozen(indices, np.int32), n_features=features.size),
         )
 
@@ -159,7 +222,7 @@ class OjaSON(Learner):
     def _table(self) -> Array:
         """A copy of the table, all brought up to date."""
         features = np.arange(self._state.table.shape[0])
-        return sketch.materialised(self._params, self._state, features).table
+        return materialised(self._params, self._state, features).table
 
     def _sketch_of(self, table: Array) -> Array:
         """V (m, d) from the table."""

@@ -16,8 +16,7 @@ import numpy as np
 from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.instructions.feature_rows import over_roots, shape_for
-from koco_stream.numerics.views import read_only
+from koco_stream.numerics.instructions.feature_rows import over_roots, read_only, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
@@ -109,7 +108,8 @@ def gradient(params: Any, s: Sketch, margin: float, y_hat: float, y: float, n2: 
     excess, gap = abs(margin) - params.clip, hinge_gap(params.loss, slope, y_hat, y)
     reach = so_far.longest_step[()] * length
     so_far.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip, gap)
-    so_far.longest_step[()] = max(so_far.longest_step[()], abs(slope) * length / params.alpha)
+    if params.alpha > 0.0:
+        so_far.longest_step[()] = max(so_far.longest_step[()], abs(slope) * length / params.alpha)
     return slope
 
 

@@ -14,12 +14,12 @@ their digits.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.linear.online_newton import MOST_CLIPS
+from koco_stream.learners.linear.online_newton import Diagnostics, gradient, no_diagnostics, predict
 from koco_stream.learners.spec import (
     CURVATURE,
     CURVATURE_SCHEDULE,
@@ -31,10 +31,10 @@ from koco_stream.learners.spec import (
     StreamSize,
     newton_params,
 )
-from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
+from koco_stream.losses import curvature_at, loss_slope
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.instructions.feature_rows import read_only
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
-from koco_stream.numerics.views import read_only
 from koco_stream.types import Array
 
 LARGEST_UNIT = 1000  # exponent: a larger power of two and a value may overflow
@@ -55,15 +55,13 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    """t, doubtful_rounds: () rounds. longest_step: () so far. u: (d,) weights. A_inv: (d, d) A⁻¹,
+    """t: () rounds. u: (d,) weights. A_inv: (d, d) A⁻¹,
     or A⁺. Ax: (d,) scratch, A⁻¹x. N: (d, d) I − AA⁺, Nx: (d,) scratch, unit: (d,) each feature's
     power of two, 0 before its first value, and scaled: (d,) scratch, the row in these units, if α =
     0; (0, 0) and (0,) else.
     """
 
     t: Array
-    doubtful_rounds: Array
-    longest_step: Array
     u: Array
     A_inv: Array
     Ax: Array
@@ -71,6 +69,12 @@ class State(NamedTuple):
     Nx: Array
     unit: Array
     scaled: Array
+    diagnostics: Diagnostics
+
+    @jit
+    def project(s: Any, params: Params, excess: float, xAx: float) -> float:
+        """w ← u − excess·A⁻¹x/(xᵀA⁻¹x) (Lemma 1): the multiple of A⁻¹x by which u changes."""
+        return -excess / xAx
 
 
 def init(params: Params, n_features: int, seed: int) -> State:
@@ -79,8 +83,6 @@ def init(params: Params, n_features: int, seed: int) -> State:
         A_inv = np.eye(d) / params.alpha if params.alpha > 0.0 else np.zeros((d, d))
     return State(
         t=np.zeros((), np.int64),
-        doubtful_rounds=np.zeros((), np.int64),
-        longest_step=np.zeros(()),
         u=np.zeros(d),
         A_inv=A_inv,
         Ax=np.zeros(d),
@@ -88,6 +90,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         Nx=np.zeros(free),
         unit=np.zeros(free),
         scaled=np.zeros(free),
+        diagnostics=no_diagnostics(),
     )
 
 
@@ -153,40 +156,34 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 @jit
 def newton(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     """The round of a row in A's range, in which every row is if α > 0."""
-    u, A_inv, Ax = s.u, s.A_inv, s.Ax
-    d = u.size
-    y_hat = row_dot(u, idx, val)
-    xAx = times_row(A_inv, idx, val, Ax)
+    margin = row_dot(s.u, idx, val)
+    xAx = times_row(s.A_inv, idx, val, s.Ax)
     if xAx <= 0.0:  # an empty row, or rounding is all that is left of A⁻¹ along it
-        s.doubtful_rounds[()] += idx.size > 0
-        return min(max(y_hat, -params.clip), params.clip)
-    length, excess = math.sqrt(square_norm(val)), abs(y_hat) - params.clip
-    inverse = 1.0 / params.alpha if params.alpha > 0.0 else 0.0
-    change = 0.0  # all changes to u are multiples of A⁻¹x
-    if excess > 0.0:
-        if math.isinf(y_hat):
-            return math.nan
-        clipped = math.copysign(params.clip, y_hat)
-        if params.project_weights:
-            change = -(y_hat - clipped) / xAx  # Lemma 1
-        y_hat = clipped
-    slope, reach = loss_slope(params.loss, y_hat, y), s.longest_step[()] * length
-    gap = hinge_gap(params.loss, slope, y_hat, y)
-    s.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip, gap)
-    s.longest_step[()] = max(s.longest_step[()], abs(slope) * length * inverse)
-    t = s.t[()] + 1
-    s.t[()] = t
-    c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
+        s.diagnostics.doubtful_rounds[()] += idx.size > 0
+        return min(max(margin, -params.clip), params.clip)
+    if math.isinf(margin):
+        return math.nan
+    y_hat, change = predict(params, s, margin, xAx)  # all changes to u are multiples of A⁻¹x
+    slope = gradient(params, s, margin, y_hat, y, square_norm(val))
+    c2 = squared_to_sketch(params, s, slope)
     shrink = 1.0 / (1.0 + c2 * xAx)
     change -= slope * shrink  # A_t⁻¹x = A_{t−1}⁻¹x / (1 + c²xᵀA_{t−1}⁻¹x)
-    for k in range(d):
-        u[k] += change * Ax[k]
-    for j in range(d):
-        factor = c2 * shrink * Ax[j]
+    for k in range(s.u.size):
+        s.u[k] += change * s.Ax[k]
+    for j in range(s.u.size):
+        factor = c2 * shrink * s.Ax[j]
         if factor != 0.0:
-            for k in range(d):
-                A_inv[j, k] -= factor * Ax[k]
+            for k in range(s.u.size):
+                s.A_inv[j, k] -= factor * s.Ax[k]
     return y_hat
+
+
+@jit
+def squared_to_sketch(params: Params, s: State, slope: float) -> float:
+    """c² of ĝ = cx, in the round that begins."""
+    t = s.t[()] + 1
+    s.t[()] = t
+    return curvature_at(params.curvature, params.decreasing, t) * slope * slope
 
 
 @jit
@@ -198,9 +195,7 @@ def widen(params: Params, s: State, idx: Array, val: Array, left: float, y: floa
     d = u.size
     xAx = times_row(A_inv, idx, val, Ax)
     slope = loss_slope(params.loss, 0.0, y)
-    t = s.t[()] + 1
-    s.t[()] = t
-    c2 = curvature_at(params.curvature, params.decreasing, t) * slope * slope
+    c2 = squared_to_sketch(params, s, slope)
     change = -row_dot(u, idx, val) / left
     if c2 > 0.0:
         change -= slope / (c2 * left)  # A_t⁺x = r/(c²‖r‖²)

@@ -6,7 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.types.containers import BaseTuple
+from numba.core.types.containers import BaseTuple, NamedUniTuple
+from numba.np.arrayobj import populate_array
 
 BOOL, BYTE, INT32, INT64 = (ir.IntType(size) for size in (1, 8, 32, 64))
 DOUBLE = ir.DoubleType()
@@ -46,6 +47,33 @@ def view(a: Any, shape: Any) -> tuple[Any, Any]:
         return array._getvalue()
 
     return a(a, types.int64, shape), generate
+
+
+def views(kind: Any, a: Any, shape: Any) -> tuple[Any, Any]:
+    """The type of `named_rows(kind, a, shape)`, and its instructions."""
+    row, width = types.Array(a.dtype, 1, "C"), len(shape)
+    rows = NamedUniTuple(row, len(kind.instance_class._fields), kind.instance_class)
+
+    def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
+        start, of_rows = context.make_array(a)(context, builder, values[1]).data, []
+        for number in range(rows.count):
+            one = context.make_array(row)(context, builder)
+            data = builder.gep(start, [INT64(number * width)])
+            populate_array(one, data, [INT64(width)], [INT64(8)], INT64(8), None)
+            of_rows.append(one._getvalue())
+        return context.make_tuple(builder, rows, of_rows)
+
+    return rows(kind, a, shape), generate
+
+
+def unchanged(array: Any) -> tuple[Any, Any]:
+    """The type of `read_only(array)`, and its instructions."""
+
+    def generate(context: Any, builder: Any, call: Any, values: Any) -> Any:
+        return values[0]
+
+    kind = types.Array(array.dtype, array.ndim, array.layout, readonly=True)
+    return kind(array), generate
 
 
 class Memory:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from koco_stream import OjaSON
-from koco_stream.learners.linear import oja_sketch
+from koco_stream.learners.linear import oja_son
 from koco_stream.learners.linear.oja_basis import FOLDS
 from koco_stream.numerics.lazy_maps import USED
 from tests.oracles.exact_algebra import cholesky
@@ -67,7 +67,7 @@ def test_rows_drawn_by_need__are_as_if_all_had_been_drawn_at_the_start(
     stream, scale, rate, diagonal
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(oja_sketch, "DRAW_AT", 1)
+        patch.setattr(oja_son, "DRAW_AT", 1)
         draw = np.random.default_rng(stream)
         # New features come all the time, also after the maps of a period were discarded.
         X, y = sparse_rows(draw, 60, np.linspace(5, 40, 60).astype(int), scale)
