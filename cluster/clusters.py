@@ -163,8 +163,8 @@ AGAIN_WITHIN = 10.0  # seconds until a worker that has died is there again
 def local_cluster(workers: int, mapped_bytes: int = 0) -> Iterator[Client]:
     """A client of a cluster of single-threaded workers on this machine.
 
-    Dask counts mapped pages as a worker's memory, although all workers share them and the system
-    can drop them. `mapped_bytes` are therefore allowed on top of a worker's memory limit.
+    Dask counts mapped pages as a worker's memory, although all workers share them: `mapped_bytes`
+    are allowed on top.
     """
     with (
         environment_kept(),

@@ -51,9 +51,8 @@ def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future
 class Executor:
     """Runs cohorts, at most two per worker thread at a time, or one without a client.
 
-    Another worker resumes a preempted cohort. One whose worker died is tried again alone, then each
-    of its runs; a run that its worker does not survive has failed. After `patience` seconds without
-    a worker the cluster is lost.
+    A cohort whose worker died is tried again alone, then each of its runs; one that its worker does
+    not survive has failed. After `patience` seconds without a worker the cluster is lost.
     """
 
     client: Client | None

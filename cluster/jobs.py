@@ -184,8 +184,8 @@ def job_of(worker: Any) -> str:
 class KeptJobs:
     """Keeps as many jobs of a dask-jobqueue cluster as are needed, by polling the queue.
 
-    The executor writes the number of unfinished cohorts into `cluster.left`. If jobs keep ending
-    without a worker, `cluster.lost` says why.
+    The executor writes the number of unfinished cohorts into `cluster.left`; `cluster.lost` says
+    why jobs keep ending without a worker.
     """
 
     def __init__(self, cluster: Any, site: JobSite, logs: Path) -> None:

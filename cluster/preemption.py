@@ -1,7 +1,5 @@
 """Preemption of a Dask worker: on SIGTERM it saves its state, and after `GRACE` seconds Dask's own
-handler ends it.
-
-Loaded by `--preload` and `--preload-nanny`. Without it, Dask ends the process within seconds.
+handler ends it. Loaded by `--preload` and `--preload-nanny`.
 """
 
 import asyncio

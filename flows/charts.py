@@ -95,10 +95,10 @@ ZOOM: Spec = {
 class Chart:
     """A chart: rows, and which of their columns are drawn how.
 
-    `series` has a colour. Points are joined if `mark` is "line", or by the series `joined`. `band`
-    has the columns of a range's ends, `log` the axes that are logarithmic. A reader chooses a value
-    of each of the columns `picks`. `names` are the series that have colours in turn. `marks` are
-    rows with a value of `x`, where vertical lines are. On the `diagonal` both axes are equal.
+    `series` has a colour. Points are joined if `mark` is "line", or by the series `joined`. A
+    reader chooses a value of each of the columns `picks`. `names` are the series that have colours
+    in turn. `marks` are rows with a value of `x`, where vertical lines are. On the `diagonal` both
+    axes are equal.
     """
 
     title: str

@@ -1,11 +1,9 @@
 """Scores of runs: their means, when two are equal, and statistics of learners over blocks.
 
-A mean is that of the exact sum, in 12 significant digits, whatever the order: scores that are equal
-but for the last bits of their computation are equal wherever they are compared. In statistics,
-`scores` (n_blocks, k) has a row for each block and a column for each learner; lower is better, and
-infinity is a learner that failed. Ranks and wins are those of rounded means, differences those of
-exact ones. Sources: Demšar, JMLR 7, 2006; Friedman 1937, 1940; Iman and Davenport 1980; Nemenyi
-1963; Wilcoxon 1945; Holm 1979.
+A mean is that of the exact sum, in 12 significant digits: scores that are equal but for their last
+bits are equal wherever they are compared. In statistics, `scores` (n_blocks, k) are lower where
+better, and infinity for a learner that failed. Sources: Demšar, JMLR 7, 2006; Friedman 1937, 1940;
+Iman and Davenport 1980; Nemenyi 1963; Wilcoxon 1945; Holm 1979.
 """
 
 import math
@@ -135,8 +133,8 @@ def friedman(scores: Array) -> Friedman:
 def wilcoxon(differences: Array) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test of paired differences (n,).
 
-    It is exact also with ties, where SciPy's is not: that of all ways to give the differences a
-    sign. Differences of 0 are ranked too, and count half for each side, as in Demšar's paper.
+    It is exact also with ties, where SciPy's is not. Differences of 0 count half for each side, as
+    in Demšar's paper.
     """
     known = differences[~np.isnan(differences)]
     coarse = rounded(known, np.abs(known[np.isfinite(known)]).max(initial=0.0))  # so ties are equal

@@ -47,10 +47,8 @@ def collect(store: AnyPath) -> int:
     """Move all result files into one new file of each table; merge small files if there are many.
 
     Returns the number of runs added or replaced. Curves are written first, then runs, and only then
-    are the old files deleted, so that an interruption loses no run.
-
-    An object store has no lock, so several processes may collect at once: those that saw the same
-    files write the same file. A run may then be in two files of a table until the next collection.
+    are old files deleted: an interruption loses no run. An object store has no lock: a run may be
+    in two files of a table until the next collection.
     """
     runs, curves = (
         [file.name for file in table_files(store, table)] for table in ("runs", "curves")
@@ -173,10 +171,7 @@ def remove_dataset(store: AnyPath, name: str) -> None:
 
 
 def remove_runs(store: AnyPath, run_ids: Set[str]) -> None:
-    """Remove runs from all tables, and the checkpoints of cohorts of only these runs.
-
-    No sweep may be running on the store: it would compute them again.
-    """
+    """Remove runs from all tables, and the checkpoints of cohorts of only these runs."""
     collect(store)
     with (store_path(store) / LOCK).locked():
         repeated(partial(_remove_runs, store, run_ids))

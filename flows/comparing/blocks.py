@@ -49,10 +49,9 @@ ORDER BY t.learner"""
 class Blocks:
     """The learners that are compared, their blocks, and sentences on what was left out.
 
-    A block is a dataset in one kind of order, with a row for each learner: `title`; `source`, the
-    dataset without what it was made with; `scores`, the `metric` in each repeat, infinity where it
-    failed; `failed` and `lacking`, why; `beats_constant`, None if unknown; `seconds` a round; the
-    chosen configurations' `losses`, and from how many `choices`.
+    A block is a dataset in one kind of order, with a row for each learner: `scores` has the
+    `metric` in each repeat, infinity where it failed; `failed` and `lacking` say why; `source` is
+    the dataset without what it was made with.
     """
 
     learners: list[str]

@@ -1,8 +1,4 @@
-"""A nightly run: a sweep in a store of its own, compared with the accepted night.
-
-A sweep skips the runs that its store has, but a nightly run computes them all again. So it keeps
-its results in `nights/SWEEP`, and reads the datasets of the main store.
-"""
+"""A nightly run: a sweep in a store of its own, compared with the accepted night."""
 
 import shlex
 import time

@@ -63,8 +63,7 @@ def configure_prefect(serving: bool = False) -> None:
 class PrefectServer:
     """The server of `koco serve`, on the loopback interface, which ends with this process.
 
-    Its session is its own, so that flows can report their state after Ctrl-C. This process keeps
-    the port.
+    Its session is its own, so that flows can report their state after Ctrl-C.
     """
 
     def __init__(self, port: int) -> None:

@@ -30,11 +30,7 @@ def recorded(
     prefect: bool | None = None,
     state_of: Callable[[T], object] = lambda result: None,
 ) -> T:
-    """The result of `work`, as a flow run called `name` where Prefect has a server.
-
-    If it has none and `prefect` is true, this process embeds one. Whatever Prefect does, the
-    outcome is that of the work.
-    """
+    """The result of `work`, as a flow run called `name` where Prefect has a server."""
     # without a server, this process and a notebook's own Prefect stay as they are
     if prefect is None:
         prefect = bool(os.environ.get(ADDRESS) or served()) and find_spec("prefect") is not None

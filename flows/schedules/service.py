@@ -80,8 +80,8 @@ def _end_with(server: PrefectServer) -> None:
 def _serve_nights(schedules: list[Schedule]) -> None:
     """Let Prefect run the nights at their times.
 
-    A killed process may hold the one place for a night, so Prefect's deployments are made anew. If
-    the store lacks the last night that was planned meanwhile, it is run.
+    A killed process may hold the one place for a night, so deployments are made anew. A planned
+    night that the store lacks is run.
     """
     # imported here, because prefect reads its settings when it is imported
     from prefect import serve

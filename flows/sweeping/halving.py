@@ -1,9 +1,8 @@
 """Successive halving of a sweep's configurations.
 
-A rung is a number of rounds: `first`, `first`·factor, … and the stream's length. A run to a rung is
-one on the stream cut there (`max_rows`), which sweeps without halving share. The best 1/factor of a
-learner's configurations on a stream go on from their checkpoint, equal ones by their parameters as
-text.
+A run to a rung is one on the stream cut there (`max_rows`), which sweeps without halving share. The
+best 1/factor of a learner's configurations on a stream go on from their checkpoint, equal ones by
+their parameters as text.
 """
 
 import itertools

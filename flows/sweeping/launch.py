@@ -174,11 +174,7 @@ def collect_results(store: StorePath, passed: Set[str] = frozenset()) -> None:
 
 
 def write_report(store: StorePath, name: str) -> str:
-    """Write the HTML report of a sweep, unless it is up to date.
-
-    A report of many runs takes most of a gigabyte, so a process of its own writes it: this one may
-    hold Dask's scheduler.
-    """
+    """Write the HTML report of a sweep, unless it is up to date."""
     note = sweep_note(store, name)
     files = [file.name for file in table_files(store, "runs")]
     written = [store / "reports" / f"{name}.{end}" for end in ("html", "md", "made.json")]

@@ -1,9 +1,8 @@
 """Search: parameters whose values are drawn, and the [search] table, which says how.
 
-A draw depends on the search's seed, the learner's name in the file, its drawn parameters and the
-draw's number: more `samples` keep the first ones. With `method = "tpe"`, Optuna is asked for a
-batch at a time, which follows from the seed and the values of earlier batches in the store, so that
-a killed sweep goes on to the same trials.
+A draw depends on the seed, the learner's name in the file, its drawn parameters and the draw's
+number: more `samples` keep the first ones. With "tpe", each batch follows from the seed and the
+values of earlier ones in the store.
 """
 
 import itertools

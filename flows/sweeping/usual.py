@@ -40,11 +40,7 @@ order_seeds = {orders}  # the fewest with which a difference can be significant
 
 
 def usual_sweep(manifest: Manifest, positive: str = "") -> str:
-    """The usual sweep file on a dataset, whose class `positive` is learnt against the rest.
-
-    The fourth learner is KAWV, or where that would be slow ONS, and else OjaSON. Many rows end runs
-    early.
-    """
+    """The usual sweep file on a dataset, whose class `positive` is learnt against the rest."""
     sweep = words = manifest.name
     classes = ""
     if positive:

@@ -1,7 +1,4 @@
-"""What a worker process reports before it gets work: versions, machine, disks, store access.
-
-It reports even if a package is missing.
-"""
+"""What a worker process reports before it gets work: versions, machine, disks, store access."""
 
 import hashlib
 import os

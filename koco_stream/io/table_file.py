@@ -1,7 +1,7 @@
 """Table files: Parquet files with hashes of all their bytes, which are checked as they are read.
 
-Parquet's checksums cover no footer and no page header. So hashes of the rows' blocks, and one of
-these and the footer, stand before the footer, where no reader of Parquet looks.
+Parquet's checksums cover no footer and no page header. So hashes stand before the footer, where no
+reader of Parquet looks.
 """
 
 import hashlib

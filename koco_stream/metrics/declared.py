@@ -11,10 +11,7 @@ CLASSES, NUMBERS = "classification", "regression"  # tasks, as manifests name th
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric from `low` to `high` for one `task`, "classification" or "regression".
-
-    `better` is "higher" or "lower"; `of_two` means two classes only.
-    """
+    """A metric from `low` to `high` for one `task`, "classification" or "regression"."""
 
     name: str
     meaning: str

@@ -35,9 +35,8 @@ class Shard:
 class Manifest:
     """The description of a prepared dataset.
 
-    `dataset_hash` identifies its canonical rows and schema, whatever the sharding.
-    `transformations` were done to the source's values, in order. After each of the rounds
-    `changes`, another concept labels a generated stream.
+    `dataset_hash` identifies its canonical rows and schema, whatever the sharding. After each of
+    the rounds `changes`, another concept labels a generated stream.
     """
 
     name: str

@@ -1,8 +1,4 @@
-"""Rows in canonical form, into which every input is converted before a learner sees it.
-
-A canonical row is its non-zero values, sorted by feature, with duplicates summed, so all forms of a
-matrix give bit-identical results.
-"""
+"""Rows in canonical form, into which every input is converted before a learner sees it."""
 
 import math
 from typing import Any, NamedTuple
@@ -18,8 +14,8 @@ ROWS_AT_ONCE = 64  # whose feature numbers fit into the processor's nearest cach
 class Rows(NamedTuple):
     """A block of n canonical rows; all arrays are read-only.
 
-    Row t has `values[indptr[t]:indptr[t+1]]` at that part of `indices` (int32) if `index_stride` is
-    1, or at all of `indices` if it is 0 (dense rows).
+    Row t has `values[indptr[t]:indptr[t+1]]` at that part of `indices` (int32), or at all of
+    `indices` if `index_stride` is 0 (dense rows).
     """
 
     indptr: Array

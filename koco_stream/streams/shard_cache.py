@@ -1,8 +1,8 @@
 """Cached copies of dataset shards: uncompressed Arrow files, memory-mapped by all processes.
 
-The first process that needs a copy makes it under the shard's lock, and hashes the shard.
-`KOCO_CACHE_BYTES` limits all copies, by default to half of what the disk would have free without
-them. The least recently used ones make room, and stay readable where they are mapped.
+The first process that needs a copy makes it under the shard's lock. `KOCO_CACHE_BYTES` limits all
+copies, by default to half of the disk's free space. The least recently used ones make room, and
+stay readable where they are mapped.
 """
 
 import errno

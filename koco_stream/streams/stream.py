@@ -19,9 +19,8 @@ WINDOW_ROWS = 65536
 class Stream:
     """A dataset read in one order.
 
-    `order` is "as-stored", "shuffled" or "shuffled-in-windows"; only the last has `window_rows` and
-    `sharding`. Label `positive_class` is read as +1 and all others as −1; with `multiclass`
-    "one-vs-rest" a run learns every class. The stream ends after `max_rows`.
+    Only "shuffled-in-windows" has `window_rows` and `sharding`. Label `positive_class` is read as
+    +1 and all others as −1; with `multiclass` "one-vs-rest" a run learns every class.
     """
 
     dataset: str

@@ -52,12 +52,7 @@ def fetch(
     *,
     name: str | None = None,
 ) -> Path:
-    """Fetch a file into a folder, unless an identical copy is there already.
-
-    An interrupted download is kept in NAME.part and resumed if the server confirms that the file
-    has not changed. `progress` is called with the bytes so far and in total. Raises
-    `ConnectionError`, `Gone` or `WrongChecksum`.
-    """
+    """Fetch a file into a folder, unless an identical copy is there already."""
     name = name or unquote(PurePosixPath(httpx.URL(address).path).name)
     target = folder / name
     partial = folder / f"{name}.part"

@@ -81,10 +81,7 @@ def with_facts(
 def range_facts(
     transformation: Transformation, covers: Sequence[Cover], parallel_map: ParallelMap, n_rows: int
 ) -> Array:
-    """Smallest value, largest value, and number of rows with the feature, (3, d + 1).
-
-    The target is the last column.
-    """
+    """Smallest value, largest value, and number of rows with the feature, (3, d + 1)."""
     low, high, rows_with = facts = np.zeros((3, transformation.shape.n_features + 1))
     low[:], high[:] = np.inf, -np.inf
     for features, least, greatest, n_with in parallel_map(

@@ -1,8 +1,4 @@
-"""Preparation of a dataset: source, chunks, statistics, shards and manifest.
-
-A process holds a few pieces at once, whatever the size of the source. The store shows no change
-until the manifest is renamed.
-"""
+"""Preparation of a dataset: source, chunks, statistics, shards and manifest."""
 
 import math
 import os

@@ -85,9 +85,8 @@ def _mapped(file: Path) -> Array:
 class Transformation:
     """Transformation of every row of a source with this shape.
 
-    For "regression", minmax also scales the labels. `with_facts` adds statistics: `root`, the root
-    mean square norm of rows multiplied by 2^-exponent, and the file `facts` with the array of
-    `range_facts`, which may be large.
+    `root` is the root mean square norm of rows multiplied by 2^-exponent, and the file `facts` has
+    the array of `range_facts`.
     """
 
     shape: Shape
@@ -272,11 +271,7 @@ def _unit_rows(rows: Piece) -> Piece:
 
 
 def hashed(rows: Piece, bits: int) -> Piece:
-    """Hash the features of sparse rows to 2^bits features (Weinberger et al. 2009).
-
-    Feature j with h = murmurhash3_32(j) becomes feature h mod 2^bits, with a sign by the top bit of
-    h. Colliding values are added in the order of their features.
-    """
+    """Hash the features of sparse rows to 2^bits features (Weinberger et al. 2009)."""
     from sklearn.utils import murmurhash3_32
 
     code = murmurhash3_32(np.ascontiguousarray(rows.indices, np.int32), positive=True)

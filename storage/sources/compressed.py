@@ -24,7 +24,7 @@ class ConcatenatedStreams(io.RawIOBase):
     """Content of a .bz2 or .xz file of one or several streams; `new` makes decompressors.
 
     Python's own readers take what is no start of a stream for padding, and end there: one wrong
-    byte would drop the rest of the file. Here a damaged stream raises an error.
+    byte would drop the rest of the file.
     """
 
     def __init__(self, raw: BinaryIO, new: Callable[[], Any]) -> None:

@@ -188,10 +188,7 @@ class Document(NamedTuple):
 
 
 def copy_documents(path: Path, target: Path) -> list[Document]:
-    """Write all texts of a collection to `target`, and return the documents in row order.
-
-    That is by split (those that end in "train" first), group and name, compared by code point.
-    """
+    """Write all texts of a collection to `target`, and return the documents in row order."""
     documents: list[Document] = []
     strays: dict[str, str] = {}
     start = 0

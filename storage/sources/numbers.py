@@ -89,11 +89,7 @@ def number_of(
 
 
 class LabelRule:
-    """Mapping from label texts to numbers, as given with `--labels`.
-
-    A label is looked up as written, then without a final dot (UCI test files have one), then by its
-    numeric value. Without a rule, labels must be numbers.
-    """
+    """Mapping from label texts to numbers, as given with `--labels`."""
 
     def __init__(self, text: str | None, remedy: str = "") -> None:
         self.text = text

@@ -25,12 +25,7 @@ MOST_CLASSES = 200
 
 @dataclass(frozen=True)
 class Choice:
-    """Roles of the columns of a table, counted from 0 here and from 1 in messages.
-
-    The columns `index` number the rows, and are left out. Features among `texts` are one-hot
-    encoded, but those of `dates` become parts. With `one_hot`, a column may have any number of
-    texts. `notes` say what is doubtful.
-    """
+    """Roles of the columns of a table, counted from 0 here and from 1 in messages."""
 
     width: int
     names: tuple[str, ...]
@@ -106,12 +101,7 @@ def chosen_columns(
     whole: bool = False,
     separator: str = ",",
 ) -> Choice:
-    """Select the target and the features among the `width` columns of a table.
-
-    `column` gives the first values of a column as texts. Left out are an index, by its name and
-    values or as `stored`, and columns without a value if `column` gives the `whole` table. The last
-    other column is the target by default.
-    """
+    """Select the target and the features among the `width` columns of a table."""
     named_one = partial(_column, path, names, width)
     target = None if reading.target is None else named_one("--target", reading.target)
     dropped, categorical, numeric = said = [

@@ -101,10 +101,8 @@ def _told(message: str, columns: list[str]) -> str:
 class Reading:
     """Options that say how source files are read.
 
-    `target` is the label column, by name or by number from 1, or the last one. `categorical`
-    columns are of categories whatever they hold, and a text in a `numeric` one is a missing value.
-    `header` None, and `zero_based` None, are decided from the file and its format. `missing` is one
-    of `MISSING_CHOICES`.
+    `target` is the label column, by name or by number from 1. `categorical` columns are of
+    categories whatever they hold, and a text in a `numeric` one is a missing value.
     """
 
     format: str | None = None
@@ -131,10 +129,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows in canonical CSR form or dense; all numbers are finite.
+    """Consecutive rows in canonical CSR form or dense; all numbers are finite, but for missing
+    ones.
 
-    Only missing values that are still to be filled in are NaN. Dense rows have empty `indices`, and
-    `indptr` advances by the row length d. `n_dropped` rows were left out for their missing values.
+    Dense rows have empty `indices`, and `indptr` advances by the row length d. `n_dropped` rows
+    were left out for their missing values.
     """
 
     labels: Array
@@ -173,13 +172,12 @@ def concatenated(pieces: Sequence[Piece]) -> Piece:
 
 @dataclass(kw_only=True)
 class Source(ABC):
-    """Base class of data sources. An instance is small and picklable: it is sent with every task.
+    """Base class of data sources, small and picklable: one is sent with every task.
 
-    `layout` may be "undecided" before the survey. `n_features` is None if only the rows tell, and
-    `n_bytes` is the size as progress counts it. `changes` has the rows before each change of the
-    concept. The manifest says what was `done`, and the rows' `origin`. With `missing` None missing
-    values are refused, with "drop" their rows are left out. In rows without columns that are
-    `named`, labels may be texts.
+    `layout` may be "undecided" before the survey. `n_features` is None if only the rows tell.
+    `changes` has the rows before each change of the concept. With `missing` None missing values are
+    refused, with "drop" their rows left out. In rows without columns that are `named`, labels may
+    be texts.
     """
 
     format: str

@@ -46,8 +46,8 @@ def recovery_errors(X: Array, y: Array, model: OjaSON, rounds: Array) -> Array:
     """Largest relative error of the sketch's eigenvalues, max_i |tΛ_i − λ_i|/λ_i, at some rounds
     (k,).
 
-    The rows X (n, d) are dense; the model is new. λ are the largest eigenvalues of Σ ĝĝᵀ, ĝ =
-    √curvature · 2(ŷ − y) x, for the squared loss without diagonal adaptation.
+    λ are the largest eigenvalues of Σ ĝĝᵀ, ĝ = √curvature · 2(ŷ − y) x, for the squared loss
+    without diagonal adaptation.
     """
     curvature = curvature_of(model.loss, model.clip) if model.curvature is None else model.curvature
     gram = np.zeros((X.shape[1], X.shape[1]))

@@ -21,12 +21,7 @@ NONE = "SELECT 0 LIMIT 0"
 
 @dataclass(frozen=True)
 class Experiment:
-    """A published figure or table that can be reproduced, as its file has it.
-
-    One that `takes_more` has a point for each dataset, whose names have an `ending`. `figure` has
-    SQL: `before`, `views`, and queries for its `table`, `claims`, `finding` and `notes`, and for
-    the `rows` of its `charts`.
-    """
+    """A published figure or table that can be reproduced, as its file has it."""
 
     name: str
     about: str

@@ -1,8 +1,7 @@
 """Source of LIBSVM or VW files, whose rows list features by number.
 
-Blocks of plain lines are parsed by pyarrow's CSV reader: a line `L i:v i:v` is rewritten as the
-lines `:L`, `i:v` and `i:v` with the delimiter ':'. What the reader accepts but `SparseText.slow`
-does not is left to `slow`.
+Blocks of plain lines are parsed by pyarrow's CSV reader: `L i:v i:v` becomes the lines `:L`, `i:v`
+and `i:v`. What the reader accepts but `SparseText.slow` does not is left to `slow`.
 """
 
 import math
@@ -46,12 +45,7 @@ Token = tuple[bytes, int]  # a word of a line, and its column from 1
 
 @dataclass(kw_only=True)
 class SparseText(TextSource[Piece]):
-    """Source of LIBSVM or VW files.
-
-    A LIBSVM row is `label index:value …`, each index once. A VW row is `label |namespace
-    feature:value …` with numbers as features; a missing value is 1, and values of a repeated
-    feature are added.
-    """
+    """Source of LIBSVM or VW files."""
 
     first: int  # number of the first feature in the files, 0 or 1
     namespace: bytes = b""  # of all features of a VW file
