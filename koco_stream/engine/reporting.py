@@ -18,10 +18,10 @@ listeners: list[Callable[[Report], None]] = []
 
 
 class Reporter:
-    """Reports a cohort's progress after the `begun` rounds of its stream."""
+    """Reports a cohort's progress after the `first` rounds of its stream."""
 
-    def __init__(self, cohort_id: str, begun: int) -> None:
-        self.cohort_id, self.begun, self.last = cohort_id, begun, time.monotonic()
+    def __init__(self, cohort_id: str, first: int) -> None:
+        self.cohort_id, self.first, self.last = cohort_id, first, time.monotonic()
 
     def tell(self, done: float, runs: int) -> None:
         """Report that `runs` runs have done `done` rounds, unless the last report is too recent."""
@@ -29,6 +29,6 @@ class Reporter:
         if now - self.last < EVERY or not listeners:
             return
         self.last = now
-        report = Report(self.cohort_id, int((done - self.begun) * runs))
+        report = Report(self.cohort_id, int((done - self.first) * runs))
         for listener in listeners:
             listener(report)

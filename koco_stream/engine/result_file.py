@@ -92,13 +92,13 @@ def windows_table(run_state: RunState) -> pa.Table:
 
 def predictions_table(run_state: RunState) -> pa.Table:
     """A run's rows of the table `predictions`."""
-    n = kept_predictions(run_state)
+    n = stored_predictions(run_state)
     run_ids = pa.repeat(run_state.run.run_id, n)
     arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions[:n])]
     return pa.Table.from_arrays(arrays, schema=schema(PREDICTIONS))
 
 
-def kept_predictions(run_state: RunState) -> int:
+def stored_predictions(run_state: RunState) -> int:
     """The rounds whose prediction is kept."""
     return int(run_state.totals[0]) if run_state.predictions.size else 0
 
@@ -206,7 +206,7 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
     if run_state.seconds:
         columns["rounds_per_second"] = rounds / run_state.seconds
     if run_state.run.measured.keep_predictions:
-        columns["kept_predictions"] = kept_predictions(run_state)
+        columns["kept_predictions"] = stored_predictions(run_state)
     # those of a run that has failed or was stopped are null
     return columns | (run_state.measurement.values() if run_state.measurement else {})
 

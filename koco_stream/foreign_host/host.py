@@ -103,14 +103,14 @@ def serve(connection: Connection, progress: Array) -> None:
     hosted: Hosted | None = None
     while True:
         request = receive(connection)
-        begun, found = perf_counter(), np.zeros(0)
+        started_at, found = perf_counter(), np.zeros(0)
         answer: dict[str, Any] = {"seconds": 0.0}
         try:
             if hosted is None:
                 hosted = Hosted(request[0])
             else:
                 found = hosted.learn(*request, progress)
-                answer["seconds"] = perf_counter() - begun
+                answer["seconds"] = perf_counter() - started_at
         except (Exception, SystemExit) as error:  # a learner may raise anything
             answer["error"] = in_words(error)
         send(connection, answer, [found])

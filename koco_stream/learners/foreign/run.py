@@ -100,13 +100,13 @@ class ForeignRun:
 
     def _ask(self, child: Child, header: dict[str, Any], arrays: list[Array]) -> Array:
         """Send a request, and return the array in its answer."""
-        begun = time.monotonic()
+        started_at = time.monotonic()
         try:
             answer, found = child.answer(header, arrays, self.params.time_limit - self.seconds)
             if "error" in answer:
                 raise RuntimeError(f"{self.params.name}, {_when(child)}: {answer['error']}")
         except TimeoutError:
-            self.seconds += time.monotonic() - begun
+            self.seconds += time.monotonic() - started_at
             raise TimeLimit(
                 f"{self.params.name} took longer than time_limit = {self.params.time_limit:g} s"
                 f" ({_when(child)}); raise time_limit in the sweep file, or learn from fewer rows"
