@@ -245,42 +245,31 @@ def _from_array(X: Any) -> tuple[Rows, bool]:
 def _from_sparse(X: Any) -> tuple[Rows, bool]:
     from scipy.sparse import csr_array
 
+    if X.ndim != 2:
+        raise WrongInput(f"X must have two dimensions, (rows, features), not {X.ndim}")
     fills = {getattr(one, "fill_value", 0) for one in (X, *getattr(X, "dtypes", ()))} - {0}
-    refuse_first(
-        [
-            (X.ndim != 2, f"X must have two dimensions, (rows, features), not {X.ndim}"),
-            (
-                bool(fills),
-                f"X has the fill value {', '.join(map(str, fills))}; values that are not stored"
-                " must be 0",
-            ),
-        ]
-    )
+    if fills:
+        raise WrongInput(
+            f"X has the fill value {fills.pop()}; values that are not stored must be 0"
+        )
     if hasattr(X, "sparse"):  # a data frame of pandas, all of whose columns are sparse
         X = X.sparse.to_coo()
     csr = (X.to_scipy_sparse() if hasattr(X, "to_scipy_sparse") else X).tocsr()
     n, d = csr.shape
-    refuse_first(
-        [
-            (
-                csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1,
-                f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
-                f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of"
-                f" size {n + 1}",
-            ),
-            (
-                csr.indptr[0] != 0
-                or csr.indptr[-1] > csr.indices.size
-                # compared one by one: differences might not fit their type
-                or bool((csr.indptr[1:] < csr.indptr[:-1]).any()),
-                "the indptr of X does not increase from 0 to the number of its values",
-            ),
-            (
-                d > MOST_FEATURES,
-                f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer",
-            ),
-        ]
-    )
+    if csr.data.shape != csr.indices.shape or len(csr.indptr) != n + 1:
+        raise WrongInput(
+            f"X has {csr.data.size} values, {csr.indices.size} indices and an indptr of size"
+            f" {len(csr.indptr)}; give an index for each value, and for {n} rows an indptr of size"
+            f" {n + 1}"
+        )
+    # compared one by one: differences might not fit their type
+    decreases = (csr.indptr[1:] < csr.indptr[:-1]).any()
+    if csr.indptr[0] != 0 or csr.indptr[-1] > csr.indices.size or decreases:
+        raise WrongInput("the indptr of X does not increase from 0 to the number of its values")
+    if d > MOST_FEATURES:
+        raise WrongInput(
+            f"X has {d} features; at most {MOST_FEATURES} are supported, hash them to fewer"
+        )
     used = slice(csr.indptr[-1])  # there may be room behind the last row
     numbers, values = csr.indices[used], _numeric(csr.data[used], "X")
     rows = sparse_rows(csr.indptr, numbers, values, d)
