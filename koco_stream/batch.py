@@ -36,11 +36,7 @@ STEPS = 0.5 ** np.concatenate([np.arange(16), np.arange(16, 58, 3)])
 
 
 def best_linear(blocks: Blocks, loss: str, alpha: float) -> Array:
-    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖².
-
-    Each call of `blocks` gives all rows in the same order, as pairs of features (k, r) and labels
-    (k,). Without convergence it raises `ArithmeticError`.
-    """
+    """The weights w (r,) that minimise Σ ℓ(wᵀφ_t, y_t) + α‖w‖², or `ArithmeticError`."""
     if loss not in LOSSES:
         raise WrongInput(f"no loss is called {loss!r}; there are {', '.join(LOSSES)}")
     ALPHA.check(alpha)

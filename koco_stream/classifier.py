@@ -26,10 +26,9 @@ INHERITED = ("n_features_in_", "feature_names_in_", "rounds_")
 class Classifier(Estimator):
     """A classifier around a learner.
 
-    With two classes, in sorted order, the learner sees the first as −1 and the second as +1. With
-    more, each class has a learner that sees it as +1 and the others as −1, and the largest
-    prediction wins; of equal ones, the first. No learner takes weights of rows (`sample_weight`),
-    because the papers define none.
+    Of two classes, in sorted order, the learner sees the first as −1 and the second as +1. With
+    more, each class has a learner that sees it as +1 and the others as −1, and the first largest
+    prediction wins. Rows have no weights (`sample_weight`): the papers define none.
 
     Parameters
     ----------
@@ -81,27 +80,9 @@ class Classifier(Estimator):
     def progressive(self, X: Any, y: Any, classes: Any = None) -> Array:
         """Learn from the rows in order, and predict each row's class before its label is seen.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Rows, in any form that a learner takes.
-        y : array-like of shape (n,)
-            Labels of any kind that can be sorted.
-        classes : array-like, optional
-            All classes; required in the first call if `y` lacks some.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The predicted classes.
-
-        Raises
-        ------
-        WrongInput
-            A label is missing, of another kind than the first, or not one of the classes; or a row
-            does not fit.
-        FloatingPointError
-            A learner diverged. Only `fit` can be called then.
+        The labels y (n,) may be of any kind that can be sorted. `classes` are all of them, which
+        the first call needs if `y` lacks some. After a `FloatingPointError`, a divergence, only
+        `fit` can be called.
         """
         labels = _labels(y)
         given = labels if classes is None else _labels(classes, "classes")
@@ -151,11 +132,11 @@ class Classifier(Estimator):
 
     @property
     def predict_proba(self) -> Callable[[Any], Array]:
-        """The method `predict_proba(X)`: the probability (n, K) of each class for rows X (n, d).
+        """With the loss "logistic", the method `predict_proba(X)`: the probability (n, K) of each
+        class for the rows of X (n, d).
 
-        A learner with the loss "logistic" predicts the log-odds ŷ of its class, so p = 1/(1 +
-        exp(−ŷ)), which its `clip` C bounds by 1/(1 + exp(−C)). Of more than two classes, the
-        probabilities are divided by their sum. Another loss raises `AttributeError`.
+        p = 1/(1 + exp(−ŷ)), at most 1/(1 + exp(−`clip`)); of more than two classes, divided by the
+        sum.
         """
         if getattr(self.learner, "loss", None) != "logistic":
             raise AttributeError  # explained by `__getattr__`
@@ -168,11 +149,7 @@ class Classifier(Estimator):
         return likely / likely.sum(axis=1, keepdims=True)
 
     def save(self, path: str | Path) -> None:
-        """Write the classifier to a file atomically; once loaded, it continues with bit-identical
-        results.
-
-        Classes must be numbers or texts.
-        """
+        """Write the classifier, whose classes are numbers or texts, to a file atomically."""
         header: dict[str, Any] = {
             "learner": "Classifier",
             "of": description(unlearnt(self.learner)),

@@ -147,9 +147,8 @@ def hinge_gap(loss: int, slope: float, y_hat: float, y: float) -> float:
 def in_doubt(reach: float, excess: float, most: float, gap: float) -> bool:
     """Whether double precision cannot vouch for six digits of a prediction, or of the next.
 
-    That is so if `reach`, the longest step so far times ‖x‖, is above `most`, or if rounding may
-    have made a hinge's slope (`gap`). If uᵀx lies beyond [−C, C] by an `excess` that rounding
-    cannot undo, the prediction is C whatever its digits.
+    So it is if `reach`, the longest step so far times ‖x‖, is above `most`, or if rounding may have
+    made a hinge's slope (`gap`); not if uᵀx is beyond [−C, C] by an `excess` it cannot undo.
     """
     beyond = reach > most and not excess > UNCERTAIN * reach
     return beyond or gap <= UNCERTAIN * reach

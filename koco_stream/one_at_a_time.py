@@ -15,9 +15,9 @@ APART = "get_params", "set_params"  # read nothing that is learnt; who prints ne
 class OneAtATime:
     """An object whose properties and public methods hold its lock, whichever threads call them.
 
-    Of a user's class only learning methods and properties hold it, since others may start threads
-    that need it. Each process has its own lock: one that was held during a fork would never be
-    free. Attributes in `changed_in_place` are copied in a pickle, since later calls change them.
+    Of a user's class only learning methods and properties do: others may start threads that need
+    it. Each process has its own lock, since one held during a fork would never be free. Attributes
+    in `changed_in_place` are copied in a pickle.
     """
 
     changed_in_place: ClassVar[tuple[str, ...]] = ()

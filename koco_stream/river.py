@@ -36,9 +36,7 @@ class _Adapter(OneAtATime):
         self._learning.partial_fit(self._row(x, learning=True), np.array([y], np.float64))
 
     def predict_one(self, x: Features) -> Any:
-        """The prediction for the features `x`, of which unknown ones are ignored; 0 before any
-        learning.
-        """
+        """The prediction for the known features of `x`; 0 before any learning."""
         has_learnt = self._learning.__sklearn_is_fitted__()
         return float(self._learning.predict(self._row(x, learning=False))[0]) if has_learnt else 0.0
 
@@ -57,10 +55,10 @@ class _Adapter(OneAtATime):
             )
         for name in sorted(new, key=str):
             self._numbers[name] = len(self._numbers)
-        kept = sorted((self._numbers[name], value) for name, value in row.items() if value != 0.0)
-        indices = np.array([number for number, _ in kept], np.int32)
-        values: Array = np.array([value for _, value in kept], np.float64)
-        return sparse_rows([0, len(kept)], indices, values, self.n_features)
+        pairs = sorted((self._numbers[name], value) for name, value in row.items() if value != 0.0)
+        indices = np.array([number for number, _ in pairs], np.int32)
+        values: Array = np.array([value for _, value in pairs], np.float64)
+        return sparse_rows([0, len(pairs)], indices, values, self.n_features)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -113,10 +111,7 @@ class RiverClassifier(_Adapter, base.Classifier):
         return self.classes[1 if super().predict_one(x) >= 0.0 else 0]
 
     def predict_proba_one(self, x: Features, **kwargs: Any) -> dict[Any, float]:
-        """The probability of each class for the features `x`; ½ before any learning.
-
-        Another loss than "logistic" raises `NotImplementedError`, as River's classifiers do.
-        """
+        """With the loss "logistic", the probability of each class for the features `x`."""
         if getattr(self.learner, "loss", None) != "logistic":
             raise NotImplementedError(
                 f"{self.learner!r} has no probabilities; only a learner with loss='logistic' gives"

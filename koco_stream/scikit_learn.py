@@ -2,8 +2,7 @@
 
 All of scikit-learn's estimator checks pass, but for those that tags exempt: `poor_score` of
 regressors (R² > 0.5 after one pass over 200 rows with labels beyond `clip`), the target of KORS,
-which predicts nothing, and `multi_class` of `Classifier`. A `Classifier` of `Constant` fails the
-checks of accuracy, and of scores in a tie.
+and `multi_class` of `Classifier`; of a `Classifier` of `Constant`, those of accuracy and ties fail.
 """
 
 import inspect

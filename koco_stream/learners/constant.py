@@ -37,9 +37,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
 
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
-    """The constant c with the least Σ ℓ(c, y) over the labels so far, whatever the row; 0 if there
-    are none.
-    """
+    """The constant c with the least Σ ℓ(c, y) over the labels so far; 0 without any."""
     total, n = float(s.total[()]), float(s.rounds[()])
     if n == 0.0:
         return 0.0
@@ -55,7 +53,6 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
 
 @jit
 def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
-    """One round on a row with label y. Updates `s`; returns the prediction ŷ."""
     y_hat = forward(params, s, idx, val)
     s.total[()] += y
     s.rounds[()] += 1.0
@@ -99,11 +96,6 @@ class Constant(Learner):
     @classmethod
     def to_params(cls, q: Public) -> Params:
         return cls.filled(q, clip=math.inf)
-
-    @classmethod
-    def adds_intercept(cls, q: Public) -> bool:
-        """False: a further feature has no effect."""
-        return False
 
     @classmethod
     def cost(cls, q: Public, size: StreamSize) -> Cost:

@@ -43,9 +43,8 @@ class Outcome(NamedTuple):
 
 
 def check_contract(learner: type[Learner], given: dict[str, Any] | None = None) -> list[Outcome]:
-    """Check the promises of a learner with the parameters `given`, and defaults for the others.
-
-    After a failure of the first two, which the others build on, the list ends.
+    """Check a learner's promises with the parameters `given`, until one of the first two fails, on
+    which the others build.
     """
     trial = Trial(learner, given or {})
     outcomes = []

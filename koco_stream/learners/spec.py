@@ -195,14 +195,12 @@ class Cost(NamedTuple):
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters`, `params_type` or `to_params`, and `cost`, or only the numbers
-    held of a feature, `feature_floats`, and the time for a value of a row, `value_nanoseconds`, of
-    which the base class makes the cost. It may set `always_stochastic` or override `stochastic`.
-    `predicts` is false if its predictions mean nothing. `numbers_version` is increased whenever a
-    code change alters a run's numbers. The default curvature is `curvature_share` times the loss's
-    σ (P1 in docs/errata.md). `numbers` is "own" for a compiled learner, whose numbers are the same
-    to the bit in any cohort, cut or process, and "foreign" for one that promises less. `time_limit`
-    are the most seconds of a run in a sweep that has no such limit.
+    A learner defines `parameters`; `params_type`, whose fields have their names, or `to_params`;
+    and `cost`, or numbers held of a feature and nanoseconds for a value of a row, of which the cost
+    is made. `predicts` is false if its predictions mean nothing. `numbers_version` is raised when a
+    change of code alters a run's numbers. The default curvature is `curvature_share` times the
+    loss's σ (docs/errata.md, P1). `numbers` is "own" for the same bits in any cohort, cut or
+    process, and "foreign" for less. `time_limit`: seconds of a run in a sweep without one.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -243,10 +241,7 @@ class Spec:
 
     @classmethod
     def measured_loss(cls, q: Public) -> str:
-        """The loss that is measured of a run's predictions, a name of `LOSSES`.
-
-        It is the squared one for a learner that has no loss, since it always predicts 0.
-        """
+        """The loss that is measured of a run's predictions: the squared one if it has none."""
         return str(q.get("loss", "squared"))
 
     @classmethod
@@ -257,7 +252,7 @@ class Spec:
     @classmethod
     def adds_intercept(cls, q: Public) -> bool:
         """Whether a feature that is always 1 is added to the rows."""
-        return bool(q["fit_intercept"])
+        return bool(q.get("fit_intercept"))  # which is not there if it has no effect
 
     @classmethod
     def sampling(cls, q: Public) -> Sampling | None:
@@ -278,12 +273,12 @@ class Spec:
 
     @classmethod
     def usual_curvature(cls, loss: str, clip: float) -> float:
-        """The default curvature; 0 if the loss has none, or an infinite clip leaves none."""
+        """The default curvature; 0 if there is none."""
         return cls.curvature_share * curvature_of(loss, clip)
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:
-        """The declaration of a parameter; `WrongInput` with the nearest name if there is none."""
+        """The declaration of a parameter."""
         named = {parameter.name: parameter for parameter in cls.parameters}
         if name not in named:
             near = nearest(name, list(named))
@@ -292,16 +287,13 @@ class Spec:
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
-        """All parameters in order: the given ones, checked, and defaults for the others.
-
-        Raises `WrongInput` for an unknown name, a value out of range, or as `refilled` does.
-        """
+        """All parameters in order: the given ones, checked, and defaults for the others."""
         return cls.refilled({name: cls.parameter(name).check(q) for name, q in given.items()})
 
     @classmethod
     def refilled(cls, reduced: Public) -> Public:
-        """All parameters in order, from the reduced (and already checked) ones of a run. No
-        curvature becomes the loss's σ; one of 0 raises `WrongInput`.
+        """All parameters in order, from the checked ones of a run. No curvature becomes the default
+        one, and 0 is refused.
         """
         public = {**cls.defaults(), **reduced}
         if "curvature" not in public or "curvature" in cls.irrelevant(public):
