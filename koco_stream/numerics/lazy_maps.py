@@ -124,7 +124,7 @@ def scatter_first_time(
         return
     for i in range(idx.size):
         if table[idx[i], table.shape[1] - 1] == 0.0:
-            first_use(M, table, int(idx[i]))
+            first_use(M, table, np.int64(idx[i]))
             table[idx[i], table.shape[1] - 1] = now
     scatter(table, shape, idx, val, coefficients)
 
@@ -187,7 +187,7 @@ def refresh(M: Maps, table: Array, j: int, n_in: int, n_out: int, out_shape: Any
 def refresh_used(M: Maps, table: Array, n_in: int, n_out: int, out_shape: Any) -> None:
     """Bring every used column up to date."""
     for i in range(M.counts[USED]):
-        refresh(M, table, int(M.used[i]), n_in, n_out, out_shape)
+        refresh(M, table, np.int64(M.used[i]), n_in, n_out, out_shape)
 
 
 @jit

@@ -142,7 +142,7 @@ def inspect(params: Any, s: State, idx: Array, val: Array) -> tuple[float, float
     if n2 < 0.0:
         for i in range(idx.size):
             if not is_current(s.maps, s.table, idx[i]):
-                refresh(s.maps, s.table, int(idx[i]), n_in, n_out, params.out_shape)
+                refresh(s.maps, s.table, np.int64(idx[i]), n_in, n_out, params.out_shape)
         n2 = gather(s.table, params.shape, idx, val, row_at(a, LINE * W, params.shape))
         a[(LINE + 1) * W - 1] = 0.0
     line, beta = row_at(a, LINE * W, params.shape), row_at(a, BETA * W, params.shape)

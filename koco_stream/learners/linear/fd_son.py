@@ -99,7 +99,7 @@ class State(NamedTuple):
         if n2 < 0.0:
             for i in range(idx.size):
                 if not is_current(s.maps, s.table, idx[i]):
-                    refresh(s.maps, s.table, int(idx[i]), 2 * m + 1, m + 1, params.out_shape)
+                    refresh(s.maps, s.table, np.int64(idx[i]), 2 * m + 1, m + 1, params.out_shape)
             n2 = gather(s.table, params.shape, idx, x, row_at(a, LINE * W, params.shape))
             a[new_lines(W)] = 0.0
         margin = a[LINE * W + m]  # w̄ᵀx

@@ -56,7 +56,7 @@ class Vectors(NamedTuple):
     to_weights: Array
 
 
-@jit
+@inlined
 def materialise(params: Any, s: Any, row: int, feature: int) -> None:
     """Bring this row of the table, which is that of `feature`, up to date.
 
