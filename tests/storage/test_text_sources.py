@@ -357,7 +357,20 @@ FIELDS = [
     *b"+1 -0 1. .5 -.5e3 5E-3 007 1e+5 1e-999 4.9e-324 2.4703282292062328e-324 1e999 -inf".split(),
     *b"Infinity 0x1 0x2 1_0 1e --1 +-1 1d5 \xc3\xa9 ? NA n/A -NaN +nan nan(1) NULL nOne".split(),
     *b"#N/A 01 1.0 qid 2147483647 2147483648 |f |f:2 |7 0".split(),
-    *(b"", b" ?", b"1 0", b'"1"', b"\r\n", b" # c\n", b"\x0b\n", b"\x0c", b"\x1c", b"\xa0", b"a "),
+    *(
+        b"\xef\xbb\xbf1",
+        b"",
+        b" ?",
+        b"1 0",
+        b'"1"',
+        b"\r\n",
+        b" # c\n",
+        b"\x0b\n",
+        b"\x0c",
+        b"\x1c",
+        b"\xa0",
+        b"a ",
+    ),
 ]
 
 
