@@ -30,12 +30,13 @@ MULTIPLE = 10  # of the error of references in double, on other streams
 # from the round on where the error of a reference in double is this share of uᵀx, or of the clip,
 # nothing is compared
 LOST = 1e-2
-# The modules in this folder that are called as a learner's file: they have the learner's literal
-# version, `predicted`, and the options that it is run with, `CELLS`.
+# The modules in this folder that are called as a linear learner's file: they have the learner's
+# literal version, `predicted`, and the options that it is run with, `CELLS`.
 BY_FILE = {
     name: import_module(f"tests.oracles.{file}")
     for name, learner in LEARNERS.items()
-    if Path(__file__).with_name(f"{(file := learner.__module__.rpartition('.')[2])}.py").exists()
+    for room, file in [learner.__module__.rsplit(".", 2)[1:]]
+    if room == "linear" and Path(__file__).with_name(f"{file}.py").exists()
 }
 FIRST_ORDER = {
     "OGD": first_order.ogd,

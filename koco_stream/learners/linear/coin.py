@@ -65,10 +65,11 @@ def fraction(table: Array, j: int) -> float:
 
 @inlined
 def grow(table: Array, j: int, size: float, initial_wealth: float) -> None:
-    """A larger |g_j|: the wealth becomes what it would be had L_j been `size` at first (G5)."""
+    """A larger |g_j|: wealth and weight become what they were, had L_j been `size` before (G5)."""
     share = table[j, L] / size
     table[j, WEALTH] = table[j, WEALTH] * share + initial_wealth * (1.0 - share)
     table[j, L] = size
+    table[j, W] = fraction(table, j) * table[j, WEALTH]
 
 
 @jit
@@ -87,9 +88,8 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
             continue
         if abs(g) > table[j, L]:
             grow(table, j, abs(g), params.initial_wealth)
-        # Lines 6 to 8: the reward −g_j w_j, as a factor of the wealth, which is above 0.
-        table[j, WEALTH] *= 1.0 - g / table[j, L] * fraction(table, j)
-        table[j, G] += abs(g)
+        table[j, WEALTH] -= g / table[j, L] * table[j, W]  # line 7; above 0, since |w_j| is below
+        table[j, G] += abs(g)  # lines 6 and 8
         table[j, THETA] -= g
         table[j, W] = fraction(table, j) * table[j, WEALTH]  # line 10
     return y_hat
