@@ -8,21 +8,13 @@ from concurrent.futures import wait
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from multiprocessing import resource_tracker
-from typing import Any, NamedTuple
+from typing import Any
 
 from cluster.machine import cores
 from flows.runtime.console import say
 from flows.runtime.processes import in_background, shielded
-from koco_stream.engine.warm_up import Needed, kept_timing, load, warm_up
+from koco_stream.engine.warm_up import Needed, load, warm_up
 from koco_stream.io.files import json_text
-from koco_stream.runs.cost_model import Timing
-
-
-class Engine(NamedTuple):
-    """A Dask client, or None for only this process, and measured times of each learner."""
-
-    client: Any  # its import takes a second, which a sweep without runs to compute can save
-    timings: list[Timing]
 
 
 class Start:
@@ -49,11 +41,13 @@ class Start:
             client.run(load, kinds, on_error="ignore")
         return client
 
-    def ready(self, kinds: list[Needed]) -> Engine:
+    def ready(self, kinds: list[Needed]) -> Any:
+        """The client, when its workers are there and all is compiled."""
         client = self.client.result()
         if any([compiler.wait() for compiler in self.compilers]):
             raise RuntimeError("compiling the learners failed; the compiler's messages are above")
-        return Engine(client, compiled(kinds))
+        compile_rest(kinds)
+        return client
 
     def close(self) -> None:
         for compiler in self.compilers:
@@ -63,22 +57,17 @@ class Start:
         self.stack.close()
 
 
-def compiled(kinds: list[Needed]) -> list[Timing]:
-    """The timings of learners. This process compiles those that are not compiled yet."""
-    if rest := [kind for kind in kinds if kept_timing(kind) is None]:
+def compile_rest(kinds: list[Needed]) -> None:
+    """Compile what is not compiled yet, in this process."""
+    if rest := [kind for kind in kinds if not kind.is_compiled]:
         say("compiling the learners, once for this version; this can take a minute")
         warm_up(rest)
-    return timings_of(kinds)
-
-
-def timings_of(kinds: list[Needed]) -> list[Timing]:
-    return [timing for timing in map(kept_timing, kinds) if timing]
 
 
 def compilers(kinds: list[Needed]) -> list[subprocess.Popen[bytes]]:
     from cluster.site import ONE_THREAD
 
-    rest = [kind for kind in kinds if kept_timing(kind) is None]
+    rest = [kind for kind in kinds if not kind.is_compiled]
     shares = [share for core in range(cores()) if (share := rest[core :: cores()])]
     with shielded():
         return [

@@ -66,9 +66,7 @@ def launch(
             check_makeable(request.store)
             say("starting the workers")
             start = Start(
-                cluster,
-                needed(missing, checked.value_types, checked.sizes),
-                loads=request.cluster == "local",
+                cluster, needed(missing, checked.value_types), loads=request.cluster == "local"
             )
             if start.compilers:
                 say("compiling the learners, once for this version; this can take a minute")
@@ -100,7 +98,7 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
 
     checked = step("prepare", prepare_datasets, checked)
     claim(store, tally.status)
-    engine = None
+    client, is_started = None, False
     computed = 0
     shown_at = time.monotonic()
     runs: list[Run] = []
@@ -115,9 +113,10 @@ def run_sweep(checked: CheckedSweep, start: Start | None = None) -> dict[str, An
             if missing:
                 from flows.sweeping.planning import plan_runs, run_cohorts, started  # imports Dask
 
-                engine = engine or started(checked, tally, start)
-                cohorts = step("plan", plan_runs, checked, missing, engine)
-                step("run", run_cohorts, checked, cohorts, engine, tally)
+                if not is_started:
+                    client, is_started = started(checked, tally, start), True
+                cohorts = step("plan", plan_runs, checked, missing, client)
+                step("run", run_cohorts, checked, cohorts, client, tally)
                 computed += len(missing)
             step("collect", collect_results, store, passed)
             if time.monotonic() - shown_at > AGAIN:

@@ -1,35 +1,35 @@
 """What a sweep does with Dask: cohorts are planned and run; and the plan that a dry run shows."""
 
 import shlex
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
+
+from distributed import wait
 
 from cluster.clusters import capacity, patience_of, site_named
 from cluster.executors import Executor
 from cluster.reporting import reports_to
 from cluster.workers import LostCluster, memory_table, preflight, wait_for
 from flows.runtime.console import say
-from flows.runtime.engine import Engine, Start, compiled, timings_of
+from flows.runtime.engine import Start, compile_rest
 from flows.sweeping.checks import CheckedSweep, read_checked
 from flows.sweeping.halving import rungs_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.status import Tally
 from koco_stream.engine.checkpoint import paused_runs, unfinished
+from koco_stream.engine.timing import known_timings, remember, timed
 from koco_stream.engine.warm_up import needed
 from koco_stream.errors import WrongInput
-from koco_stream.io.fingerprint import free_bytes
-from koco_stream.io.paths import AnyPath
 from koco_stream.learners import learner_named, shown_name
 from koco_stream.learners.files import send
-from koco_stream.runs.cost_model import factors_of
-from koco_stream.runs.dictionary_sample import large_dictionaries, with_growths
+from koco_stream.runs.cost_model import UNMEASURED, Costs, Timing, timing_key
 from koco_stream.runs.planner import Limits, Plan, longest_of, plan
 from koco_stream.runs.run import Cohort, Measured, Pause, Run
 
-ROOM_SHARE = 4  # checkpoints of paused cohorts take at most a quarter of the disk's free space
+TIMING_SECONDS = 10.0  # the most that a sweep waits for its runs to be timed
 LONG = 600.0  # seconds of a learner that are worth a remark: nobody changes a file to save less
-MOST_WARNINGS = 5  # of large dictionaries, which a search may have many of
 # bytes of a run on disk: its results, its windows before the first, and a prediction, whose 8 do
 # not compress, and the rounds nearly
 RESULT_BYTES = 700
@@ -37,29 +37,30 @@ RUN_WINDOWS_BYTES = 5000
 PREDICTION_BYTES = 10
 
 
-def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Engine:
+def started(checked: CheckedSweep, tally: Tally, start: Start | None) -> Any:
+    """The Dask client, or None for only this process, when all is compiled."""
     request = checked.request
-    kinds = needed(checked.runs, checked.value_types, checked.sizes)
-    ready = start.ready(kinds) if start else Engine(None, compiled(kinds))
-    if ready.client:
+    kinds = needed(checked.runs, checked.value_types)
+    if start is None:
+        compile_rest(kinds)
+    client = start.ready(kinds) if start else None
+    if client:
         site = site_named(request.cluster)
-        if site and not wait_for(ready.client, site.workers.min, site.patience_seconds):
+        if site and not wait_for(client, site.workers.min, site.patience_seconds):
             raise LostCluster(
                 f"fewer than {site.workers.min} worker(s) connected within {site.patience}, the"
                 " site's patience"
             )
-        for line in preflight(ready.client, request.store, checked.mapped_bytes):
+        for line in preflight(client, request.store, checked.mapped_bytes):
             say(f"  {line}")
-    tally.computing(ready.client and ready.client.dashboard_link)
-    return ready
+    tally.computing(client and client.dashboard_link)
+    return client
 
 
 def limits_of(
-    store: AnyPath, cluster: str, workers: int, client: Any = None, time_limit: float | None = None
+    cluster: str, workers: int, client: Any = None, time_limit: float | None = None
 ) -> Limits:
-    free = None if "://" in str(store) else free_bytes(Path(str(store)))
-    room = None if free is None else free // ROOM_SHARE
-    return Limits(*capacity(cluster, workers, client), paused_bytes=room, time_limit=time_limit)
+    return Limits(*capacity(cluster, workers, client), time_limit=time_limit)
 
 
 def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
@@ -82,36 +83,60 @@ def longest_learner(planned: Plan, checked: CheckedSweep) -> list[str]:
     ]
 
 
-def plan_runs(checked: CheckedSweep, runs: Sequence[Run], ready: Engine) -> Sequence[Cohort]:
+def timings_of(
+    checked: CheckedSweep, runs: Sequence[Run], limits: Limits, client: Any
+) -> dict[str, Timing]:
+    """Measured times of our learners; what is not known is measured where runs are computed."""
+    alike = {timing_key(run): run for run in runs if run.learner_class.numbers == "own"}
+    known = known_timings(alike.values())
+    costs = Costs(checked.sizes, worker_bytes=limits.worker_bytes)
+    rest = [
+        run
+        for key, run in alike.items()
+        if key not in known and costs.of(run).bytes < limits.worker_bytes
+    ]
+    for file in filter(None, {run.file for run in runs}):
+        send(checked.request.store, file.code)
+    measure = partial(timed, checked.request.store)
+    found = map(measure, rest) if client is None else results(client.map(measure, rest, pure=False))
+    for key, timing in found:
+        if timing != UNMEASURED:
+            remember(key, timing)
+            known[key] = timing
+    return known
+
+
+def results(futures: list[Any]) -> Iterator[tuple[str, Timing]]:
+    """What workers have measured within some seconds; a worker that dies measures nothing."""
+    with suppress(TimeoutError):
+        wait(futures, timeout=TIMING_SECONDS)
+    for future in futures:
+        if future.status == "finished":
+            yield future.result()
+        else:
+            future.cancel()
+
+
+def plan_runs(checked: CheckedSweep, runs: Sequence[Run], client: Any) -> Sequence[Cohort]:
     """Group runs into cohorts. Cohorts with a checkpoint keep their runs."""
-    request = checked.request
-    sizes = with_growths(request.store, checked.sizes, runs)
-    for warning in large_dictionaries(runs, sizes)[:MOST_WARNINGS]:
-        say(f"  warning: {warning}")
-    limits = limits_of(
-        request.store, request.cluster, request.workers, ready.client, checked.sweep.time_limit
-    )
-    rungs = rungs_of(checked.runs, runs, sizes, checked.halving, paused_runs(request.store))
+    request, store = checked.request, checked.request.store
+    limits = limits_of(request.cluster, request.workers, client, checked.sweep.time_limit)
+    timings = timings_of(checked, runs, limits, client)
+    rungs = rungs_of(checked.runs, runs, checked.sizes, checked.halving, paused_runs(store))
     try:
-        planned = plan(
-            runs, sizes, limits, unfinished(request.store), factors_of(ready.timings), rungs
-        )
+        planned = plan(runs, checked.sizes, limits, unfinished(store), timings, rungs)
     except MemoryError as error:
-        raise WrongInput(
-            f"{error}\n{memory_table(ready.client)}" if ready.client else str(error)
-        ) from None
+        raise WrongInput(f"{error}\n{memory_table(client)}" if client else str(error)) from None
     for sentence in longest_learner(planned, checked):
         say(f"  {sentence}")
     return planned.cohorts
 
 
 def run_cohorts(
-    checked: CheckedSweep, cohorts: Sequence[Cohort], ready: Engine, tally: Tally
+    checked: CheckedSweep, cohorts: Sequence[Cohort], client: Any, tally: Tally
 ) -> None:
     store = checked.request.store
     sizes = checked.sizes
-    for file in filter(None, {run.file for cohort in cohorts for run in cohort.runs}):
-        send(store, file.code)
     tally.plan(
         {
             one.cohort_id: len(one.runs)
@@ -121,8 +146,8 @@ def run_cohorts(
     )
     patience = patience_of(checked.request.cluster)
     work = (store, checked.sweep.name, tally.receive)
-    with reports_to(ready.client, tally.hear):
-        Executor(ready.client, *work, patience=patience).run(cohorts)
+    with reports_to(client, tally.hear):
+        Executor(client, *work, patience=patience).run(cohorts)
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:
@@ -136,7 +161,7 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
         if stages[-1] and checked.sweep.spaces:
             break
     missing = [run for runs in stages for run in runs]
-    sizes = with_growths(request.store, checked.sizes, missing)
+    sizes = checked.sizes
     rounds = {run.run_id: sizes[run.stream.dataset_hash].rounds(run.stream) for run in missing}
     paused = {
         run.run_id: Pause(rounds[run.run_id])
@@ -146,12 +171,12 @@ def dry_run_of(request: SweepRequest) -> dict[str, Any]:
     planned = plan(
         missing,
         sizes,
-        limits_of(request.store, request.cluster, request.workers, None, checked.sweep.time_limit),
-        factors=factors_of(timings_of(needed(missing, checked.value_types, sizes))),
+        limits_of(request.cluster, request.workers, None, checked.sweep.time_limit),
+        timings=known_timings(missing),
         rungs=rungs_of(checked.runs, missing, sizes, checked.halving, paused),
     )
     counts = ", ".join(f"{len(runs):,}" for runs in stages)
-    warnings = [*longest_learner(planned, checked), *large_dictionaries(missing, sizes)]
+    warnings = longest_learner(planned, checked)
     return {
         "sweep": checked.sweep.name,
         "runs": done + len(missing),

@@ -5,12 +5,12 @@ changed.
 import math
 import re
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from koco_stream.io.files import json_text
-from koco_stream.learners import LEARNERS, StreamSize
 from koco_stream.streams.manifest import Manifest
 
 # Why each is there: its mean rank among so many learners in a part of the benchmark, of which
@@ -25,8 +25,18 @@ WHY = {
     "Constant": "the constant that fits best; what learns from the rows should do better",
 }
 ORDERS = 6  # the fewest with which Wilcoxon's test can find a difference: 2/2⁶ is below 0.05
-SECONDS = 120.0  # for all runs on one core, by what learners say that they cost
+SECONDS = 120.0  # for all runs on one core, by `NANOSECONDS`
 ROWS = 50_000  # a learner is slow if its runs need more than half of that for so many
+# of a round, in the mean of n on rows of d features and s non-zeros, roughly, as measured
+NANOSECONDS: dict[str, Callable[[int, int, float], float]] = {
+    "AdaGrad": lambda n, d, s: 20 + 3.5 * s,
+    "NAG": lambda n, d, s: 20 + 9 * s,
+    "SAdaGrad": lambda n, d, s: 2300 + 46 * s,
+    "KAWV": lambda n, d, s: 500 + (2.3 + 0.05 * s) * n + n**2 / 60,
+    "ONS": lambda n, d, s: 30 + 0.5 * d**2,
+    "OjaSON": lambda n, d, s: 230 + 4.2 * s,
+    "Constant": lambda n, d, s: 20.0,
+}
 FILE = """\
 # The usual sweep on {name}, as `koco sweep {words}` runs it: learners that did well in the
 # benchmark, with small grids in units of the labels and of the rows' norm.
@@ -107,12 +117,8 @@ def in_units(unit: float, *values: float) -> list[float]:
 def seconds_of(
     grids: dict[str, dict[str, Any]], manifest: Manifest, name: str, rounds: int
 ) -> float:
-    learner = LEARNERS[name]
-    values = {key: of if isinstance(of, list) else [of] for key, of in grids[name].items()}
-    public = learner.complete({key: of[0] for key, of in values.items()})
-    d = manifest.n_features + 1
-    s = d if name == "ONS" else manifest.n_values / manifest.n_rows  # its matrix is not sparse
-    cost = learner.cost(public, StreamSize(rounds, d, s))
+    values = [of for of in grids[name].values() if isinstance(of, list)]
+    d, s = manifest.n_features + 1, manifest.n_values / manifest.n_rows
     states = len(manifest.classes) if len(manifest.classes) > 2 else 1
-    runs = ORDERS * math.prod(map(len, values.values()))
-    return states * runs * cost.seconds(rounds)
+    runs = ORDERS * math.prod(map(len, values))
+    return states * runs * rounds * NANOSECONDS[name](rounds, d, s) * 1e-9

@@ -1,5 +1,6 @@
 """Running a cohort on a worker: one pass over a stream, and one result file for all its runs."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from koco_stream.engine.checkpoint import checkpoint_of, continued, resumed, save_cohort
-from koco_stream.engine.limits import fail_outgrown, rows_in_time, stop_late
+from koco_stream.engine.limits import fail_outgrown, has_room, rows_in_time, stop_late
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
@@ -19,7 +20,7 @@ from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
 from koco_stream.runs.cost_model import GATHERED_BYTES
-from koco_stream.runs.run import Cohort, RunState, Seen
+from koco_stream.runs.run import Cohort, Run, RunState, Seen
 from koco_stream.runs.schemas import points_until
 from koco_stream.streams.reader import BLOCK_ROWS, BlockLabels, StreamReader
 from koco_stream.streams.rows import Rows, with_intercept
@@ -28,6 +29,7 @@ from koco_stream.types import Array
 # If states are large, a run reads at least this multiple of its state's bytes from the stream
 # before the next run's turn.
 TURN = 4
+SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
 MOST_PREDICTIONS = 2**21  # of a run in a block
 LONGEST_BLOCK = 65536  # rows
 GROWING_ROWS = 1024  # in a block of runs whose dictionaries grow: between two looks at their sizes
@@ -76,7 +78,7 @@ def run_cohort(
     """
     if expected is not None:
         check_versions(expected)
-    fetch_files(store, cohort)
+    fetch_files(store, cohort.runs)
     if requested.is_set():
         raise Preempted
     checkpoint = checkpoint_of(store, cohort)
@@ -97,26 +99,32 @@ def run_cohort(
     known, spent = rounds_of(run_states), scan_seconds(run_states)
     reporter = Reporter(cohort.cohort_id, done)
     every = cohort.checkpoint_rounds or reader.n_rows
+    save_at = time.monotonic() + cohort.checkpoint_seconds
     longest = rows_in_time(cohort, reader.n_rows)
     going = done < reader.n_rows
-    kept = set[str]()
+    stopped = set[str]()
     while going:
         until = min((done // every + 1) * every, reader.n_rows)
         rows = block_rows or min(longest, fitting_rows(reader, run_states))
         done = advance_runs(
-            run_states, reader, done, until, rows, points, cohort.states_bytes, reporter
+            run_states, reader, done, until, rows, points, cohort.states_bytes, reporter, save_at
         )
         ended = done == reader.n_rows
         if not ended:
-            kept |= stop_late(store, cohort, done, run_states)
+            stopped |= stop_late(store, cohort, done, run_states)
         going = not ended and any(one.status == "ok" for one in run_states)
         told = going and requested.is_set()
-        if cohort.resumable and (told or (done == until and (cohort.later if ended else going))):
+        pauses = ended and cohort.later and has_room(store, run_states)
+        now = time.monotonic()
+        if cohort.resumable and (told or pauses or (going and (done == until or now >= save_at))):
             save_cohort(checkpoint, done, run_states, cohort.later, ended)
+            found = done
+            took = time.monotonic() - now
+            save_at = now + max(cohort.checkpoint_seconds, took / SAVING_SHARE)
         if told:
             raise Preempted
     commit(store, sweep, cohort, reader, run_states)
-    if (cohort.checkpoint_rounds or found) and not (cohort.later or cohort.cohort_id in kept):
+    if found and not (cohort.later or cohort.cohort_id in stopped):
         checkpoint.remove()
     return Receipt.of(
         cohort,
@@ -151,7 +159,7 @@ def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
 
 def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     """Write a result file in which all runs failed with this message."""
-    fetch_files(store, cohort)
+    fetch_files(store, cohort.runs)
     failed = [
         RunState(run, None, [], np.zeros((0, 3)), status="failed", error=error)
         for run in cohort.runs
@@ -161,9 +169,9 @@ def fail_cohort(store: str, sweep: str, cohort: Cohort, error: str) -> Receipt:
     return Receipt.of(cohort, ["failed"] * len(failed))
 
 
-def fetch_files(store: str, cohort: Cohort) -> None:
-    """Take the learners' files of the plan from the store."""
-    for file in filter(None, {run.file for run in cohort.runs}):
+def fetch_files(store: str, runs: Sequence[Run]) -> None:
+    """Take the learners' files from the store."""
+    for file in filter(None, {run.file for run in runs}):
         fetch(store, *file)
 
 
@@ -214,14 +222,15 @@ def advance_runs(
     points: Array,
     states_bytes: int,
     reporter: Reporter,
+    save_at: float = np.inf,
 ) -> int:
     """Advance the live runs through rounds `first` to `last` of the stream.
 
-    Returns the round reached, before `last` if a run is late or the process was told to stop. A
-    dictionary that outgrows `states_bytes` ends its run.
+    Returns the round reached, before `last` if a run is late, the time `save_at` has come, or the
+    process was told to stop. A dictionary that outgrows `states_bytes` ends its run.
     """
     groups = groups_of(run_states)
-    growing = [one for one in run_states if one.run.learner_class.sampling(one.run.params)]
+    growing = [one for one in run_states if one.run.learner_class.open_ended]
     if growing:
         block_rows = min(block_rows, GROWING_ROWS)
     done = first
@@ -240,7 +249,8 @@ def advance_runs(
         if states_bytes:
             fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
-        if requested.is_set() or any(one.is_late for one in run_states):
+        late = any(one.is_late for one in run_states)
+        if requested.is_set() or late or time.monotonic() >= save_at:
             break
     return done
 
@@ -259,14 +269,14 @@ def advance_group(
     states = [state for one in run_states for state in one.states]
     learnt = np.tile(labels.learnt, (len(run_states), 1)) if len(run_states) > 1 else labels.learnt
     done, failures = [0] * len(states), dict[int, Exception]()
-    begun = learners[0].clock(states[0])
+    started_at = learners[0].clock(states[0])
     try:
         states, done, failures = learners[0].advance_states(
             learners, params, states, rows, learnt, predictions
         )
     except Exception as error:
         failures = dict.fromkeys(range(len(states)), error)
-    seconds = (learners[0].clock(states[0]) - begun) / len(run_states)
+    seconds = (learners[0].clock(states[0]) - started_at) / len(run_states)
     for k, run_state in enumerate(run_states):
         mine = range(k * n_states, (k + 1) * n_states)
         run_state.states = [states[i] for i in mine]
@@ -288,12 +298,12 @@ def count(
 ) -> None:
     """Add a block to a run's totals and curve; state k has done `done[k]` of its rounds."""
     loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
-    kept = totals, points, run_state.at, run_state.curve
+    curve = totals, points, run_state.at, run_state.curve
     if not labels.classes:
-        run_state.at = tally(loss, predictions[0], labels.learnt[0], rounds, *kept)
+        run_state.at = tally(loss, predictions[0], labels.learnt[0], rounds, *curve)
     else:
         run_state.at = tally_classes(
-            loss, predictions, labels.learnt, labels.numbers, rounds, *kept
+            loss, predictions, labels.learnt, labels.numbers, rounds, *curve
         )
     measure(run_state, predictions, labels, rounds)
     if rounds < labels.learnt.shape[1]:

@@ -1,14 +1,17 @@
 """Runs that take too much memory or time end, and their cohort goes on."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from koco_stream.engine.checkpoint import checkpoint_of, save_cohort
 from koco_stream.errors import TimeLimit
+from koco_stream.io.fingerprint import free_bytes
 from koco_stream.learners.saved import state_arrays
 from koco_stream.runs.run import Cohort, RunState
 
 # a run takes this share of its time limit, as planned, between two looks at it
 LOOK_SHARE = 0.05
+PAUSED_SHARE = 0.01  # of the disk's free space, for a cohort that pauses
 LEAST_ROWS = 64  # in a block, which costs some rows of a fast learner
 
 
@@ -23,13 +26,13 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
 
     They are saved as cohorts that can go on, whose cohort_ids are returned.
     """
-    kept = set()
+    saved = set()
     for seconds in {one.seconds for one in run_states if one.is_late}:
         stopped = [one for one in run_states if one.is_late and one.seconds == seconds]
         part = replace(cohort, runs=tuple(one.run for one in stopped))
         if part.resumable:
             save_cohort(checkpoint_of(store, part), done, stopped, cohort.later)
-            kept.add(part.cohort_id)
+            saved.add(part.cohort_id)
         for one in stopped:
             one.fail(
                 TimeLimit(
@@ -37,7 +40,7 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
                     " larger one, the sweep goes on with this run"
                 )
             )
-    return kept
+    return saved
 
 
 def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
@@ -60,6 +63,12 @@ def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_by
         )
         largest.states = []
         live.remove(largest)
+
+
+def has_room(store: str, run_states: list[RunState]) -> bool:
+    """Whether the disk has room for the states of a cohort that pauses, and of many others."""
+    free = None if "://" in store else free_bytes(Path(store))
+    return free is None or bytes_of(run_states) <= PAUSED_SHARE * free
 
 
 def bytes_of(run_states: list[RunState]) -> int:

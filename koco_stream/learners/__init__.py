@@ -8,16 +8,14 @@ from koco_stream.foreign_host.target import kind_of
 from koco_stream.learners import registry
 from koco_stream.learners.base import Learner as Learner
 from koco_stream.learners.foreign.learner import ForeignLearner, foreign_learner
-from koco_stream.learners.growth import Growth as Growth
-from koco_stream.learners.growth import Sampling as Sampling
 from koco_stream.learners.references import Reference as Reference
 from koco_stream.learners.references import class_of, foreign_target, reference_to
 from koco_stream.learners.references import shown_name as shown_name
 from koco_stream.learners.registry import *  # noqa: F403
 from koco_stream.learners.saved import read_model, revived
 from koco_stream.learners.scan import Algorithm as Algorithm
-from koco_stream.learners.spec import Cost as Cost
 from koco_stream.learners.spec import Public as Public
+from koco_stream.learners.spec import Shared as Shared
 from koco_stream.learners.spec import StreamSize as StreamSize
 
 LEARNERS: dict[str, type[Learner]] = {

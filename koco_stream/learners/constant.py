@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.spec import CLIP, FIT_INTERCEPT, LOSS, NEVER, Cost, Public, StreamSize
+from koco_stream.learners.spec import CLIP, FIT_INTERCEPT, LOSS, NEVER, Public, StreamSize
 from koco_stream.losses import HINGE, LOGISTIC
 from koco_stream.numerics.compiler import jit
 from koco_stream.types import Array
@@ -98,9 +98,8 @@ class Constant(Learner):
         return cls.filled(q, clip=math.inf)
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """Two numbers, and a time that does not depend on the rows."""
-        return Cost(2, 20)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        return 2
 
     @property
     def constant_(self) -> float:

@@ -177,6 +177,12 @@ class SharedKernelLearner(Learner):
     def look_ahead(params: Any, state: Any, tile: Array, rows: int) -> None:
         """Compute what is faster for all rows of a tile at once; nothing by default."""
 
+    @classmethod
+    def shared(cls, q: Public, size: StreamSize) -> Shared:
+        """The history of rows, whose arrays double when full, and a tile."""
+        key = (q["kernel"], q.get("bandwidth"), q.get("degree"), q["fit_intercept"])
+        return Shared(key, int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds))
+
     @staticmethod
     def with_room(params: Any, state: Any, /) -> Any:
         """The same state with room for one more tile, and for the points that join from it."""
@@ -215,13 +221,3 @@ class SharedKernelLearner(Learner):
         scan = SharedKernelScan(learners, params, states, rows)
         done = scan.advance(frozen(labels, np.float64), predictions)
         return scan.states, done, scan.failures
-
-
-def kernel_values(q: Public, size: StreamSize, earlier: float) -> Shared:
-    """The shared cost of the kernel values of each row with `earlier` past rows.
-
-    It covers the history of rows, whose arrays double when full, and a tile.
-    """
-    key = (q["kernel"], q.get("bandwidth"), q.get("degree"), q["fit_intercept"])
-    floats = int(2 * size.rounds * (3 + 1.5 * size.s) + 16 * size.rounds)
-    return Shared(key, earlier * (1.5 + 0.1 * size.s), floats)

@@ -1,4 +1,4 @@
-"""What a learner class declares to the sweep engine: parameters, identity of a run, cost.
+"""What a learner class declares to the sweep engine: parameters, identity of a run, memory.
 
 The checks of sweep files, the identity of a run and the columns of the table `runs` are derived
 from the parameters' declarations; their defaults are those of the constructors. Parameters that
@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.kernels.kernel import KERNELS
-from koco_stream.learners.growth import Growth, Sampling
 from koco_stream.learners.parameter import NEVER as NEVER
 from koco_stream.learners.parameter import Parameter as Parameter
 from koco_stream.learners.parameter import Value as Value
@@ -157,50 +156,32 @@ def newton_params(q: Public) -> dict[str, Any]:
 
 
 class StreamSize(NamedTuple):
-    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row; and how the
-    learner's dictionary grows on it, if it has one and that is known.
-    """
+    """A stream's rounds, features d (with the intercept), and mean non-zeros s per row."""
 
     rounds: int
     d: int
     s: float
-    growth: Growth | None = None
-
-    def first(self, rounds: int) -> "StreamSize":
-        """The size of the stream's first rounds, of which there is at least one."""
-        growth = None if self.growth is None else self.growth.first(rounds)
-        return self._replace(rounds=rounds, growth=growth)
 
 
 class Shared(NamedTuple):
-    """Work done once for runs with an equal `key`: nanoseconds a round, and 8-byte numbers held."""
+    """What runs with an equal `key` hold once: so many 8-byte numbers."""
 
-    key: tuple[Value, ...]
-    nanoseconds: float
-    floats: int
-
-
-class Cost(NamedTuple):
-    """The approximate cost of a run: 8-byte numbers held, nanoseconds a round, what it shares."""
-
-    floats: int
-    nanoseconds: float
-    shared: Shared = Shared((), 0.0, 0)
-
-    def seconds(self, rounds: int) -> float:
-        """The time of all rounds, of what is shared too."""
-        return 1e-9 * rounds * (self.nanoseconds + self.shared.nanoseconds)
+    key: tuple[Value, ...] = ()
+    floats: int = 0
 
 
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters`; `params_type`, whose fields have their names, or `to_params`;
-    and `cost`, or numbers held of a feature and nanoseconds for a value of a row, of which the cost
-    is made. `predicts` is false if its predictions mean nothing. `numbers_version` is raised when a
-    change of code alters a run's numbers. The default curvature is `curvature_share` times the
-    loss's σ (docs/errata.md, P1). `numbers` is "own" for the same bits in any cohort, cut or
-    process, and "foreign" for less. `time_limit`: seconds of a run in a sweep without one.
+    A learner defines `parameters`, `params_type` or `to_params`, and `floats`, or only
+    `feature_floats`, the numbers held of a feature. It may set `always_stochastic` or override
+    `stochastic`. `predicts` is false if its predictions mean nothing. `numbers_version` is
+    increased whenever a code change alters a run's numbers. The default curvature is
+    `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is "own" for a compiled
+    learner, whose numbers are the same to the bit in any cohort, cut or process, and "foreign" for
+    one that promises less. `time_limit` are the most seconds of a run in a sweep that has no such
+    limit. `open_ended`: the rows decide how many points its dictionary has, so that a run may need
+    all of a worker's memory.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
@@ -212,8 +193,8 @@ class Spec:
     numbers_version: ClassVar[int] = 1
     time_limit: ClassVar[float] = math.inf
     curvature_share: ClassVar[float] = 1.0
+    open_ended: ClassVar[bool] = False
     feature_floats: ClassVar[int] = 2
-    value_nanoseconds: ClassVar[float] = 3.5
 
     @classmethod
     def to_params(cls, q: Public) -> Any:
@@ -254,11 +235,6 @@ class Spec:
         """Whether a feature that is always 1 is added to the rows."""
         return bool(q.get("fit_intercept"))  # which is not there if it has no effect
 
-    @classmethod
-    def sampling(cls, q: Public) -> Sampling | None:
-        """What decides whether rows join its dictionary; None if it has none that grows so."""
-        return None
-
     @staticmethod
     def joined(state: Any, /) -> Array | None:
         """The rounds, increasing, in which the dictionary's points joined; None if points can
@@ -267,9 +243,14 @@ class Spec:
         return None
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The approximate cost of a run on a stream of this size, for the planner."""
-        return Cost(cls.feature_floats * size.d, 20 + cls.value_nanoseconds * size.s)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        """The most 8-byte numbers that a run's state holds on a stream of this size."""
+        return cls.feature_floats * size.d
+
+    @classmethod
+    def shared(cls, q: Public, size: StreamSize) -> Shared:
+        """What it holds together with other runs on the same rows."""
+        return Shared()
 
     @classmethod
     def usual_curvature(cls, loss: str, clip: float) -> float:

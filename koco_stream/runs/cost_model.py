@@ -1,24 +1,13 @@
-"""The planner's cost model: the time and memory that runs take.
-
-What a learner states is multiplied by a factor measured before the sweep or on earlier runs.
-"""
+"""What runs cost: the memory that learners state, and the time that was measured of a few rows."""
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from statistics import median
 from typing import NamedTuple
 
-from koco_stream.learners import (
-    AnyLearner,
-    Cost,
-    Growth,
-    Public,
-    Sampling,
-    StreamSize,
-    learner_named,
-)
+from koco_stream.io.files import content_hash
+from koco_stream.learners import AnyLearner, Public, StreamSize
 from koco_stream.metrics import measurement_bytes
 from koco_stream.runs.run import NO_RUNGS, Run, Rungs, Seen
 from koco_stream.runs.schemas import curve_points
@@ -31,28 +20,18 @@ WORKER_BYTES = 300 << 20  # resident: a worker process with its libraries loaded
 RUN_SECONDS = 1e-4  # the fixed cost of a run: creating its state, writing its row and curve
 COMMIT_SECONDS = 0.02  # writing, syncing and renaming a cohort's result file
 READ_NS = 2.5  # reading one stored value: dropping zeros, or gathering rows
-SAVED_BYTES_PER_SECOND = 2e8  # hashing, writing and syncing a checkpoint
-MEASURED_NS = 40.0  # metrics of a round and of a score, the AUC's sorting included
 GATHERED_BYTES = 24 << 20  # the longest block of shuffled rows for runs over all classes
-# Of a learner that cannot say it; a run is then planned with all of a worker's memory.
-UNKNOWN = Cost(0, 1e4)
-TRUSTED = (0.02, 50.0)  # correction factors outside of this range are measurement errors
 
 
 @dataclass(frozen=True)
 class DataSize:
-    """A dataset's counts, and the bytes of its largest shard's copy (0 if unknown).
-
-    `dictionary_sample.with_growths` estimates `growths` and the rows' `median_distance`.
-    """
+    """A dataset's counts, and the bytes of its largest shard's copy (0 if unknown)."""
 
     n_rows: int
     n_features: int
     n_values: int
     shard_bytes: int = 0
     n_classes: int = 0
-    growths: dict[tuple[Sampling, int], Growth] = field(default_factory=dict, compare=False)
-    median_distance: float = math.nan
 
     @staticmethod
     def of(manifest: Manifest) -> "DataSize":
@@ -70,134 +49,103 @@ class DataSize:
         measured = run.measured
         classes = tuple(map(float, range(self.n_classes)))
         seen = Seen(self.n_features, rounds, task="classification", classes=classes)
-        kept = 8 * rounds if measured.keep_predictions else 0
+        predictions = 8 * rounds if measured.keep_predictions else 0
         asked = measured.metrics or measured.window
-        return kept + (measurement_bytes(run.metered(seen)) if asked else 0)
+        return predictions + (measurement_bytes(run.metered(seen)) if asked else 0)
 
     def seen_by(self, run: Run) -> StreamSize:
         """The size of a run's stream, with its intercept."""
         d = self.n_features + run.adds_intercept
-        rounds = self.rounds(run.stream)
-        sampling = run.learner_class.sampling(run.params)
-        growth = None if sampling is None else self.growths.get((sampling, rounds))
-        return StreamSize(rounds, d, self.n_values / max(self.n_rows, 1), growth)
+        return StreamSize(self.rounds(run.stream), d, self.n_values / max(self.n_rows, 1))
+
+
+class Timing(NamedTuple):
+    """The first rounds of a run took so many seconds; n rounds take in proportion to n^power."""
+
+    rounds: int
+    seconds: float
+    power: float = 1.0
+
+    def until(self, rounds: int) -> float:
+        """The seconds that so many rounds take."""
+        return self.seconds * (rounds / self.rounds) ** self.power
+
+
+UNMEASURED = Timing(1, 1e-5)
+
+
+def timing_key(run: Run) -> str:
+    """The same for runs of which one is timed: their real parameters may differ."""
+    choices = {name: q for name, q in run.params.items() if not isinstance(q, float)}
+    return content_hash([run.stream.dataset_hash, run.stream.multiclass, run.learner, choices])
 
 
 class RunCost(NamedTuple):
-    """A run's cost; a cohort pays the shared part once for each `key`."""
+    """A run's seconds and bytes; a cohort holds the shared bytes once for each `key`."""
 
     seconds: float
     bytes: int
     key: tuple[object, ...] = ()
-    shared_seconds: float = 0.0
     shared_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Estimates the costs of runs on datasets of these sizes, by dataset hash.
+    """The costs of runs on datasets of these sizes, by dataset hash, with measured timings by key.
 
-    `factors` are ratios of measured to stated seconds, by learner. A dictionary that may need more
-    than `worker_bytes` is planned with all of it.
+    A run that may need more than `worker_bytes`, because the rows decide how large its dictionary
+    becomes, is planned with all of it.
     """
 
-    sizes: dict[str, DataSize]
-    factors: dict[str, float] = field(default_factory=dict)
+    sizes: Mapping[str, DataSize]
+    timings: Mapping[str, Timing] = field(default_factory=dict)
     worker_bytes: int = 1 << 62
     rungs: Rungs = NO_RUNGS
 
     def of(self, run: Run) -> RunCost:
         """A run's cost on one core, from where it begins."""
-        whole = self._from_the_first_row(run)
-        begun = self.rungs.pause(run).rounds
-        if not begun:
-            return whole
-        rounds = self.sizes[run.stream.dataset_hash].rounds(run.stream)
-        rest = 1.0 - self.work_done(run, begun / rounds)
-        return whole._replace(
-            seconds=rest * whole.seconds, shared_seconds=rest * whole.shared_seconds
-        )
-
-    def _from_the_first_row(self, run: Run) -> RunCost:
-        learner = run.learner_class
         size = self.sizes[run.stream.dataset_hash]
         stream = size.seen_by(run)
-        factor = self.factors.get(run.learner, 1.0)
-        cost = cost_of(learner, run.params, stream)
-        states = run.stream.n_states(size.n_classes)
-        n_bytes = 8 * (states * cost.floats + 4096 + 3 * curve_points(size.n_rows).size) + 4096
-        n_bytes += size.measured_bytes(run, self.rungs.last(run.stream, size.rounds(run.stream)))
+        floats = floats_of(run.learner_class, run.params, stream)
+        key, shared_floats = run.learner_class.shared(run.params, stream)
+        room = max(self.worker_bytes - sum(pass_bytes(run.stream, size).values()), 0)
+        points = curve_points(size.n_rows).size
+        own = size.measured_bytes(run, self.rungs.last(run.stream, stream.rounds)) + 4096
         if run.stream.multiclass is not None:
-            n_bytes += 2 * GATHERED_BYTES  # the block, and its copy with an intercept
-        nanoseconds = states * (
-            factor * cost.nanoseconds + MEASURED_NS * bool(run.measured.metrics)
-        )
-        if stream.growth is not None or cost is UNKNOWN:
-            passing = sum(pass_bytes(run.stream, size).values()) + 8 * cost.shared.floats
-            room = max(self.worker_bytes - passing, 0)
-            n_bytes = room if cost is UNKNOWN else min(n_bytes, room)
-        seconds = RUN_SECONDS + stream.rounds * nanoseconds * 1e-9
-        key, nanoseconds, floats = cost.shared
-        return RunCost(
-            seconds, n_bytes, key, factor * stream.rounds * nanoseconds * 1e-9, 8 * floats
-        )
+            own += 2 * GATHERED_BYTES  # the block, and its copy with an intercept
+        states = run.stream.n_states(size.n_classes)
+        n_bytes = own + 8 * (states * (floats or 0) + 4096 + 3 * points)
+        if floats is None or run.learner_class.open_ended:
+            most = max(room - 8 * shared_floats, 0)
+            n_bytes = most if floats is None else min(n_bytes, most)
+        timing = self.timings.get(timing_key(run), UNMEASURED)
+        paused = self.rungs.pause(run).rounds
+        seconds = timing.until(stream.rounds) - (timing.until(paused) if paused else 0.0)
+        return RunCost(RUN_SECONDS + seconds, n_bytes, key, 8 * shared_floats)
 
-    def work_done(self, run: Run, share: float) -> float:
-        """The share of a run's work that is done after a share of its rounds."""
-        stream = self.sizes[run.stream.dataset_hash].seen_by(run)
-        some = stream.first(min(math.ceil(share * stream.rounds), stream.rounds))
-        done = cost_of(run.learner_class, run.params, some).seconds(some.rounds)
-        total = cost_of(run.learner_class, run.params, stream).seconds(stream.rounds)
-        return done / total if total else share
-
-    def reading(self, stream: Stream, begun: int = 0) -> float:
-        """The seconds to read a stream after `begun` rows, and to write a result file."""
+    def reading(self, stream: Stream, done: int = 0) -> float:
+        """The seconds to read a stream after `done` rows, and to write a result file."""
         size = self.sizes[stream.dataset_hash]
-        rounds = size.rounds(stream) - begun
+        rounds = size.rounds(stream) - done
         reading = READ_NS * 1e-9 * size.n_values * rounds / max(size.n_rows, 1)
         return COMMIT_SECONDS + reading
 
 
-def cost_of(learner: AnyLearner, params: Public, stream: StreamSize) -> Cost:
-    """The cost that a learner states, or `UNKNOWN` with a warning."""
+def floats_of(learner: AnyLearner, params: Public, stream: StreamSize) -> int | None:
+    """The numbers that a learner states, or None with a warning."""
     try:
-        cost = learner.cost(params, stream)
-        if math.isfinite(cost.floats + cost.nanoseconds):
-            return cost
-        why = str(cost)
+        floats = learner.floats(params, stream)
+        if math.isfinite(floats):
+            return floats
+        why = str(floats)
     except Exception as error:  # a user's learner may raise anything; it can run nevertheless
         why = f"{type(error).__name__}: {error}"
     warnings.warn(
-        f"the cost of {learner.__name__} cannot be estimated ({why}); each run is planned with all"
-        " of a worker's memory",
+        f"the memory of {learner.__name__} cannot be estimated ({why}); each run is planned with"
+        " all of a worker's memory",
         stacklevel=2,
     )
-    return UNKNOWN
-
-
-class Timing(NamedTuple):
-    """A measured scan of one run."""
-
-    learner: str
-    params: Public
-    stream: StreamSize
-    seconds: float
-
-
-def factors_of(timings: Iterable[Timing]) -> dict[str, float]:
-    """Each learner's median of measured to stated seconds."""
-    ratios: dict[str, list[float]] = {}
-    for timing in timings:
-        cost = cost_of(learner_named(timing.learner), timing.params, timing.stream)
-        ns = cost.nanoseconds + cost.shared.nanoseconds
-        if timing.stream.rounds > 0 and ns > 0:
-            ratios.setdefault(timing.learner, []).append(
-                timing.seconds / (timing.stream.rounds * ns * 1e-9)
-            )
-    return {
-        learner: min(max(median(found), TRUSTED[0]), TRUSTED[1])
-        for learner, found in sorted(ratios.items())
-    }
+    return None
 
 
 def pass_bytes(stream: Stream, size: DataSize) -> dict[str, int]:

@@ -2,23 +2,20 @@
 
 Few passes share reading and kernel values; many cohorts keep all workers busy until the end:
 
-- A cohort lasts min(`cohort_seconds`, max(served, total / (12 · workers))) of all runs' seconds,
-  where served is max(0.25 s, 0.006 s · workers).
-- It lasts at least 10 readings of its stream, and 8 times its runs' shared work, unless a worker
-  would then have none.
-- A worker's last cohorts are a half and two quarters of that.
+- A cohort lasts min(`cohort_seconds`, total / (12 · workers)) of all runs' seconds, but at least
+  max(0.25 s, 0.006 s · workers) and 10 readings of its stream.
+- Runs that share kernel values are cut into no more cohorts than there are workers.
 - A short cohort of each learner starts first, then the longest; those of a learner that takes more
   time than all others come last.
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain, repeat
 
-from koco_stream.runs.cost_model import SAVED_BYTES_PER_SECOND, Costs, DataSize, RunCost, pass_bytes
+from koco_stream.runs.cost_model import Costs, DataSize, RunCost, Timing, pass_bytes
 from koco_stream.runs.run import NO_PAUSE, NO_RUNGS, Cohort, Pause, Run, Rungs
 from koco_stream.streams.stream import Stream
 
@@ -30,11 +27,6 @@ SHORTEST = 0.25
 SERVING_SECONDS = 0.006
 PASSES = 10  # a cohort's minimum duration, as a multiple of the time to read its stream
 COHORTS_A_WORKER = 12  # many, so that waiting for the last cohort is a small share of the time
-LAST_PIECES = 3  # the most pieces of a worker's last cohort: a half and two quarters
-# Runs that share work are split further only if their own work is at least this multiple of what
-# they share.
-OUTWEIGHS = 8
-SAVING_SHARE = 0.01  # the largest share of a cohort's time that checkpoints may take
 LONG = 10.0  # seconds of a learner's runs that are worth a word, and an order of their own
 
 
@@ -42,8 +34,7 @@ LONG = 10.0  # seconds of a learner's runs that are worth a word, and an order o
 class Limits:
     """The limits of a plan; None stands for no limit.
 
-    An interrupted cohort loses at most `checkpoint_seconds` of work. `paused_bytes` is the room on
-    disk for cohorts that pause.
+    An interrupted cohort loses about `checkpoint_seconds` of work.
     """
 
     workers: int
@@ -51,7 +42,6 @@ class Limits:
     cohort_seconds: float = 20.0
     checkpoint_seconds: float = 60.0
     cohort_runs: int = 4096
-    paused_bytes: int | None = None
     time_limit: float | None = None
 
 
@@ -89,7 +79,7 @@ class UnfinishedCohort:
     runs: list[Run] = field(default_factory=list)
     seconds: float = 0.0
     bytes: int = 0
-    shared: dict[tuple[object, ...], tuple[float, int]] = field(default_factory=dict)
+    shared: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     @cached_property
     def pass_memory(self) -> dict[str, int]:
@@ -101,64 +91,53 @@ class UnfinishedCohort:
         """A worker's memory for the cohort, in bytes by term."""
         return {**self.pass_memory, "states of a cohort": self.bytes}
 
-    def bytes_with(self, cost: RunCost) -> int:
-        """A worker's memory for the cohort and one more run."""
-        shared = max(cost.shared_bytes - self.shared.get(cost.key, (0.0, 0))[1], 0)
-        return sum(self.memory.values()) + cost.bytes + shared
+    def more_bytes(self, cost: RunCost) -> int:
+        """The bytes of one more run; of what runs share, the largest counts."""
+        return cost.bytes + max(cost.shared_bytes - self.shared.get(cost.key, 0), 0)
 
     def add(self, run: Run, cost: RunCost) -> None:
-        """Add a run; of work that runs share, the largest requirement counts."""
-        seconds, held = self.shared.get(cost.key, (0.0, 0))
+        """Add a run."""
         self.runs.append(run)
-        self.bytes += cost.bytes + max(cost.shared_bytes - held, 0)
-        self.seconds += cost.seconds + max(cost.shared_seconds - seconds, 0.0)
-        self.shared[cost.key] = max(seconds, cost.shared_seconds), max(held, cost.shared_bytes)
+        self.seconds += cost.seconds
+        self.bytes += self.more_bytes(cost)
+        self.shared[cost.key] = max(self.shared.get(cost.key, 0), cost.shared_bytes)
 
-    def finished(self, limits: Limits, pauses: bool) -> Cohort:
-        """The cohort, with checkpoints if it takes long; if it `pauses`, longer runs may go on from
-        it.
-        """
-        seconds = self.seconds + self.costs.reading(self.stream, self.pause.rounds)
-        between = max(limits.checkpoint_seconds, self.bytes / SAVED_BYTES_PER_SECOND / SAVING_SHARE)
-        rounds = self.costs.sizes[self.stream.dataset_hash].rounds(self.stream)
-        rest = rounds - self.pause.rounds
-        every = max(1, int(rest * between / seconds)) if seconds > between else 0
-        left = max(limits.worker_bytes - sum(self.pass_memory.values()), 1)
+    def finished(self, limits: Limits) -> Cohort:
+        """The cohort, from whose last states longer runs may go on."""
         cohort = Cohort(
             self.stream,
             tuple(self.runs),
-            seconds,
-            every,
-            left,
-            self.costs.rungs.later.get(self.stream, ()) if pauses else (),
-            self.pause,
-            limits.time_limit,
+            self.seconds + self.costs.reading(self.stream, self.pause.rounds),
+            checkpoint_seconds=limits.checkpoint_seconds,
+            states_bytes=max(limits.worker_bytes - sum(self.pass_memory.values()), 1),
+            later=self.costs.rungs.later.get(self.stream, ()),
+            pause=self.pause,
+            time_limit=limits.time_limit,
         )
-        return cohort if cohort.resumable else replace(cohort, checkpoint_rounds=0, later=())
+        return cohort if cohort.resumable else replace(cohort, later=())
 
 
 def plan(
     runs: Sequence[Run],
-    sizes: dict[str, DataSize],
+    sizes: Mapping[str, DataSize],
     limits: Limits,
-    begun: Sequence[Sequence[str]] = (),
-    factors: dict[str, float] | None = None,
+    saved: Sequence[Sequence[str]] = (),
+    timings: Mapping[str, Timing] | None = None,
     rungs: Rungs = NO_RUNGS,
 ) -> Plan:
     """Group runs into cohorts: few passes, all workers busy to the end, memory within the limit.
 
-    `begun` has the run_ids of each cohort with a checkpoint, which is kept if it still fits.
+    `saved` has the run_ids of each cohort with a checkpoint, which stays together if it still fits.
     `MemoryError` says that a single run does not fit a worker.
     """
-    costs = Costs(sizes, factors or {}, limits.worker_bytes, rungs)
+    costs = Costs(sizes, timings or {}, limits.worker_bytes, rungs)
     left = {run.run_id: (run, costs.of(run)) for run in runs}
-    alike = Counter((run.stream, cost.key) for run, cost in left.values())
     taken: dict[str, float] = defaultdict(float)
     for run, cost in left.values():
-        taken[run.learner] += cost.seconds + cost.shared_seconds / alike[run.stream, cost.key]
+        taken[run.learner] += cost.seconds
     longest = longest_of(taken)
     planned: list[UnfinishedCohort] = []
-    for ids in sorted(begun, key=len, reverse=True):
+    for ids in sorted(saved, key=len, reverse=True):
         if ids and left.keys() >= set(ids):
             (pause, *others) = {rungs.pause(left[run_id][0]) for run_id in ids}
             resumable = UnfinishedCohort(
@@ -170,27 +149,21 @@ def plan(
                 planned.append(resumable)
                 for run_id in ids:
                     del left[run_id]
-    passes: dict[tuple[Stream, Pause, bool], list[tuple[Run, RunCost]]] = {}
-    alone: list[UnfinishedCohort] = []  # runs that may fail or hang, and cannot be resumed
+    passes: dict[tuple[Stream, Pause, bool], list[tuple[Run, RunCost]]] = defaultdict(list)
     for run, cost in left.values():
-        if run.learner_class.numbers == "foreign":
-            alone.append(UnfinishedCohort(run.stream, costs))
-            alone[-1].add(run, cost)
+        if run.learner_class.numbers == "foreign":  # it may fail or hang, and cannot be resumed
+            planned.append(UnfinishedCohort(run.stream, costs))
+            planned[-1].add(run, cost)
         else:
-            key = run.stream, rungs.pause(run), run.learner == longest
-            passes.setdefault(key, []).append((run, cost))
+            passes[run.stream, rungs.pause(run), run.learner == longest].append((run, cost))
     total = sum(cost.seconds for costed in passes.values() for _, cost in costed)
-    for key, costed in passes.items():
-        empty = UnfinishedCohort(key[0], costs, key[1])
-        planned += cohorts_of(empty, costed, limits, total)
-    planned += alone  # last, so that cohorts that can pause have the room
+    for (stream, pause, _), costed in passes.items():
+        planned += cohorts_of(UnfinishedCohort(stream, costs, pause), costed, limits, total)
     memory = max(
         (cohort.memory for cohort in planned), key=lambda terms: sum(terms.values()), default={}
     )
-    room = math.inf if limits.paused_bytes is None else limits.paused_bytes
-    full = accumulate(one.bytes for one in planned)
     cohorts = sorted(
-        (one.finished(limits, used <= room) for one, used in zip(planned, full, strict=True)),
+        (one.finished(limits) for one in planned),
         key=lambda cohort: (
             any(run.learner == longest for run in cohort.runs),
             -cohort.seconds,
@@ -226,63 +199,33 @@ def cohorts_of(
 ) -> list[UnfinishedCohort]:
     """Split one stream's runs into cohorts, the first of which is `empty`."""
     workers = max(limits.workers, 1)
-    served = max(SHORTEST, SERVING_SECONDS * workers)  # each worker is served once in this time
-    least = max(served, PASSES * empty.costs.reading(empty.stream, empty.pause.rounds))
-    target = min(limits.cohort_seconds, max(served, total / (COHORTS_A_WORKER * workers)))
-    by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = {}
-    for costed_run in costed:
-        by_key.setdefault(costed_run[1].key, []).append(costed_run)
-    cohort = empty
+    least = max(
+        SHORTEST,
+        SERVING_SECONDS * workers,  # each worker is served once in this time
+        PASSES * empty.costs.reading(empty.stream, empty.pause.rounds),
+    )
+    usual = max(least, min(limits.cohort_seconds, total / (COHORTS_A_WORKER * workers)))
+    by_key: dict[tuple[object, ...], list[tuple[Run, RunCost]]] = defaultdict(list)
+    for run, cost in costed:
+        by_key[cost.key].append((run, cost))
     cohorts = [empty]
-    for _, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
-        lengths = cohort_lengths(alike, workers, least, max(target, least))
-        intended = next(lengths)
-        # What is left over of the runs before, if it is too short, is filled up with these.
-        longest = max(intended, least) if 0 < cohort.seconds < least else intended
+    for key, alike in sorted(by_key.items(), key=lambda item: str(item[0])):
+        own = sum(cost.seconds for _, cost in alike)
+        length = max(usual, own / workers) if key else usual
+        length = own / math.ceil(own / length)
         for run, cost in alike:
-            full = (
-                len(cohort.runs) >= limits.cohort_runs
-                or cohort.bytes_with(cost) > limits.worker_bytes
-            )
-            if cohort.runs and (full or cohort.seconds + cost.seconds / 2 > longest):
-                # A cohort's deviation from its intended duration is carried over to the next one of
-                # the same key. Otherwise the number of cohorts would not be the intended one, and
-                # workers would wait for the last. The lower limit is for a run much longer than
-                # the others.
-                carried = 0.0
-                if run is not alike[0][0]:
-                    carried = 0.0 if full else max(longest - cohort.seconds, -intended / 2)
-                    intended = next(lengths)
-                longest = intended + carried
+            cohort = cohorts[-1]
+            used = sum(cohort.memory.values()) + cohort.more_bytes(cost)
+            is_full = len(cohort.runs) >= limits.cohort_runs or used > limits.worker_bytes
+            if cohort.runs and (is_full or cohort.seconds + cost.seconds / 2 > length):
                 cohort = UnfinishedCohort(empty.stream, empty.costs, empty.pause)
                 cohorts.append(cohort)
-            if cohort.bytes_with(cost) > limits.worker_bytes:
+                used = sum(cohort.memory.values()) + cohort.more_bytes(cost)
+            if used > limits.worker_bytes:
                 raise MemoryError(
-                    f"{run.learner} on {empty.stream.dataset} needs"
-                    f" {cohort.bytes_with(cost) >> 20} MiB on a worker, and a worker has"
-                    f" {limits.worker_bytes >> 20} MiB; use fewer workers, a smaller sketch or"
-                    " dictionary, or a machine with more memory"
+                    f"{run.learner} on {empty.stream.dataset} needs {used >> 20} MiB on a worker,"
+                    f" and a worker has {limits.worker_bytes >> 20} MiB; use fewer workers, a"
+                    " smaller sketch or dictionary, or a machine with more memory"
                 )
             cohort.add(run, cost)
     return cohorts
-
-
-def cohort_lengths(
-    alike: list[tuple[Run, RunCost]], workers: int, least: float, target: float
-) -> Iterator[float]:
-    """The seconds of successive cohorts of runs that share work; the last ones are shorter."""
-    own = sum(cost.seconds for _, cost in alike)
-    shared = alike[0][1].shared_seconds
-    cohorts = max(1, math.ceil(own / max(target, min(OUTWEIGHS * shared, own / workers))))
-    if cohorts > workers:
-        cohorts = -(-cohorts // workers) * workers
-    last = [own / cohorts]
-    # A cohort of whole runs may be shorter than intended by almost one run.
-    shortest = max(least, OUTWEIGHS * shared) + max(cost.seconds for _, cost in alike)
-    while cohorts > workers and len(last) < LAST_PIECES and last[-1] / 2 >= shortest:
-        last[-1:] = [last[-1] / 2] * 2
-    return chain(
-        repeat(shared + own / cohorts, max(cohorts - workers, 0)),
-        (shared + piece for piece in last for _ in range(min(cohorts, workers))),
-        repeat(shared + own / cohorts),  # if other limits have made them shorter
-    )

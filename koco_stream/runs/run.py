@@ -263,9 +263,9 @@ NO_RUNGS = Rungs({}, {})
 class Cohort:
     """A group of runs that share one pass over a stream.
 
-    States are saved every `checkpoint_rounds` rounds (0: never), and have `states_bytes` of memory
-    (0: unknown). Runs that may go on for `later` rounds leave their last checkpoint, from which
-    smaller cohorts go on, with this `pause`.
+    States are saved each `checkpoint_seconds`, and every `checkpoint_rounds` rounds (0:
+    only by time), and have `states_bytes` of memory (0: unknown). Runs that may go on for `later`
+    rounds leave their last checkpoint, from which smaller cohorts go on, with this `pause`.
     """
 
     stream: Stream
@@ -276,6 +276,7 @@ class Cohort:
     later: tuple[int, ...] = ()
     pause: Pause = NO_PAUSE
     time_limit: float | None = None
+    checkpoint_seconds: float = np.inf
 
     @property
     def seconds_allowed(self) -> float:

@@ -472,7 +472,7 @@ def test_site__without_its_interface_or_off_loopback_is_refused(
 
 
 def test_plan__is_made_for_what_the_site_asks_for(site, tmp_path):
-    limits = limits_of(tmp_path, site(JOB), 99)
+    limits = limits_of(site(JOB), 99)
     assert (limits.workers, limits.worker_bytes) == (4, 2 << 30)
     assert (patience_of(site(JOB)), patience_of("local")) == (86400, 60)
 

@@ -56,14 +56,13 @@ def test_class_whose_prediction_is_not_finite__ends_the_run_by_name(store):
     assert row["rounds"] < 300
 
 
-def test_cost__is_of_a_state_for_each_class(store):
+def test_memory__is_of_a_state_for_each_class(store):
     (run,) = cohort_on(store, [("OjaSON", {}, 1)], name="four").runs
     costs = Costs(sizes_of([load_manifest(store, "four")]))
     one, every = (
         costs.of(run),
         costs.of(replace(run, stream=replace(run.stream, multiclass="one-vs-rest"))),
     )
-    assert 3.5 < (every.seconds - 1e-4) / (one.seconds - 1e-4) < 4.5
     assert every.bytes > one.bytes
 
 

@@ -82,7 +82,7 @@ def compiled(runs, manifests):
     """Compile what these runs on these datasets need."""
     manifests = list(manifests)
     kinds = {manifest.dataset_hash: manifest.value_type for manifest in manifests}
-    warm_up(needed(runs, kinds, sizes_of(manifests)))
+    warm_up(needed(runs, kinds))
 
 
 def run_here(store, cohorts, sweep="try", block_rows=4096):
@@ -239,7 +239,7 @@ def swept(tmp_path, text, name="tiny"):
 def sweep_on(store, spec):
     """The sweep of this file is run on the store, in this process."""
     sweep = prepare_datasets(checked(spec, store))
-    cohorts = plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts
+    cohorts = plan(sweep.runs, sweep.sizes, limits_of("local", 1)).cohorts
     run_here(store, cohorts, sweep.sweep.name)
     collect(store)
     remember(store, sweep, sweep.runs)

@@ -227,7 +227,7 @@ def made(tmp_path_factory):
     accept(store, "first", "a", numbers_of(store))
     write_decisions(store, "first", [dict.fromkeys(DECISIONS.names)])
     sweep = checked(written(folder, f'name = "second"\n{SPEC.format(0.3)}', "second.toml"), store)
-    run_here(store, plan(sweep.runs, sweep.sizes, limits_of(store, "local", 1)).cohorts, "second")
+    run_here(store, plan(sweep.runs, sweep.sizes, limits_of("local", 1)).cohorts, "second")
     return store
 
 

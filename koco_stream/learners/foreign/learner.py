@@ -8,7 +8,6 @@ from koco_stream.errors import WrongInput, nearest
 from koco_stream.foreign_host import vowpal_wabbit_options
 from koco_stream.foreign_host.target import (
     RIVER,
-    SCIKIT_LEARN,
     VOWPAL_WABBIT,
     class_of,
     constructor_of,
@@ -19,14 +18,11 @@ from koco_stream.foreign_host.target import (
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.scan import advance_each
-from koco_stream.learners.spec import Cost, Public, Spec, StreamSize
+from koco_stream.learners.spec import Public, Spec, StreamSize
 from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
 PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
-START_SECONDS = 1.5  # measured, with the import of scikit-learn
-# Nanoseconds a round and a non-zero value, measured on linear learners.
-SPEEDS = {RIVER: (2e3, 400.0), SCIKIT_LEARN: (400e3, 1e3), VOWPAL_WABBIT: (9e3, 200.0)}
 # The names of our losses for scikit-learn's argument `loss`.
 SCIKIT_LEARN_LOSSES = {
     "hinge": "hinge",
@@ -152,11 +148,9 @@ class ForeignLearner(Spec):
         return False
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        """The rough cost of a run: its process's memory, its start and its rounds."""
-        a_round, a_value = SPEEDS[kind_of(cls.target)]
-        starting = 1e9 * START_SECONDS / max(size.rounds, 1)
-        return Cost(PROCESS_BYTES // 8 + 8 * size.d, starting + a_round + a_value * size.s)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        """Its process's memory, roughly."""
+        return PROCESS_BYTES // 8 + 8 * size.d
 
     @classmethod
     def to_params(cls, q: Public) -> Params:

@@ -36,16 +36,16 @@ from koco_stream.kernels.random_features import (
     SINES,
     Frequencies,
     count_far,
+    fourier_floats,
     fourier_row,
     frequencies,
 )
-from koco_stream.learners.kernel.base import DictionaryLearner, fourier_cost, held
+from koco_stream.learners.kernel.base import DictionaryLearner, held
 from koco_stream.learners.spec import (
     BANDWIDTH,
     BUDGET,
     N_FREQUENCIES,
     SHARED,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -227,12 +227,10 @@ class DualSGD(DictionaryLearner):
         )
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
+    def floats(cls, q: Public, size: StreamSize) -> int:
         budget, D = whole(q, "budget"), whole(q, "n_frequencies")
         lines = min(size.d + 1, 2 * int((min(budget, size.rounds) + 1) * size.s) + 64)
         # The old and the new arrays both exist while the dictionary grows.
         points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room_for(budget)
         points += 2 * lines  # how many points have each, and which are free
-        floats, nanoseconds = fourier_cost(D, size)
-        floats += points + (2 * budget + 2) * room_for(D)
-        return Cost(floats, 200 + nanoseconds + budget * (3 + 0.1 * size.s))
+        return fourier_floats(size.d, D) + points + (2 * budget + 2) * room_for(D)

@@ -16,17 +16,16 @@ from koco_stream.kernels.random_features import (
     COSINES,
     Frequencies,
     count_far,
+    fourier_floats,
     fourier_row,
     frequencies,
 )
 from koco_stream.learners.base import Learner
-from koco_stream.learners.kernel.base import fourier_cost
 from koco_stream.learners.spec import (
     BANDWIDTH,
     N_FREQUENCIES,
     STEP_SIZE,
     WITHOUT_CLIP,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -167,10 +166,9 @@ class FOGD(Learner):
         )
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
+    def floats(cls, q: Public, size: StreamSize) -> int:
         D = whole(q, "n_frequencies")
-        floats, nanoseconds = fourier_cost(D, size)
-        return Cost(floats + 2 * room_for(D), 100 + nanoseconds)
+        return fourier_floats(size.d, D) + 2 * room_for(D)
 
     @property
     def coef_(self) -> Array:

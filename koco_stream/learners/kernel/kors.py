@@ -29,16 +29,14 @@ from koco_stream.kernels.dictionary import (
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel.base import (
     LEAST_SHRINK,
     NO_LIMIT,
     DictionaryLearner,
     append_row,
-    dictionary_cost,
+    dictionary_floats,
     joined,
     kernel_of,
-    sampling_of,
 )
 from koco_stream.learners.spec import (
     CLIP,
@@ -47,7 +45,6 @@ from koco_stream.learners.spec import (
     LOSS,
     NEVER,
     SAMPLING,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -240,6 +237,7 @@ class KORS(DictionaryLearner):
     always_stochastic, predicts = True, False
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+    open_ended = True
     joined = staticmethod(joined)
 
     def __init__(
@@ -272,12 +270,8 @@ class KORS(DictionaryLearner):
         )
 
     @classmethod
-    def sampling(cls, q: Public) -> Sampling:
-        return sampling_of(q, real(q, "ridge"), real(q, "beta") * estimate_factor(q))
-
-    @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        return dictionary_cost(q, size, 1)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        return dictionary_floats(q, size, 1)
 
     @property
     def weights_(self) -> Array:

@@ -33,7 +33,6 @@ from koco_stream.learners.spec import (
     KERNEL_SHAPE,
     STEP_SIZE,
     WITHOUT_CLIP,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -238,17 +237,13 @@ class NOGD(DictionaryLearner):
         )
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
+    def floats(cls, q: Public, size: StreamSize) -> int:
         budget, rank = whole(q, "budget"), min(whole(q, "rank"), whole(q, "budget"))
         room, rank_room = room_for(budget), room_for(rank)
         # Twice, since the old and the new arrays both exist while the points' lines grow.
         lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
         points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room
-        mapping = 0.1 * budget * rank_room + 3.0 * budget**3 / max(size.rounds, 1)
-        return Cost(
-            points + room * (room + rank_room + 3) + 2 * rank_room + 64,
-            100 + budget * (3 + 0.1 * size.s) + mapping,
-        )
+        return points + room * (room + rank_room + 3) + 2 * rank_room + 64
 
     def features(self, X: Any) -> Array:
         """The Nyström features (n, k) of the rows of X (n, d).

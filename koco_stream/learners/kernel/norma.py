@@ -17,14 +17,13 @@ import numpy as np
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
 from koco_stream.learners.kernel.base import held, kernel_of
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner, kernel_values
+from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.learners.spec import (
     BUDGET,
     KERNEL_SHAPE,
     SHARED,
     STEP_SCHEDULE,
     STEP_SIZE,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -197,9 +196,8 @@ class NORMA(SharedKernelLearner):
         )
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        points = min(real(q, "budget"), size.rounds / 2)
-        return Cost(4 * whole(q, "budget"), 300 + 2 * points, kernel_values(q, size, points))
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        return 4 * whole(q, "budget")
 
     @property
     def dictionary_(self) -> Array:

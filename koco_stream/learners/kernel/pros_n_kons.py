@@ -10,9 +10,8 @@ the dictionary, and in what stays when one does.
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors, pros_n_kons_step
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_cost, joined, sampling_of
+from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_floats, joined
 from koco_stream.learners.kernel.pros_n_kons_step import Params
 from koco_stream.learners.spec import (
     ALPHA,
@@ -21,7 +20,6 @@ from koco_stream.learners.spec import (
     KERNEL_SHAPE,
     SAMPLING,
     SHARED,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -53,7 +51,7 @@ class PROSNKONS(DictionaryLearner):
     init, step = staticmethod(pros_n_kons_step.init), staticmethod(pros_n_kons_step.step)
     forward, embed = staticmethod(pros_n_kons_step.forward), staticmethod(pros_n_kons_step.embed)
     full, enlarge = staticmethod(pros_n_kons_step.full), staticmethod(pros_n_kons_step.enlarge)
-    grows, joined = True, staticmethod(joined)
+    grows, open_ended, joined = True, True, staticmethod(joined)
 
     def __init__(
         self,
@@ -86,12 +84,8 @@ class PROSNKONS(DictionaryLearner):
         )
 
     @classmethod
-    def sampling(cls, q: Public) -> Sampling:
-        return kors.KORS.sampling(q)
-
-    @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        return dictionary_cost(q, size, 3)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        return dictionary_floats(q, size, 3)
 
     def features(self, X: Any) -> Array:
         """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary.
@@ -236,12 +230,6 @@ class NONSALD(PROSNKONS):
     def to_params(cls, q: Public) -> Params:
         """The parameters of the compiled step, of which those of KORS are not used."""
         return super().to_params({**PROSNKONS.defaults(), **q})
-
-    @classmethod
-    def sampling(cls, q: Public) -> Sampling:
-        """What decides whether rows join the dictionary: the threshold."""
-        threshold = real(q, "threshold")
-        return sampling_of(q, threshold / 2.0, 1.0)._replace(threshold=threshold)
 
     @classmethod
     def usual_curvature(cls, loss: str, clip: float) -> float:

@@ -13,18 +13,17 @@ koco_stream.learners.kernel.kons_step. A row adds a row to L, and a number to s.
 
 from typing import Any
 
-from koco_stream.learners.growth import Sampling
 from koco_stream.learners.kernel import kors, pkawv_step, sketch
 from koco_stream.learners.kernel.base import (
     LEAST,
     DictionaryLearner,
+    capacity,
     count_doubt,
-    dictionary_cost,
+    dictionary_floats,
     held,
     joined,
     kernel_of,
     note_step,
-    past_rows_cost,
 )
 from koco_stream.learners.kernel.kons import KernelNewtonStep
 from koco_stream.learners.kernel.kons_step import Params, State
@@ -34,7 +33,6 @@ from koco_stream.learners.spec import (
     KERNEL_SHAPE,
     SAMPLING,
     SHARED,
-    Cost,
     Public,
     StreamSize,
     loss_and_clip,
@@ -142,7 +140,7 @@ class PKAWV(DictionaryLearner):
     init, step = staticmethod(pkawv_step.init), staticmethod(pkawv_step.step)
     forward, embed = staticmethod(pkawv_step.forward), staticmethod(pkawv_step.embed)
     full, enlarge = staticmethod(pkawv_step.full), staticmethod(pkawv_step.enlarge)
-    grows, joined = True, staticmethod(joined)
+    grows, open_ended, joined = True, True, staticmethod(joined)
 
     def __init__(
         self,
@@ -169,13 +167,10 @@ class PKAWV(DictionaryLearner):
         )
 
     @classmethod
-    def sampling(cls, q: Public) -> Sampling:
-        return kors.KORS.sampling(q)
-
-    @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        points, rows = dictionary_cost(q, size, 3), past_rows_cost(size)
-        return Cost(points.floats + rows.floats, points.nanoseconds + rows.nanoseconds)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        rows = capacity(size.rounds)
+        coordinates = int(1.5 * rows * rows + rows * (6 + 3.0 * size.s)) + size.d
+        return dictionary_floats(q, size, 3) + coordinates
 
     def features(self, X: Any) -> Array:
         """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary: see P3."""

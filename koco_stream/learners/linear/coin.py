@@ -106,7 +106,7 @@ class Coin(Learner):
     parameters = (*SHARED, INITIAL_WEALTH)
     params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    feature_floats, value_nanoseconds = 5, 30.0
+    feature_floats = 5
 
     def __init__(
         self,

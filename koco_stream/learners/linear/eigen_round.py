@@ -15,15 +15,7 @@ import numpy as np
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear import eigen_sketch as sketch
 from koco_stream.learners.linear.eigen_sketch import COEF, EACH, LAMBDA, LINE, State, Z
-from koco_stream.learners.spec import (
-    Cost,
-    Parameter,
-    Public,
-    StreamSize,
-    loss_and_clip,
-    real,
-    whole,
-)
+from koco_stream.learners.spec import Parameter, Public, StreamSize, loss_and_clip, real, whole
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import jit, jit_with
 from koco_stream.numerics.instructions.feature_rows import row_at
@@ -198,16 +190,13 @@ def with_inverse(learner: str, inverse: Callable[..., float]) -> Callable[..., f
 
 
 class EigenSketchLearner(Learner):
-    """What the learners with this sketch share: its attributes and its cost."""
+    """What the learners with this sketch share: its attributes and its memory."""
 
     init, forward = staticmethod(sketch.init), staticmethod(forward)
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        m = whole(q, "sketch_size")
-        rows = m + sketch.buffer_for(m)
-        nanoseconds = 400 + 25 * rows + 4 * rows**2 + 0.06 * rows**3 + size.s * (1.5 * rows + 20)
-        return Cost(sketch.sketch_floats(m, size.d), nanoseconds)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        return sketch.sketch_floats(whole(q, "sketch_size"), size.d)
 
     @property
     def eigenvalues_(self) -> Array:

@@ -259,12 +259,11 @@ class FDSON(Learner):
         )
 
     @classmethod
-    def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
+    def floats(cls, q: spec.Public, size: spec.StreamSize) -> int:
         m, diagonal = spec.whole(q, "sketch_size"), bool(q["diagonal"])
         width, out = len(shape_for(2 * m + 2 + diagonal)), len(shape_for(m + 1))
         floats = (13 + 6 * m + size.d) * width + diagonal * size.d
-        maps = maps_floats(size.d, 2 * m + 1, m + 1, out, PERIOD)
-        return spec.Cost(floats + maps, 500 + 10 * m * m + size.s * (2 * m + 30))
+        return floats + maps_floats(size.d, 2 * m + 1, m + 1, out, PERIOD)
 
     @property
     def sketch_(self) -> Array:

@@ -92,7 +92,6 @@ class FTRLProximal(Learner):
     parameters = (*SHARED, STEP_SIZE, DAMPING, L1, L2)
     params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    value_nanoseconds = 9.0
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ class NAG(Learner):
     parameters = (*SHARED, STEP_SIZE)
     params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    feature_floats, value_nanoseconds = 3, 9.0
+    feature_floats = 3
 
     def __init__(
         self,

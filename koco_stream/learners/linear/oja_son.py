@@ -24,7 +24,7 @@ from koco_stream.learners.linear.online_newton import (
     no_diagnostics,
     sketch_params,
     step,
-    table_cost,
+    table_floats,
 )
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros, shape_for
 from koco_stream.numerics.lazy_maps import USED, Maps, empty_maps, maps_floats
@@ -187,11 +187,10 @@ class OjaSON(Learner):
         return q["sketch_size"] != 0 and q["sketch_start"] == "random"
 
     @classmethod
-    def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
+    def floats(cls, q: spec.Public, size: spec.StreamSize) -> int:
         n = spec.whole(q, "sketch_size") + 1
-        cost = table_cost(q, size, n + 1)
         width = len(shape_for(n + 1 + bool(q["diagonal"])))
-        return cost._replace(floats=cost.floats + maps_floats(size.d, n, n, width, FOLDS))
+        return table_floats(q, size, n + 1) + maps_floats(size.d, n, n, width, FOLDS)
 
     @classmethod
     def expect(cls, params: Params, state: State, rows: Rows) -> Array:

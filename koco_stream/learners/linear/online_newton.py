@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from koco_stream.learners.spec import Cost, Public, StreamSize, newton_params, whole
+from koco_stream.learners.spec import Public, StreamSize, newton_params, whole
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import over_roots, read_only, shape_for
@@ -202,11 +202,8 @@ def sketch_params(q: Public) -> dict[str, Any]:
     }
 
 
-def table_cost(q: Public, size: StreamSize, numbers: int) -> Cost:
-    """What a learner costs whose table has so many numbers a feature, and one more if
-    `diagonal`.
-    """
+def table_floats(q: Public, size: StreamSize, numbers: int) -> int:
+    """The numbers in a table with so many a feature, and one more if `diagonal`."""
     diagonal = bool(q["diagonal"])
-    width, plain = len(shape_for(numbers + diagonal)), len(shape_for(numbers))
-    floats = (size.d + width + 16) * width + diagonal * size.d
-    return Cost(floats, 50 + (0.35 * size.s + 0.6 * plain + 8) * plain)
+    width = len(shape_for(numbers + diagonal))
+    return (size.d + width + 16) * width + diagonal * size.d

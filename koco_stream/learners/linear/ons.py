@@ -25,7 +25,6 @@ from koco_stream.learners.spec import (
     CURVATURE_SCHEDULE,
     PROJECTION,
     SHARED,
-    Cost,
     Parameter,
     Public,
     StreamSize,
@@ -252,9 +251,8 @@ class ONS(Learner):
         return Params(**newton_params(q), project_weights=q["projection"] == "weights")
 
     @classmethod
-    def cost(cls, q: Public, size: StreamSize) -> Cost:
-        matrices = 1 if q["alpha"] else 2
-        return Cost(matrices * size.d * (size.d + 2), 30 + 0.5 * size.s**2)
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        return (1 if q["alpha"] else 2) * size.d * (size.d + 2)
 
     @property
     def coef_(self) -> Array:

@@ -15,7 +15,7 @@ from koco_stream.learners.linear.online_newton import (
     no_diagnostics,
     sketch_params,
     step,
-    table_cost,
+    table_floats,
 )
 from koco_stream.learners.linear.rp_sketch import State, Vectors
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros, shape_for
@@ -98,10 +98,9 @@ class RPSON(Learner):
         return True
 
     @classmethod
-    def cost(cls, q: spec.Public, size: spec.StreamSize) -> spec.Cost:
+    def floats(cls, q: spec.Public, size: spec.StreamSize) -> int:
         m = spec.whole(q, "sketch_size")
-        of_table, width = table_cost(q, size, m + 1), len(shape_for(m + 2))
-        return spec.Cost(of_table.floats + 2 * width**2, 100 + of_table.nanoseconds)
+        return table_floats(q, size, m + 1) + 2 * len(shape_for(m + 2)) ** 2
 
     @property
     def sketch_(self) -> Array:

@@ -1,4 +1,4 @@
-"""What a foreign learner says of itself before it runs: names, arguments, identity, loss, cost."""
+"""What a foreign learner says before it runs: names, arguments, identity, loss, memory."""
 
 import json
 import re
@@ -167,15 +167,10 @@ def test_loss__is_the_learner_s_own_where_it_is_known(name, given, loss, classif
 
 
 @pytest.mark.parametrize("name", [RIVER, SGD, "vw"])
-def test_cost__is_of_rounds_values_and_a_process(name):
+def test_memory__is_of_a_process(name):
     needs(name)
     learner, q = public(name)
-    short, long, wide = (
-        learner.cost(q, StreamSize(*size)) for size in ((100, 9, 9), (10**6, 9, 9), (10**6, 9, 900))
-    )
-    assert short.nanoseconds > long.nanoseconds
-    assert wide.nanoseconds > long.nanoseconds
-    assert long.floats * 8 > 50e6
+    assert 8 * learner.floats(q, StreamSize(10**6, 9, 9)) > 50e6
 
 
 def test_state__has_no_arrays():
