@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from distributed import CancelledError, Client, KilledWorker
+from distributed import CancelledError, Client, KilledWorker, wait
 from distributed.comm import CommClosedError
 
 from cluster.workers import (
@@ -44,6 +44,18 @@ def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future
         done.set_result(function(*given))
     except WrongInput as error:
         done.set_exception(error)
+    return done
+
+
+def soon(
+    client: Client, function: Callable[[Any], Any], given: Sequence[Any], seconds: float
+) -> list[Any]:
+    """What a function gives on workers, if within so many seconds; a worker may die of it."""
+    submitted = client.map(function, given, pure=False)
+    with suppress(TimeoutError):
+        wait(submitted, timeout=seconds)
+    done = [future.result() for future in submitted if future.status == "finished"]
+    client.cancel(submitted)
     return done
 
 

@@ -1,15 +1,12 @@
 """What a sweep does with Dask: cohorts are planned and run; and the plan that a dry run shows."""
 
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from distributed import wait
-
 from cluster.clusters import capacity, patience_of, site_named
-from cluster.executors import Executor
+from cluster.executors import Executor, soon
 from cluster.reporting import reports_to
 from cluster.workers import LostCluster, memory_table, preflight, wait_for
 from flows.runtime.console import say
@@ -98,23 +95,12 @@ def timings_of(
     for file in filter(None, {run.file for run in runs}):
         send(checked.request.store, file.code)
     measure = partial(timed, checked.request.store)
-    found = map(measure, rest) if client is None else results(client.map(measure, rest, pure=False))
+    found = soon(client, measure, rest, TIMING_SECONDS) if client else map(measure, rest)
     for key, timing in found:
         if timing != UNMEASURED:
             remember(key, timing)
             known[key] = timing
     return known
-
-
-def results(futures: list[Any]) -> Iterator[tuple[str, Timing]]:
-    """What workers have measured within some seconds; a worker that dies measures nothing."""
-    with suppress(TimeoutError):
-        wait(futures, timeout=TIMING_SECONDS)
-    for future in futures:
-        if future.status == "finished":
-            yield future.result()
-        else:
-            future.cancel()
 
 
 def plan_runs(checked: CheckedSweep, runs: Sequence[Run], client: Any) -> Sequence[Cohort]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from koco_stream.engine.cohort import advance_runs, fetch_files, seen_by
 from koco_stream.engine.reporting import Reporter
+from koco_stream.engine.warm_up import Needed, load
 from koco_stream.errors import WrongInput
 from koco_stream.io.cache import private_folder
 from koco_stream.io.files import json_text, write_text
@@ -35,6 +36,7 @@ def measured(store: str, run: Run) -> Timing:
     """Time a run on its first rows, of which there are twice as many each time."""
     fetch_files(store, [run])
     reader = StreamReader(store, run.stream)
+    load([Needed(run.learner, run.params, reader.manifest.value_type)])
     points = np.zeros(0)
     one = RunState.start(run, seen_by(reader), points)
     open_ended = run.learner_class.open_ended
