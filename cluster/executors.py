@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from distributed import CancelledError, Client, KilledWorker, wait
+from distributed import CancelledError, Client, KilledWorker
 from distributed.comm import CommClosedError
 
 from cluster.workers import (
@@ -48,13 +48,14 @@ def here(function: Callable[..., Any], *given: Any, **_: Any) -> "futures.Future
 
 
 def soon(
-    client: Client, function: Callable[[Any], Any], given: Sequence[Any], seconds: float
+    client: Client, function: Callable[..., Any], given: Sequence[Sequence[Any]], seconds: float
 ) -> list[Any]:
     """What a function gives on workers, if within so many seconds; a worker may die of it."""
-    submitted = client.map(function, given, pure=False)
-    with suppress(TimeoutError):
-        wait(submitted, timeout=seconds)
-    done = [future.result() for future in submitted if future.status == "finished"]
+    submitted = [client.submit(function, *words, pure=False) for words in given]
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and any(one.status == "pending" for one in submitted):
+        time.sleep(0.01)
+    done = [one.result() for one in submitted if one.status == "finished"]
     client.cancel(submitted)
     return done
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
-from functools import partial
+from itertools import starmap
 from typing import Any
 
 from cluster.clusters import capacity, patience_of, site_named
@@ -94,8 +94,8 @@ def timings_of(
     ]
     for file in filter(None, {run.file for run in runs}):
         send(checked.request.store, file.code)
-    measure = partial(timed, checked.request.store)
-    found = soon(client, measure, rest, TIMING_SECONDS) if client else map(measure, rest)
+    words = [(checked.request.store, run) for run in rest]
+    found = soon(client, timed, words, TIMING_SECONDS) if client else starmap(timed, words)
     for key, timing in found:
         if timing != UNMEASURED:
             remember(key, timing)
