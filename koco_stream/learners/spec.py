@@ -173,15 +173,12 @@ class Shared(NamedTuple):
 class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
-    A learner defines `parameters`, `params_type` or `to_params`, and `floats`, or only
-    `feature_floats`, the numbers held of a feature. It may set `always_stochastic` or override
-    `stochastic`. `predicts` is false if its predictions mean nothing. `numbers_version` is
-    increased whenever a code change alters a run's numbers. The default curvature is
-    `curvature_share` times the loss's σ (P1 in docs/errata.md). `numbers` is "own" for a compiled
-    learner, whose numbers are the same to the bit in any cohort, cut or process, and "foreign" for
-    one that promises less. `time_limit` are the most seconds of a run in a sweep that has no such
-    limit. `open_ended`: the rows decide how many points its dictionary has, so that a run may need
-    all of a worker's memory.
+    A learner defines `parameters`; `params_type`, whose fields have their names, or `to_params`;
+    and `floats`, or `feature_floats`, the numbers held of a feature. `predicts` is false if its predictions mean nothing. `numbers_version` is raised when a
+    change of code alters a run's numbers. The default curvature is `curvature_share` times the
+    loss's σ (docs/errata.md, P1). `numbers` is "own" for the same bits in any cohort, cut or
+    process, and "foreign" for less. `time_limit`: seconds of a run in a sweep without one.
+    `open_ended`: the rows decide how large a dictionary becomes.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
