@@ -174,11 +174,12 @@ class Spec:
     """What the planner, sweep files and result tables read from a learner class.
 
     A learner defines `parameters`; `params_type`, whose fields have their names, or `to_params`;
-    and `floats`, or `feature_floats`, the numbers held of a feature. `predicts` is false if its predictions mean nothing. `numbers_version` is raised when a
-    change of code alters a run's numbers. The default curvature is `curvature_share` times the
-    loss's σ (docs/errata.md, P1). `numbers` is "own" for the same bits in any cohort, cut or
-    process, and "foreign" for less. `time_limit`: seconds of a run in a sweep without one.
-    `open_ended`: the rows decide how large a dictionary becomes.
+    and `floats`, or `feature_floats`, the numbers held of a feature. `predicts` is false if its
+    predictions mean nothing. `numbers_version` is raised when a change of code alters a run's
+    numbers. The default curvature is `curvature_share` times the loss's σ (docs/errata.md, P1).
+    `numbers` is "own" for the same bits in any cohort, cut or process, and "foreign" for less.
+    `time_limit`: seconds of a run in a sweep without one. `open_ended`: the rows decide how large a
+    dictionary becomes.
     """
 
     parameters: ClassVar[tuple[Parameter, ...]] = ()
