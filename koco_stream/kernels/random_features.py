@@ -15,7 +15,7 @@ import numpy as np
 
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
-from koco_stream.numerics.instructions.point_panels import add_lines, fetch, room_for, waves
+from koco_stream.numerics.instructions.point_panels import add_lines, room_for, waves
 from koco_stream.numerics.random import AT_ONCE, LEVELS_OF_A_WORD, draw_levels, level_pairs
 from koco_stream.types import Array
 
@@ -87,7 +87,6 @@ def fourier_row(u: Frequencies, idx: Array, val: Array, n: int, out: Array) -> N
     room = out.shape[1]
     for p in range(room):
         u.sums[0, p] = u.sums[1, p] = 0.0
-    fetch(u.line_of, idx)
     for begin in range(0, idx.size, GROUP):
         end = min(begin + GROUP, idx.size)
         find_lines(u, idx, begin, end, n)

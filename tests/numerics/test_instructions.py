@@ -143,7 +143,6 @@ def of_point_panels(draw, kind, n):
         for i in range(first, 7):
             added[i % 2, :n] += LONG(val[i]) * levels[line_of[i - first], :n]
         yield "add_lines", (levels, line_of, val, first, 7, n, sums), {6: added[:, :n]}
-    yield "fetch", (draw.integers(0, 9, 40).astype(np.int16), idx), {}
 
 
 @pytest.mark.parametrize("n", [0, 1, 16, 17, 45])

@@ -9,11 +9,10 @@ from numba.core import cgutils, types
 from numba.core.types.containers import BaseTuple, NamedUniTuple
 from numba.np.arrayobj import populate_array
 
-BOOL, BYTE, INT32, INT64 = (ir.IntType(size) for size in (1, 8, 32, 64))
+BOOL, INT32, INT64 = (ir.IntType(size) for size in (1, 32, 64))
 DOUBLE = ir.DoubleType()
 KINDS = {bool: BOOL, int: INT64, float: DOUBLE}
 EIGHT = 8  # numbers of a register, but for the last
-CACHE_LINE = 64  # bytes of a line of the processor's cache
 
 
 def emitted(text: Any, result: str, width: int, given: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -264,13 +263,6 @@ class _LlvmRegisters:
                 register = self.b.trunc(register, array.element)
             pointer = self.b.bitcast(address, register.type.as_pointer())
             self.b.store(register, pointer).align = array.bytes
-
-    def prefetch(self, array: Memory, *index: Any) -> None:
-        kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT32, INT32, INT32])
-        fetch = cgutils.get_or_insert_function(self.b.module, kind, "llvm.prefetch.p0i8")
-        for first in range(0, self.width, CACHE_LINE // array.bytes):
-            address = self.b.bitcast(self._address(array, index, first), BYTE.as_pointer())
-            self.b.call(fetch, [address, INT32(0), INT32(3), INT32(1)])
 
     def loop(self, end: Any, step: int = 1, start: Any = 0) -> Iterable[Numbers]:
         limits = map(self._one, (start, end, step))

@@ -64,13 +64,6 @@ def add_lines(
         e.store(totals[1], sums, 1, first)
 
 
-@instruction("void", 1)
-def fetch(e: Registers, line_of: Any, idx: Any) -> None:
-    """Have the processor fetch line_of[j] for all features j."""
-    for i in e.loop(idx.size):
-        e.prefetch(line_of, e.number(idx, i))
-
-
 @instruction("boolean", BLOCK)
 def gaussian(e: Registers, norms: Any, n2: Any, scale: Any, n: Any, out: Any, at: Any) -> Any:
     """out[at + p] ← exp(−D·scale) with D = ‖x‖² + ‖x_p‖² − 2·out[at + p], for p < n.

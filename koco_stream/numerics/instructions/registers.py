@@ -56,9 +56,6 @@ class Registers:
         first = place(array, index)
         array.reshape(-1)[first : first + np.size(numbers)] = numbers
 
-    def prefetch(self, array: Any, *index: Any) -> None:
-        """Have the processor fetch `width` elements."""
-
     def loop(self, end: Any, step: int = 1, start: Any = 0) -> Iterable[Any]:
         """A range."""
         return range(start, end, step)
