@@ -252,18 +252,22 @@ def rooms_part():
     return ["\n".join(["```", *lines[:-1], "```"])]
 
 
-LINE = re.compile(r"(Algorithm \d+, lines? \d+(?:(?:, | and | to )\d+)*)[:, ]")
+ALGORITHMS = r"Algorithm \d+|Poster|KORS|Sketched-KONS"
+LINE = re.compile(rf"(({ALGORITHMS}), lines? (\d+)(?:(?:, | and | to )\d+)*)[:, ]")
 
 
 def lines_part():
-    """The functions whose docstrings begin with lines of the paper's algorithms, by these lines."""
+    """The functions whose docstrings begin with lines of a paper's algorithm, by these lines."""
     functions = {}
-    for file in sorted((ROOT / "koco_stream" / "learners" / "linear").glob("*.py")):
+    for file in sorted((ROOT / "koco_stream" / "learners").glob("*/*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             text = isinstance(node, ast.FunctionDef) and ast.get_docstring(node)
             if text and (line := LINE.match(text)):
-                functions.setdefault(line[1], []).append(f"`{file.stem}.{node.name}`")
-    return ["\n".join(f"- {line}: {', '.join(names)}" for line, names in sorted(functions.items()))]
+                place = line[2], int(line[3]), line[1]
+                functions.setdefault(place, []).append(f"`{file.stem}.{node.name}`")
+    return [
+        "\n".join(f"- {line}: {', '.join(functions[*by, line])}" for *by, line in sorted(functions))
+    ]
 
 
 @cache
