@@ -42,10 +42,7 @@ def save_cohort(
     later: Sequence[int] = (),
     paused: bool = False,
 ) -> None:
-    """Write the runs' states after `rounds` rounds; shared arrays are written once.
-
-    Runs of `later` rounds go on from there if the cohort has `paused`.
-    """
+    """Write the runs' states after `rounds` rounds; shared arrays are written once."""
     header = {
         "code": code_hash(),
         "rounds": rounds,
@@ -154,10 +151,7 @@ def header_of(where: StorePath) -> dict[str, Any]:
 def remove_finished(
     store: AnyPath, finished: Callable[[], Set[str]], passed: Set[str] = frozenset()
 ) -> None:
-    """Remove the checkpoints all of whose runs are in `finished()`, as after a split.
-
-    A paused cohort's stays until longer runs have `passed` all its runs.
-    """
+    """Remove the checkpoints all of whose runs are in `finished()`, as after a split."""
     headers = checkpoints(store)
     done = finished() if headers else passed
     for path, one in headers.items():

@@ -70,11 +70,10 @@ def run_cohort(
     block_rows: int | None = None,
     expected: dict[str, str] | None = None,
 ) -> Receipt:
-    """Run a cohort over its stream and write its result file, if there is none.
+    """Run a cohort over its stream and write its result file, if that is not there.
 
-    An interrupted cohort resumes from its last checkpoint, which is then removed, unless runs may
-    go on from it. `expected` are package versions that this process must have. `Preempted` says
-    that it was told to stop and has saved the states.
+    An interrupted cohort resumes from its last checkpoint. `expected` are package versions that
+    this process must have. `Preempted` says that it has saved the states.
     """
     if expected is not None:
         check_versions(expected)
@@ -176,11 +175,7 @@ def fetch_files(store: str, runs: Sequence[Run]) -> None:
 
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
-    """The rows in a block that suit the runs' states.
-
-    Each turn brings a state back into the processor's cache, so large ones get longer blocks where
-    these cost no memory.
-    """
+    """The rows in a block that suit the runs' states."""
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     longest = LONGEST_BLOCK
     if reader.order is not None:
@@ -224,11 +219,7 @@ def advance_runs(
     reporter: Reporter,
     save_at: float = np.inf,
 ) -> int:
-    """Advance the live runs through rounds `first` to `last` of the stream.
-
-    Returns the round reached, before `last` if a run is late, the time `save_at` has come, or the
-    process was told to stop. A dictionary that outgrows `states_bytes` ends its run.
-    """
+    """Advance the live runs through rounds `first` to `last` of the stream."""
     groups = groups_of(run_states)
     growing = [one for one in run_states if one.run.learner_class.open_ended]
     if growing:
@@ -258,10 +249,7 @@ def advance_runs(
 def advance_group(
     run_states: list[RunState], rows: Rows, labels: BlockLabels, points: Array
 ) -> None:
-    """Advance runs that share a scan over one block; each takes an equal share of the time.
-
-    A learner's exception ends its run, and one from shared work the whole group.
-    """
+    """Advance runs that share a scan over one block; each takes an equal share of the time."""
     n_states, n = labels.learnt.shape
     predictions = np.empty((len(run_states) * n_states, n))
     learners = [one.run.learner_class for one in run_states for _ in one.states]

@@ -22,10 +22,7 @@ def rows_in_time(cohort: Cohort, n_rows: int) -> int:
 
 
 def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState]) -> set[str]:
-    """Stop the runs that have reached their time limit after `done` rounds.
-
-    They are saved as cohorts that can go on, whose cohort_ids are returned.
-    """
+    """Stop the runs that have reached their time limit after `done` rounds."""
     saved = set()
     for seconds in {one.seconds for one in run_states if one.is_late}:
         stopped = [one for one in run_states if one.is_late and one.seconds == seconds]

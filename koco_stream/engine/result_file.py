@@ -1,7 +1,4 @@
-"""Result files: the results of one cohort as a Parquet file that appears atomically.
-
-Each run is a row, with its loss curve nested.
-"""
+"""Result files: the results of one cohort as a Parquet file that appears atomically."""
 
 import socket
 import sys

@@ -1,7 +1,4 @@
-"""Messages between a foreign learner's process and the one that started it.
-
-A message is a header in JSON, with the types of the `arrays`, and the arrays.
-"""
+"""Messages between a foreign learner's process and the one that started it."""
 
 import json
 from multiprocessing.connection import Connection

@@ -1,8 +1,4 @@
-"""The process of a foreign learner: `python -m koco_stream.foreign_host.host PROGRESS CONNECTION`.
-
-The first message has the learner, the others blocks of rows. PROGRESS is a file of 8 bytes with the
-current round, which survives a killed learner.
-"""
+"""A foreign learner's process: `python -m koco_stream.foreign_host.host PROGRESS CONNECTION`."""
 
 import math
 import mmap

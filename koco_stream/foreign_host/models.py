@@ -1,8 +1,4 @@
-"""Learners of other libraries, asked for rounds, whose prediction is a score.
-
-River has rows as dictionaries from feature numbers to values. scikit-learn has an array (1, d), or
-a CSR matrix. Vowpal Wabbit has feature j as `j:value`, not hashed.
-"""
+"""Learners of other libraries, asked for rounds, whose prediction is a score."""
 
 import math
 from collections import deque
@@ -29,10 +25,7 @@ def log_odds(p: float) -> float:
 
 
 class RiverModel:
-    """A learner with `learn_one` and `predict_one`.
-
-    A classifier's score is True's log-odds, or −1 and +1 if it predicts classes only.
-    """
+    """A learner with `learn_one` and `predict_one`."""
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner
@@ -69,11 +62,7 @@ def _features(row: Row) -> dict[int, float]:
 
 
 class ScikitLearnModel:
-    """A learner with `partial_fit`; its argument `classes` says that it classifies.
-
-    The score is its `decision_function`, else the log-odds of `predict_proba`, else what it
-    predicts.
-    """
+    """A learner with `partial_fit`; its argument `classes` says that it classifies."""
 
     def __init__(self, learner: Any, n_features: int) -> None:
         self.learner, self.n_features = learner, n_features

@@ -91,11 +91,7 @@ class RunCost(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of runs on datasets of these sizes, by dataset hash, with measured timings by key.
-
-    A run that may need more than `worker_bytes`, because the rows decide how large its dictionary
-    becomes, is planned with all of it.
-    """
+    """The costs of runs on datasets of these sizes, by hash, with measured timings by key."""
 
     sizes: Mapping[str, DataSize]
     timings: Mapping[str, Timing] = field(default_factory=dict)

@@ -32,10 +32,7 @@ LONG = 10.0  # seconds of a learner's runs that are worth a word, and an order o
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a plan; None stands for no limit.
-
-    An interrupted cohort loses about `checkpoint_seconds` of work.
-    """
+    """The limits of a plan; None stands for no limit."""
 
     workers: int
     worker_bytes: int

@@ -239,10 +239,7 @@ NO_PAUSE = Pause()
 
 
 class Rungs(NamedTuple):
-    """The rungs of successive halving that a plan knows.
-
-    `later` are a stream's later rungs in rounds, increasing; `paused` is by run_id.
-    """
+    """The rungs of successive halving that a plan knows."""
 
     later: Mapping[Stream, tuple[int, ...]]
     paused: Mapping[str, Pause]

@@ -230,10 +230,7 @@ def result_schema() -> pa.Schema:
 
 @cache
 def curve_points(n_rounds: int) -> Array:
-    """The rounds (k,) at which loss curves have points, increasing, as float64.
-
-    They are eight per decade, evenly spaced in log t, and one at half of `n_rounds`.
-    """
+    """The rounds (k,) at which loss curves have points, increasing, as float64."""
     if n_rounds < 1:
         return np.zeros(0)
     exponents = np.arange(0, np.log10(n_rounds) * 8 + 1) / 8

@@ -1,9 +1,4 @@
-"""What a run's result is held against: the best linear predictor in hindsight, and `Constant`.
-
-min_w Σ (wᵀx_t − y_t)² is solved by conjugate gradients on the normal equations, each step one pass
-over the rows. They restart where rounding has spoiled the gradient. The solution ignores the clip,
-so its largest prediction comes with the loss.
-"""
+"""What a run's result is held against: the best linear predictor in hindsight, and `Constant`."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -53,11 +48,7 @@ def as_summed(stream: Stream) -> Stream:
 
 
 def least_squares(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
-    """Solve the least-squares problem over a stream by conjugate gradients.
-
-    They stop when the gradient is 1e-9 of its first value, or ten steps gain less than 1e-7 of the
-    loss of predicting 0. None after too many steps.
-    """
+    """Solve the least-squares problem over a stream by conjugate gradients."""
     manifest = reader.manifest
     reader = StreamReader(reader.store, as_summed(reader.stream))
     blocks = blocks_of(reader)
@@ -110,10 +101,7 @@ def blocks_of(reader: StreamReader) -> Blocks:
 def normal_sums(
     blocks: Blocks, fit_intercept: bool, w: Array, against_labels: bool
 ) -> tuple[Array, float, float]:
-    """One pass over the rows: Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|.
-
-    r is y − Xw if `against_labels`, else Xw; d includes an intercept.
-    """
+    """One pass over the rows: Xᵀr (d,), ‖r‖² and the largest |wᵀx_t|."""
     out = np.zeros(w.size)
     totals = np.zeros(2)
     for rows, labels in blocks():

@@ -22,40 +22,13 @@ def theorem_1_curved(
 
     α‖w‖² + d_eff (1 + log(1 + σL²T/α))/σ, which Lemma 3 gives; the print differs (docs/errata.md,
     K10).
-
-    Parameters
-    ----------
-    alpha, w_norm2, curvature, lipschitz : float
-        α, ‖w‖², σ and L.
-    d_eff : float
-        d_eff(α/(σL²)) of the kernel.
-    rounds : int
-        T.
-
-    Returns
-    -------
-    float
-        The bound.
     """
     logarithm = 1.0 + math.log1p(curvature * lipschitz**2 * rounds / alpha)
     return alpha * w_norm2 + d_eff * logarithm / curvature
 
 
 def effective_dimension(K: Array, ridge: float) -> float:
-    """d_eff(ridge) = tr K(K + ridge·I)⁻¹ (ICML, equation 3), from the eigenvalues.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        The kernel matrix.
-    ridge : float
-        Above 0.
-
-    Returns
-    -------
-    float
-        d_eff.
-    """
+    """d_eff(ridge) = tr K(K + ridge·I)⁻¹ (ICML, equation 3), from the eigenvalues."""
     values = np.maximum(eigvalsh(K), 0.0)  # below 0 by rounding
     return float((values / (values + ridge)).sum())
 
@@ -64,20 +37,6 @@ def son_theorem_2(*, n_features: int, gradient_norms2: float, **given: Any) -> f
     """The bound on the regret of the online Newton step without a sketch (SON, Theorem 2).
 
     ½α‖w‖² + 2(CL)² Σ η_t + d/(2(σ + η_T)) ln(1 + (σ + η_T) Σ‖g_t‖²/(dα)).
-
-    Parameters
-    ----------
-    n_features : int
-        d, or any number from the rank of the gradients on.
-    gradient_norms2 : float
-        Σ‖g_t‖².
-    **given
-        The arguments of `son_regret` but `learnt`.
-
-    Returns
-    -------
-    float
-        The bound.
     """
     least = given["curvature"] + float(given["step_sizes"][-1])
     logarithm = math.log1p(least * gradient_norms2 / (n_features * given["alpha"]))
@@ -90,20 +49,6 @@ def son_theorem_3(*, sketch_size: int, spectrum: Array, **given: Any) -> float:
     ½α‖w‖² + 2(CL)² Σ η_t + 2m/(2(σ + η_T)) ln(1 + tr(GᵀG)/(2mα)) + (m + 1)Ω_k/(2(m + 1 − k)(σ +
     η_T)α), where Ω_k = Σ_{i>k} λ_i(GᵀG). `FDSON` keeps more rows than the print's Algorithm 2, and
     the trace is that of what is sketched (docs/errata.md, S17).
-
-    Parameters
-    ----------
-    sketch_size : int
-        m.
-    spectrum : ndarray
-        The eigenvalues λ of G_TᵀG_T, the largest first.
-    **given
-        The arguments of `son_regret` but `learnt`.
-
-    Returns
-    -------
-    float
-        The bound.
     """
     rows = sketch_size + 1
     rank = 2 * sketch_size
@@ -123,29 +68,7 @@ def son_regret(
     lipschitz: float,
     learnt: float,
 ) -> float:
-    """½α‖w‖² + 2(CL)² Σ η_t + R/(2(σ + η_T)), the form of the bounds of SON.
-
-    Parameters
-    ----------
-    alpha, w_norm2, clip, lipschitz : float
-        α, ‖w‖², C and L.
-    step_sizes : ndarray of shape (T,)
-        η_t, which must not increase.
-    curvature : float
-        σ ≤ σ_t.
-    learnt : float
-        R, in which the theorems differ.
-
-    Returns
-    -------
-    float
-        The bound.
-
-    Raises
-    ------
-    WrongInput
-        σ + η_T is 0, or η_t increases.
-    """
+    """½α‖w‖² + 2(CL)² Σ η_t + R/(2(σ + η_T)), the form of the bounds of SON."""
     least = curvature + float(step_sizes[-1])
     if not least > 0.0 or (np.diff(step_sizes) > 0.0).any():
         raise WrongInput("η_t must not increase, and σ + η_T must be above 0")
@@ -154,18 +77,7 @@ def son_regret(
 
 
 def spectrum_of(gradients_to_sketch: csr_array) -> Array:
-    """The eigenvalues of G_TᵀG_T that may differ from 0.
-
-    Parameters
-    ----------
-    gradients_to_sketch : scipy.sparse.csr_array of shape (T, d)
-        G_T.
-
-    Returns
-    -------
-    ndarray of shape (min(T, d),)
-        The largest first.
-    """
+    """The eigenvalues of G_TᵀG_T that may differ from 0."""
     G = gradients_to_sketch
     gram = G.T @ G if G.shape[1] <= G.shape[0] else G @ G.T
     return np.maximum(eigvalsh(gram.toarray()), 0.0)[::-1]
@@ -178,29 +90,6 @@ def best_in_hindsight(
 
     f = Σ a_i k(x_i, ·) with a = (K + αI)⁻¹y. With the factor |f(x_t)| ≤ `clip` on all rows, but f
     is not the best such function.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        The kernel matrix.
-    y : ndarray of shape (n,)
-        The labels.
-    alpha : float
-        α > 0.
-    clip : float
-        The bound on predictions, by default none.
-
-    Returns
-    -------
-    predictions : ndarray of shape (n,)
-        f(x_t).
-    norm2 : float
-        ‖f‖².
-
-    Raises
-    ------
-    WrongInput
-        K is not a kernel matrix.
     """
     try:
         a = cho_solve(cho_factor(K + alpha * np.eye(len(y)), lower=True), y)
