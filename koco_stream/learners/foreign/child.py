@@ -1,6 +1,6 @@
 """A process that answers messages, and ends with this one.
 
-It works in any thread: nothing is done by signal handlers, and every wait has an end.
+It works in any thread: nothing is done by signal handlers, and a wait for an answer has an end.
 """
 
 import mmap
@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from contextlib import suppress
 from multiprocessing import Pipe
@@ -22,6 +21,7 @@ from koco_stream.types import Array
 MODULE = "koco_stream.foreign_host.host"
 TAIL_BYTES = 4096  # what is kept of what the process writes
 CHUNK = 1 << 20
+MOST_SECONDS = 1e6  # that a wait can take
 LAST_SECONDS = 1.0  # how long a process may take to end after it has closed its connection
 # The thread pools of BLAS and OpenMP. A worker has one core, and so has what it starts.
 ONE_THREAD = dict.fromkeys(
@@ -99,22 +99,15 @@ class Child:
         Raises `TimeoutError` if that takes longer than `seconds`, and `Ended` if the process ends
         before.
         """
-        until = time.monotonic() + seconds
-        limit = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self.close)
-        limit.start()
         try:
             send(self._connection, header, arrays)
             # what the process has started may hold its connection open
-            wait([self._connection, self._exit])
+            if not wait([self._connection, self._exit], min(seconds, MOST_SECONDS)):
+                raise TimeoutError
             if self._connection.poll():
                 return receive(self._connection)
         except (EOFError, ConnectionError):
             pass  # how the process has ended is told below
-        finally:
-            limit.cancel()
-            limit.join()
-        if time.monotonic() >= until:
-            raise TimeoutError
         raise Ended(self._how_it_ended())
 
     def _how_it_ended(self) -> str:
@@ -126,10 +119,8 @@ class Child:
             return "closed its connection"
         if status >= 0:
             return f"ended with exit status {status}"
-        try:
-            return f"was killed by {signal.Signals(-status).name}"
-        except ValueError:  # a real-time signal
-            return f"was killed by signal {-status}"
+        names = {int(one): one.name for one in signal.Signals}  # without most real-time signals
+        return f"was killed by {names.get(-status, f'signal {-status}')}"
 
 
 def _keep_tail(output: IO[bytes], tail: bytearray) -> None:
