@@ -121,7 +121,7 @@ def to_sketch(params: Any, s: Sketch, slope: float) -> float:
     return math.sqrt(curvature_at(params.curvature, params.decreasing, t)) * slope
 
 
-@jit
+@inlined
 def newton_round(params: Any, s: Sketch, idx: Array, val: Array, x: Array, y: float) -> float:
     """Algorithm 1, lines 4 to 9: a round on the row (idx, val), fed as (idx, x), with label y.
 
