@@ -2,10 +2,8 @@
 tables (Calandriello, Lazaric, Valko, NIPS 2017).
 
 min_w Σ ℓ(wᵀφ_t, y_t) + α‖w‖² is the poster's L*: scikit-learn's C is 1/(2α), its ridge α. Newton's
-method with a line search reads the rows in blocks. The hinge loss is smoothed over a width μ → 0.
-The method stops when only rounding lowers f, or when a bound on f(w) − min f is small:
-‖∇f(w)‖²/(4α), or for the hinge loss the duality gap. BLAS computes the sums, so the last digits
-depend on the machine.
+method with a line search stops when only rounding lowers f, or when ‖∇f(w)‖²/(4α), or for the hinge
+loss, smoothed over a width μ → 0, the duality gap is small. The last digits depend on the machine.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -55,24 +55,9 @@ def _referred(text: str) -> AnyLearner:
 
 
 def load(path: str | Path) -> Learner:
-    """Load a learner saved with `Learner.save`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    Learner
-        An instance of the library's class of that learner, even if a subclass was saved.
-
-    Raises
-    ------
-    WrongInput
-        The file is truncated, altered, or of another format or kind.
+    """Load a learner that `Learner.save` wrote, as the library's class, even if of a subclass.
+    Raises `WrongInput` if the file is truncated, altered, or of another format or kind.
     """
-
     header, arrays = read_model(Path(path))
     if header["learner"] == "Classifier":
         raise WrongInput(f"{path} holds a classifier; use koco_stream.Classifier.load")

@@ -114,11 +114,6 @@ class Learner(Algorithm, Estimator):
         y : array-like of shape (n,)
             The labels.
 
-        Returns
-        -------
-        ndarray of shape (n,)
-            The predictions.
-
         Raises
         ------
         WrongInput

@@ -62,10 +62,9 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
 class Constant(Learner):
     """The trivial learner: the constant with the least loss on the labels so far, in O(1).
 
-    It predicts the mean of the labels for the squared, half squared and squared hinge loss,
-    log((n₊ + ½)/(n₋ + ½)) for the logistic loss with n₊ labels +1 and n₋ labels −1, and the sign of
-    the majority for the hinge loss (0 in a tie). Its first prediction is 0. All of these have the
-    sign of the majority. Predictions are not truncated.
+    It predicts the mean of the labels for squared losses, log((n₊ + ½)/(n₋ + ½)) for the logistic
+    loss with n₊ labels +1 and n₋ labels −1, and the sign of the majority for the hinge loss (0 in a
+    tie); at first 0. Predictions are not truncated.
 
     Notes
     -----
