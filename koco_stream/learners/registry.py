@@ -9,10 +9,10 @@ from koco_stream.learners.linear.coin import Coin as Coin
 from koco_stream.learners.linear.oja_son import OjaSON as OjaSON
 from koco_stream.learners.linear.ons import ONS as ONS
 from koco_stream.learners.linear.rp_son import RPSON as RPSON
-from koco_stream.learners.linear.fd_son import FDSON as FDSON
-from koco_stream.learners.linear.rfd_son import RFDSON as RFDSON
-from koco_stream.learners.linear.s_adagrad import SAdaGrad as SAdaGrad
-from koco_stream.learners.linear.ada_fd import AdaFD as AdaFD
+from koco_stream.learners.linear.fd_learners import FDSON as FDSON
+from koco_stream.learners.linear.fd_learners import RFDSON as RFDSON
+from koco_stream.learners.linear.fd_learners import SAdaGrad as SAdaGrad
+from koco_stream.learners.linear.fd_learners import AdaFD as AdaFD
 from koco_stream.learners.kernel.kors import KORS as KORS
 from koco_stream.learners.kernel.pros_n_kons import PROSNKONS as PROSNKONS
 from koco_stream.learners.kernel.pros_n_kons import CONKONS as CONKONS

@@ -1,16 +1,16 @@
-"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations."""
+"""Eigenvalues and eigenvectors of a small symmetric matrix, in a fixed order of operations.
+
+The inner loops are over independent numbers and begin at 0: so the compiler vectorises them.
+"""
 
 import math
-from typing import Any
 
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.instructions.feature_rows import add_outer, combine, rotate, row_at
-from koco_stream.numerics.instructions.point_panels import panel_dot
 from koco_stream.types import Array
 
-EPSILON = 2.220446049250313e-16
-SWEEPS = 60
-NOTHING = 1e-140  # beside a matrix of norm 1; squares of smaller numbers lose their digits
+EPSILON = 2.0**-52
+MOST_STEPS = 60
+NOTHING = 1e-140  # beside a matrix of trace 1; squares of smaller numbers lose their digits
 LARGEST_POWER = 1000  # so that its reciprocal is a number, too
 
 
@@ -22,163 +22,140 @@ def unit_scale(largest: float) -> float:
 
 
 @jit
-def symmetric_eigen(
-    a: Array, shape: Any, n: int, matrix: int, vectors: int, values: int, scratch: int
-) -> None:
-    """Compute eigenvalues, to a[values:], and eigenvectors, as lines at a[vectors:], unsorted.
+def symmetric_eigen(A: Array, n: int, d: Array, e: Array, q: Array) -> None:
+    """Replace the first n rows of a positive semidefinite A (n, n) by its eigenvectors, and d by
+    its eigenvalues: Householder's tridiagonal form and implicit QL steps (Golub and Van Loan, 8.3).
 
-    Householder's tridiagonal form and implicit QL steps (Golub and Van Loan, 8.3) overwrite the
-    matrix. Without convergence some eigenvalue is NaN.
+    e, q: (n,) scratch. Without convergence some eigenvalue is NaN.
     """
-    W = len(shape)
-    largest = 0.0
+    trace, width = 0.0, min((n + 7) // 8 * 8, A.shape[1])  # whole registers
     for i in range(n):
-        for k in range(n):
-            largest += abs(a[matrix + i * W + k])
-    scale = unit_scale(largest)
-    for i in range(n * W):
-        a[matrix + i] *= scale
-    e, v, w, r = scratch, scratch + W, scratch + 2 * W, scratch + 3 * W
+        trace += A[i, i]
+    unit = unit_scale(trace)
     for i in range(n):
-        for k in range(W):
-            a[vectors + i * W + k] = 1.0 if i == k else 0.0
-    for k in range(n - 2):
-        _reflect(a, shape, n, matrix, vectors, k, v, w, r)
+        for j in range(n):
+            A[i, j] *= unit
+    for k in range(n):
+        d[k] = A[k, k]
+        e[k] = _reflect(A, k, n, width, A[k], q)
+    for k in range(n):
+        _accumulate(A, n - 1 - k, n, width, A[n - 1 - k], q)
     for i in range(n):
-        a[values + i] = a[matrix + i * W + i]
-        a[e + i] = a[matrix + i * W + i + 1] if i < n - 1 else 0.0
+        for k in range(i):
+            A[i, k], A[k, i] = A[k, i], A[i, k]
     for first in range(n):
-        _diagonalise(a, shape, n, vectors, values, e, first)
+        _diagonalise(A, n, d, e, first)
     for i in range(n):
-        a[values + i] /= scale
+        d[i] = d[i] / unit + 0.0 * trace  # NaN if a number is not finite
+    sort_pairs(A, n, d, q)
 
 
 @jit
-def _reflect(
-    a: Array, shape: Any, n: int, matrix: int, vectors: int, k: int, v: int, w: int, r: int
-) -> None:
-    W = len(shape)
-    size = 0.0
-    for i in range(W):
-        a[v + i] = 0.0
+def _reflect(A: Array, k: int, n: int, width: int, v: Array, q: Array) -> float:
+    """A ← HAH, H = I − vvᵀ, so that row k is zero behind its (k+1)-th number, which is returned.
+
+    v replaces that row, and zeros its column.
+    """
+    first, below, half = v[k + 1] if k + 1 < n else 0.0, 0.0, 0.0
+    for i in range(k + 2, n):
+        below += v[i] * v[i]
+    found = below > NOTHING * NOTHING
+    left = -math.copysign(math.sqrt(first * first + below), first) if found else first
+    scale = 1.0 / math.sqrt(left * left - first * left) if found else 0.0
+    for j in range(width):
+        v[j] = scale * (v[j] if j > k + 1 else first - left if j == k + 1 else 0.0)
+        q[j] = 0.0
     for i in range(k + 1, n):
-        a[v + i] = a[matrix + i * W + k]
-        size += abs(a[v + i])
-    if size == 0.0:
-        return
-    below = 0.0  # the square of what is to become zero, of v scaled: no square under- or overflows
+        A[i, k] = 0.0
+    if not found:
+        return left
     for i in range(k + 1, n):
-        a[v + i] /= size
-        below += a[v + i] * a[v + i] if i > k + 1 else 0.0
-    if below == 0.0:
-        return
-    first = a[v + k + 1]
-    a[v + k + 1] += math.copysign(math.sqrt(first * first + below), first)
-    beta = 2.0 / (below + a[v + k + 1] * a[v + k + 1])
-    start = k + 1  # v is zero before this position
-    _combine(a, shape, n - start, matrix + start * W, v + start, w)  # Av
-    half = 0.0
-    for i in range(n):
-        half += a[v + i] * a[w + i]
-    half *= 0.5 * beta * beta
-    for i in range(W):
-        a[w + i] = half * a[v + i] - beta * a[w + i]
-    _add_outer(a, shape, n - start, matrix + start * W, v + start, w)
-    _add_outer(a, shape, n, matrix, w, v)
-    _combine(a, shape, n - start, vectors + start * W, v + start, r)
-    for i in range(W):
-        a[w + i] = -beta * a[v + i]
-    _add_outer(a, shape, n - start, vectors + start * W, w + start, r)
-
-
-@inlined
-def _combine(a: Array, shape: Any, n: int, matrix: int, factors: int, out: int) -> None:
-    combine(row_at(a, matrix, shape), n, row_at(a, factors, shape), row_at(a, out, shape), shape)
-
-
-@inlined
-def _add_outer(a: Array, shape: Any, n: int, matrix: int, left: int, right: int) -> None:
-    add_outer(row_at(a, matrix, shape), n, row_at(a, left, shape), row_at(a, right, shape), shape)
+        for j in range(width):
+            q[j] += v[i] * A[i, j]
+    for i in range(k + 1, n):
+        half += 0.5 * q[i] * v[i]
+    for j in range(width):
+        q[j] -= half * v[j]
+    for i in range(k + 1, n):
+        for j in range(width):
+            A[i, j] -= v[i] * q[j] + q[i] * v[j]
+    return left
 
 
 @jit
-def _diagonalise(a: Array, shape: Any, n: int, vectors: int, d: int, e: int, first: int) -> None:
-    W = len(shape)
-    for _ in range(60):
+def _accumulate(A: Array, k: int, n: int, width: int, v: Array, q: Array) -> None:
+    """Q ← HQ, where Q is in the rows after v, row k, which becomes one of Q."""
+    for j in range(width):
+        q[j] = 0.0
+    for i in range(k + 1, n):
+        for j in range(width):
+            q[j] += v[i] * A[i, j]
+    for i in range(k + 1, n):
+        for j in range(width):
+            A[i, j] -= v[i] * q[j]
+    for j in range(width):
+        v[j] = 1.0 if j == k else 0.0
+
+
+@jit
+def _diagonalise(V: Array, n: int, d: Array, e: Array, first: int) -> None:
+    for _ in range(MOST_STEPS):
         last = first
         while last < n - 1 and not (
-            abs(a[e + last]) <= EPSILON * (abs(a[d + last]) + abs(a[d + last + 1])) + NOTHING
+            abs(e[last]) <= EPSILON * (abs(d[last]) + abs(d[last + 1])) + NOTHING
         ):
             last += 1
         if last == first:
             return
-        ratio = (a[d + first + 1] - a[d + first]) / (2.0 * a[e + first])
-        root = math.sqrt(ratio * ratio + 1.0)
-        g = a[d + last] - a[d + first] + a[e + first] / (ratio + math.copysign(root, ratio))
-        s = c = 1.0
-        shift = 0.0
-        i = last - 1
+        ratio = (d[first + 1] - d[first]) / (2.0 * e[first])
+        g = d[last] - d[first]
+        g += e[first] / (ratio + math.copysign(math.sqrt(ratio * ratio + 1.0), ratio))
+        c, s, shift, i = 1.0, 1.0, 0.0, last - 1
         while i >= first:
-            f, b = s * a[e + i], c * a[e + i]
-            root = math.sqrt(f * f + g * g)
-            a[e + i + 1] = root
-            if root < NOTHING:
+            f, b = s * e[i], c * e[i]
+            e[i + 1] = math.sqrt(f * f + g * g)
+            if e[i + 1] < NOTHING:
                 break
-            inverse = 1.0 / root
-            s, c = f * inverse, g * inverse
-            g = a[d + i + 1] - shift
-            root = (a[d + i] - g) * s + 2.0 * c * b
-            shift = s * root
-            a[d + i + 1] = g + shift
-            g = c * root - b
-            vector = row_at(a, vectors + i * W, shape)
-            rotate(vector, row_at(a, vectors + (i + 1) * W, shape), c, s, shape)
+            inverse = 1.0 / e[i + 1]
+            c, s = g * inverse, f * inverse
+            g = d[i + 1] - shift
+            change = (d[i] - g) * s + 2.0 * c * b
+            shift = s * change
+            d[i + 1] = g + shift
+            g = c * change - b
+            rotate(V[i], V[i + 1], c, -s)
             i -= 1
-        if i >= first:
-            a[d + i + 1] -= shift
-            a[e + last] = 0.0
-        else:
-            a[d + first] -= shift
-            a[e + first] = g
-            a[e + last] = 0.0
-    a[d + first] = math.nan
+        d[i + 1] -= shift
+        if i < first:
+            e[first] = g
+        e[last] = 0.0
+    d[first] = math.nan
+
+
+@inlined
+def rotate(one: Array, other: Array, c: float, s: float) -> None:
+    """Two rows f and g become cf + sg and cg − sf."""
+    for k in range(one.size):
+        f, g = one[k], other[k]
+        one[k] = c * f + s * g
+        other[k] = c * g - s * f
 
 
 @jit
-def eigen_rows(matrix: Array, n: int) -> None:
-    """Replace line i of a positive semidefinite (n, n) matrix by λ_i v_iᵀ, unsorted.
+def sort_pairs(Q: Array, n: int, d: Array, z: Array) -> None:
+    """The rows of Q and the numbers of z in decreasing order of d."""
+    for i in range(n):
+        best = i
+        for k in range(i + 1, n):
+            best = k if d[k] > d[best] else best
+        if best > i:
+            exchange(Q, d, z, i, best)
 
-    The method is one-sided Jacobi rotations (Golub and Van Loan, 8.6.3). `matrix` is (room, room),
-    room a multiple of 16.
-    """
-    room, largest = matrix.shape[1], 0.0
-    for i in range(n):
-        for j in range(n):
-            largest += abs(matrix[i, j])
-    scale = unit_scale(largest)
-    for i in range(n):
-        for j in range(n):
-            matrix[i, j] *= scale
-    for _ in range(SWEEPS):
-        turned = False
-        for p in range(n - 1):
-            for q in range(p + 1, n):
-                pp = panel_dot(matrix, p * room, matrix, p * room, n)
-                qq = panel_dot(matrix, q * room, matrix, q * room, n)
-                pq = panel_dot(matrix, p * room, matrix, q * room, n)
-                if abs(pq) <= n * EPSILON * math.sqrt(pp) * math.sqrt(qq):
-                    continue
-                turned = True
-                zeta = (qq - pp) / (2.0 * pq)
-                tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1.0 + zeta * zeta))
-                c = 1.0 / math.sqrt(1.0 + tangent * tangent)
-                s = c * tangent
-                for j in range(n):
-                    x, y = matrix[p, j], matrix[q, j]
-                    matrix[p, j] = c * x - s * y
-                    matrix[q, j] = s * x + c * y
-        if not turned:
-            break
-    for i in range(n):
-        for j in range(n):
-            matrix[i, j] /= scale
+
+@jit
+def exchange(Q: Array, d: Array, z: Array, i: int, k: int) -> None:
+    """Rows i and k of Q, and their numbers."""
+    d[i], d[k] = d[k], d[i]
+    z[i], z[k] = z[k], z[i]
+    for j in range(Q.shape[1]):
+        Q[i, j], Q[k, j] = Q[k, j], Q[i, j]

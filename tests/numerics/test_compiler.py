@@ -11,10 +11,10 @@ from koco_stream.numerics.compiler import UNCOMPILED
 OF_SKETCH = {
     "OjaSON": "oja_son",
     "RPSON": "rp_son",
-    "FDSON": "fd_son",
-    "RFDSON": "eigen_round",
-    "SAdaGrad": "eigen_round",
-    "AdaFD": "eigen_round",
+    "FDSON": "frequent_directions",
+    "RFDSON": "frequent_directions",
+    "SAdaGrad": "frequent_directions",
+    "AdaFD": "frequent_directions",
 }
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from koco_stream.numerics import rank_one
 from koco_stream.numerics.compiler import jit_with
-from koco_stream.numerics.instructions import feature_rows, first_order, point_panels, secular
+from koco_stream.numerics.instructions import feature_rows, first_order, point_panels
 from koco_stream.numerics.instructions.registers import Registers
 
 MODULES = feature_rows, first_order, point_panels
@@ -248,33 +249,23 @@ def test_aligned_zeros__begin_at_a_cache_line(rows):
 
 @pytest.mark.parametrize("values", ["plain", "graded", "equal", "zero"])
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 21])
-def test_secular(n, values):
-    """The stages of a rank-one change, in their order; also where eigenvalues that are equal make
-    infinities and what is no number.
+def test_rank_one(n, values):
+    """The stages of a rank-one change; also where eigenvalues that are equal make infinities and
+    what is no number.
     """
-    draw, W = np.random.default_rng(n), secular.AT_ONCE * -(-n // secular.AT_ONCE)
-    d, z, squares, roots, lengths = W, 2 * W, 3 * W, 4 * W, (4 + secular.ROOT_LINES) * W
-    vectors, room = lengths + W, (n + secular.LINES_AT_ONCE - 1) * W
-    lines, out = vectors + room, vectors + 2 * room
-    a = np.zeros(out + room)
+    draw, W, rounding = np.random.default_rng(n), 8 * -(-n // 8), n * rank_one.EPSILON
+    d, z, roots = np.zeros(W), np.zeros(W), draw.standard_normal((rank_one.scratch_rows(n), W))
     plain = np.sort(draw.random(n))[::-1]
-    a[d : d + n] = {
+    d[:n] = {
         "plain": plain,
         "graded": np.sort(10.0 ** -draw.uniform(0, 12, n))[::-1],
         "equal": np.round(2.0 * plain),
         "zero": 0.0 * plain,
     }[values]
-    a[z : z + n] = draw.standard_normal(n) * (draw.random(n) < 0.8)
-    a[lines : lines + n * W] = draw.standard_normal(n * W)
-    a, *_ = check(secular, "squared", a, W, z, squares)
-    total = compiled(secular, "squared")(a, W, z, squares)
-    for first in range(0, n, secular.AT_ONCE):
-        a, *_ = check(secular, "secular_start", a, W, d, squares, n, 2.0 * total, roots, first)
-        for _ in range(12):
-            a, *_ = check(secular, "secular_step", a, W, d, squares, n, roots, first)
-    for first in range(0, n, secular.AT_ONCE):
-        a, *_ = check(secular, "secular_columns", a, W, d, z, n, roots, vectors, lengths, first)
-    for first in range(0, n, secular.AT_ONCE):
-        a, *_ = check(secular, "secular_values", a, W, d, z, n, roots, lengths, first)
-    for first in range(0, W, secular.AT_ONCE):
-        a, *_ = check(secular, "turned", a, W, n, vectors, lengths, lines, out, first)
+    z[:n] = draw.standard_normal(n) * (draw.random(n) < 0.8)
+    *_, roots, _, _ = check(rank_one, "first_step", d, z, n, rounding, roots, 0)
+    for _ in range(12):
+        *_, roots, _, _ = check(rank_one, "next_step", d, z, n, rounding, roots, 0)
+    out, rows = np.zeros((n + 3, W)), draw.standard_normal((n, W))
+    *_, vectors, _ = check(rank_one, "eigenvectors", d, z, n, roots, out)
+    check(rank_one, "combined", vectors, rows, n, out)

@@ -7,34 +7,33 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from koco_stream.numerics.instructions import secular
-from koco_stream.numerics.rank_one import add_outer_product, rank_one_lines
+from koco_stream.numerics import rank_one
+from koco_stream.numerics.rank_one import add_outer_product, scratch_rows
 
 ROUNDING = 1e-13
-D, Z, LINES = 1, 2, 3  # lines of the flat array
-GUARD = 7.25  # behind its end
+GUARD = 7.25  # behind the end of each array
 
 
-def packed(d, z, Q):
-    """(the flat array, W, the offset of the scratch) for eigenvalues d, z and the lines Q."""
-    n, W = len(d), secular.AT_ONCE * -(-len(d) // secular.AT_ONCE)
-    a = np.zeros((LINES + n + rank_one_lines(n) + 1, W))
-    a[D, :n], a[Z, :n], a[LINES : LINES + n, :n], a[-1] = d, z, Q, GUARD
-    return a.reshape(-1), W, (LINES + n) * W
+def padded(rows, width, *numbers):
+    """An array of so many rows with these numbers, zeros, and a row of guards."""
+    a = np.zeros((rows + 1, width))
+    for i, row in enumerate(numbers):
+        a[i, : len(row)] = row
+    a[-1] = GUARD
+    return a
 
 
 def changed(d, z, Q):
     """(d, z, Q) after the change."""
-    n = len(d)
-    a, W, scratch = packed(d, z, Q)
-    active = add_outer_product(a, W, n, D * W, Z * W, LINES * W, scratch)
-    a = a.reshape(-1, W)
+    n, W = len(d), rank_one.AT_ONCE * -(-len(d) // rank_one.AT_ONCE)
+    vectors, rows, scratch = padded(2, W, d, z), padded(n, W, *Q), padded(scratch_rows(n), W)
+    active = add_outer_product(vectors[0], vectors[1], rows, n, scratch)
     assert 0 <= active <= n
-    assert (a[-1] == GUARD).all()
-    for k in (D, Z):
-        assert not a[k, n:].any()
-    assert not a[LINES : LINES + n, n:].any()
-    return a[D, :n], a[Z, :n], a[LINES : LINES + n, :n]
+    for a in (vectors, rows, scratch):
+        assert (a[-1] == GUARD).all()
+    assert not vectors[:-1, n:].any()
+    assert not rows[:-1, n:].any()
+    return vectors[0, :n], vectors[1, :n], rows[:-1, :n]
 
 
 def orthogonal(draw, n):
@@ -47,7 +46,7 @@ def spectrum(kind, draw, n):
         "plain": draw.random(n),
         "graded": 10.0 ** -draw.uniform(0, 12, n),
         "equal": draw.choice([1.0, 0.5, 1e-6], n),
-        "nearly equal": 1.0 + secular.EPSILON * draw.integers(0, 40, n),
+        "nearly equal": 1.0 + rank_one.EPSILON * draw.integers(0, 40, n),
         "near": 1.0 + 1e-9 * draw.random(n),
         "some zero": draw.random(n) * (draw.random(n) < 0.5),
         "one zero": np.where(np.arange(n) < n - 1, 10.0 ** -draw.uniform(0, 12, n), 0.0),
@@ -116,7 +115,7 @@ def test_change__gives_the_eigenvalues_and_vectors_of_the_dense_matrix(**case):
     np.testing.assert_allclose(lines @ lines.T, np.eye(len(d)), rtol=0, atol=ROUNDING)
     np.testing.assert_allclose((lines.T * new) @ lines, A, rtol=0, atol=ROUNDING * size)
     expected = lines @ (Q.T @ z)
-    left_out = secular.EPSILON * np.sqrt(len(d) * d[0])
+    left_out = rank_one.EPSILON * np.sqrt(len(d) * d[0])
     allowed = ROUNDING * np.linalg.norm(z) + 2 * left_out
     np.testing.assert_allclose(weights, expected, rtol=0, atol=allowed)
 

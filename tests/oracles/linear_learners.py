@@ -206,7 +206,7 @@ def assert_same_sketch(name, model, sketch):
         if name == "FDSON":
             np.testing.assert_allclose(model.buffer_, sketch.buffer.astype(float), **near)
             return
-        assert int(model._state.shrinks) == len(sketch.rhos)
+        assert int(model._state.diagnostics.shrinks) == len(sketch.rhos)
         assert (np.diff(model.eigenvalues_) <= 0).all()
         np.testing.assert_allclose(
             found @ found.T, np.diag(model.eigenvalues_), rtol=0, atol=1e-8 * size

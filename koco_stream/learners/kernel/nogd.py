@@ -41,7 +41,7 @@ from koco_stream.learners.spec import (
 )
 from koco_stream.losses import LOSSES, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.eigenvalues import eigen_rows
+from koco_stream.numerics.eigenvalues import symmetric_eigen
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
 from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
@@ -52,7 +52,7 @@ from koco_stream.numerics.instructions.point_panels import (
 )
 from koco_stream.types import Array
 
-K, ALPHA = range(2)  # lines of `a`: k(x, x_p), α
+K, ALPHA, SPARE = range(3)  # rows of `a`: k(x, x_p), α, two of scratch
 Z, WEIGHTS = range(2)  # lines of `b`: z, w
 # Eigenvalues below this share of the largest one, as from repeated points, give no feature.
 NO_FEATURE = 1e-12
@@ -79,7 +79,7 @@ class State(NamedTuple):
 
     t: () rounds. mapped: () whether the map is computed. points: the dictionary. gram (room, room):
     the points' kernel matrix, until the map is computed. map (panels, room, 16): Λ^(−1/2) Vᵀ, by
-    columns. a (2, room): k(x), α. b (2, k): z, w.
+    columns. a (4, room): k(x), α, scratch. b (2, k): z, w.
     """
 
     t: Array
@@ -100,7 +100,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         points=no_points(n_features, room),
         gram=aligned_zeros(room, room),
         map=panels(rank, room),
-        a=aligned_zeros(2, room),
+        a=aligned_zeros(4, room),
         b=aligned_zeros(2, rank),
     )
 
@@ -160,20 +160,14 @@ def make_map(params: Params, s: State) -> None:
 
     Overwrites the kernel matrix.
     """
-    n, values = params.budget, s.a[K, : params.budget]
-    eigen_rows(s.gram, n)  # line i becomes λ_i v_i
-    for i in range(n):
-        values[i] = math.sqrt(panel_dot(s.gram[i], 0, s.gram[i], 0, n))
-    largest = values[np.argmax(values)]
-    for r in range(params.rank):
-        i = int(np.argmax(values))
-        value = values[i]
-        values[i] = 0.0
-        if not value <= NO_FEATURE * largest:  # NaN is seen in the next prediction
-            root = math.sqrt(value)
+    n, values = params.budget, s.a[K]
+    symmetric_eigen(s.gram, n, values, s.a[SPARE], s.a[SPARE + 1])
+    for r in range(min(params.rank, n)):
+        if not values[r] <= NO_FEATURE * values[0]:  # NaN is seen in the next prediction
+            root = math.sqrt(values[r])
             for j in range(n):
-                s.map[r // BLOCK, j, r % BLOCK] = s.gram[i, j] / (value * root)
-            s.b[WEIGHTS, r] = panel_dot(s.gram[i], 0, s.a[ALPHA], 0, n) / root
+                s.map[r // BLOCK, j, r % BLOCK] = s.gram[r, j] / root
+            s.b[WEIGHTS, r] = root * panel_dot(s.gram[r], 0, s.a[ALPHA], 0, n)
     s.mapped[()] = 1
 
 
@@ -243,7 +237,7 @@ class NOGD(DictionaryLearner):
         # Twice, since the old and the new arrays both exist while the points' lines grow.
         lines = min(size.d + 1, max(2 * int(budget * size.s), 64))
         points = 2 * points_floats(budget, lines, size.d, size.s) + 4 * room
-        return points + room * (room + rank_room + 3) + 2 * rank_room + 64
+        return points + room * (room + rank_room + 5) + 2 * rank_room + 64
 
     def features(self, X: Any) -> Array:
         """The Nyström features (n, k) of the rows of X (n, d).

@@ -72,10 +72,15 @@ class State(NamedTuple):
         return v.z[params.sketch_size] + line_dot(v.beta, v.p, params.shape), n2
 
     @jit
-    def residual(s: Any, params: Any, n2: float) -> float:
+    def residual(s: Any, params: Any, idx: Array, x: Array, n2: float) -> float:
         """ρ² = ‖x‖² − ‖Vx‖², what the sketch's rows leave of the row's square norm."""
         p = named_rows(Vectors, s.small, params.shape).p
         return max(n2 - line_dot(p, p, params.shape), 0.0)
+
+    @inlined
+    def ridge(s: Any, params: Any) -> float:
+        """α."""
+        return params.alpha
 
     @jit
     def project(s: Any, params: Any, excess: float, residual: float) -> float:

@@ -70,6 +70,7 @@ class Params(NamedTuple):
     from_gradients: bool
     diagonal: int
     project_weights: bool
+    most_clips: float
     shape: tuple[int, ...]
     d_column: int
 

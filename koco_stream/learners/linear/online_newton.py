@@ -59,10 +59,13 @@ class Sketch(Protocol):
     def inspect(self, params: Any, idx: Array, x: Array) -> tuple[float, float]:
         """uᵀx and ‖x‖² of the row (idx, x), and x̂ = Sx, which the state keeps for the round."""
 
-    def residual(self, params: Any, n2: float) -> float:
+    def residual(self, params: Any, idx: Array, x: Array, n2: float) -> float:
         """What the sketch leaves of the row's ‖x‖² = `n2`: ‖x‖² − ‖Vx‖² for Oja's orthonormal
         rows, αxᵀA⁻¹x for the others.
         """
+
+    def ridge(self, params: Any) -> float:
+        """α: a step is ‖g‖/α long where the sketch knows nothing."""
 
     def project(self, params: Any, excess: float, residual: float) -> float:
         """w ← u − γA⁻¹x with γ = excess/(xᵀA⁻¹x), but for w̄'s multiple of x, which is returned."""
@@ -101,15 +104,15 @@ def predict(params: Any, s: Sketch, margin: float, residual: float) -> tuple[flo
 def gradient(params: Any, s: Sketch, margin: float, y_hat: float, y: float, n2: float) -> float:
     """Algorithm 1, line 7: ℓ'(ŷ, y), with which g = ℓ'x.
 
-    Notes a doubtful round, and the longest step ‖g‖/α, as long as it is where the sketch knows
-    nothing.
+    Notes a doubtful round, and the longest step, as long as it is where the sketch knows nothing.
     """
     slope, length, so_far = loss_slope(params.loss, y_hat, y), math.sqrt(n2), s.diagnostics
-    excess, gap = abs(margin) - params.clip, hinge_gap(params.loss, slope, y_hat, y)
+    excess, gap = abs(margin) - params.clip, math.inf
+    if params.project_weights:  # only a projection puts a prediction onto a margin
+        gap = hinge_gap(params.loss, slope, y_hat, y)
     reach = so_far.longest_step[()] * length
-    so_far.doubtful_rounds[()] += in_doubt(reach, excess, MOST_CLIPS * params.clip, gap)
-    if params.alpha > 0.0:
-        so_far.longest_step[()] = max(so_far.longest_step[()], abs(slope) * length / params.alpha)
+    so_far.doubtful_rounds[()] += in_doubt(reach, excess, params.most_clips * params.clip, gap)
+    so_far.longest_step[()] = max(so_far.longest_step[()], abs(slope) * length / s.ridge(params))
     return slope
 
 
@@ -132,7 +135,7 @@ def newton_round(params: Any, s: Sketch, idx: Array, val: Array, x: Array, y: fl
         return 0.0
     if math.isinf(margin):
         return math.nan
-    residual = s.residual(params, n2)
+    residual = s.residual(params, idx, x, n2)
     y_hat, w_x = predict(params, s, margin, residual)
     slope = gradient(params, s, margin, y_hat, y, n2)
     if params.diagonal == UPDATED:
@@ -143,7 +146,7 @@ def newton_round(params: Any, s: Sketch, idx: Array, val: Array, x: Array, y: fl
         w_x, n2 = 0.0, s.inspect(params, idx, x)[1]
         if n2 == 0.0:
             return y_hat
-        residual = s.residual(params, n2)
+        residual = s.residual(params, idx, x, n2)
     c = to_sketch(params, s, slope)
     s.update(params, idx, x, c, slope, w_x, residual, n2)
     if params.diagonal == BEFORE:
@@ -199,6 +202,7 @@ def sketch_params(q: Public) -> dict[str, Any]:
         "sketch_size": whole(q, "sketch_size"),
         "diagonal": DIAGONAL_FORMS[q["diagonal"]],
         "project_weights": q["projection"] == "weights",
+        "most_clips": MOST_CLIPS,
     }
 
 

@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from koco_stream.learners.base import Learner
-from koco_stream.learners.linear.online_newton import Diagnostics, gradient, no_diagnostics, predict
+from koco_stream.learners.linear.online_newton import (
+    MOST_CLIPS,
+    Diagnostics,
+    gradient,
+    no_diagnostics,
+    predict,
+)
 from koco_stream.learners.spec import (
     CURVATURE,
     CURVATURE_SCHEDULE,
@@ -31,7 +37,7 @@ from koco_stream.learners.spec import (
     newton_params,
 )
 from koco_stream.losses import curvature_at, loss_slope
-from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import read_only
 from koco_stream.numerics.linear_algebra import row_dot, square_norm
 from koco_stream.types import Array
@@ -51,6 +57,7 @@ class Params(NamedTuple):
     curvature: float
     decreasing: bool
     project_weights: bool
+    most_clips: float
 
 
 class State(NamedTuple):
@@ -69,6 +76,11 @@ class State(NamedTuple):
     unit: Array
     scaled: Array
     diagnostics: Diagnostics
+
+    @inlined
+    def ridge(s: Any, params: Params) -> float:
+        """α, or infinity for none."""
+        return params.alpha if params.alpha > 0.0 else math.inf
 
     @jit
     def project(s: Any, params: Params, excess: float, xAx: float) -> float:
@@ -248,7 +260,9 @@ class ONS(Learner):
 
     @classmethod
     def to_params(cls, q: Public) -> Params:
-        return Params(**newton_params(q), project_weights=q["projection"] == "weights")
+        return Params(
+            **newton_params(q), project_weights=q["projection"] == "weights", most_clips=MOST_CLIPS
+        )
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:

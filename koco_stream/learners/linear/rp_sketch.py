@@ -86,7 +86,7 @@ class State(NamedTuple):
         return margin, n2
 
     @jit
-    def residual(s: Any, params: Any, n2: float) -> float:
+    def residual(s: Any, params: Any, idx: Array, x: Array, n2: float) -> float:
         """αxᵀA⁻¹x = ‖x‖² − x̂ᵀHx̂, and Hx̂."""
         v, m, trace = named_rows(Vectors, s.small, params.shape), params.sketch_size, trace_of(s)
         if s.solves[()] == 0 and trace > SOLVE_AT * params.alpha:
@@ -100,6 +100,10 @@ class State(NamedTuple):
             xHx = first_dot(v.x_hat, v.Hx, m)
         # Never less than what the largest possible eigenvalue of A leaves of it.
         return max(n2 - xHx, n2 * params.alpha / (params.alpha + trace))
+
+    @inlined
+    def ridge(s: Any, params: Any) -> float:
+        return params.alpha
 
     @jit
     def project(s: Any, params: Any, excess: float, residual: float) -> float:

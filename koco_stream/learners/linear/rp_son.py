@@ -37,6 +37,7 @@ class Params(NamedTuple):
     sketch_size: int
     diagonal: int
     project_weights: bool
+    most_clips: float
     shape: tuple[int, ...]
     d_column: int
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from koco_stream.learners import LEARNERS
-from koco_stream.learners.linear import eigen_sketch, fd_son
+from koco_stream.learners.linear import frequent_directions
 from tests.helpers.examples import sizes_of
 from tests.helpers.linear_streams import projections
 from tests.oracles.linear_learners import (
@@ -60,7 +60,7 @@ CELLS = [
 
 def counters(model):
     """How often so far: whatever of these the learner's state has."""
-    names = ("folds", "cleanings", "dense_rounds", "shrinks", "found", "filled", "floor")
+    names = ("folds", "cleanings", "dense_rounds", "shrinks", "found", "filled", "alpha")
     state = model._state._asdict()
     state.update(state["diagnostics"]._asdict() if "diagnostics" in state else {})
     return {k: float(state[k]) for k in names if k in state}
@@ -124,12 +124,12 @@ def branches_of(reference, t, prediction, was, now, weights, w):
         projects = moves and saturated and o.get("projection") == "weights"
         branches |= {
             "dependent row": moves and not joins,
-            "projection, alpha 0, outside": projects and joins and was["floor"] == 0,
-            "projection, alpha 0, inside": projects and not joins and was["floor"] == 0,
-            "projection, alpha above 0": projects and was["floor"] > 0,
+            "projection, alpha 0, outside": projects and joins and was["alpha"] == 0,
+            "projection, alpha 0, inside": projects and not joins and was["alpha"] == 0,
+            "projection, alpha above 0": projects and was["alpha"] > 0,
             "new column": t > 0 and (rows[t] != 0)[~rows[:t].any(axis=0)].any(),
-            "shrink, alpha grows": shrunk and now["floor"] > was["floor"],
-            "shrink, alpha stays": shrunk and now["floor"] == was["floor"],
+            "shrink, alpha grows": shrunk and now["alpha"] > was["alpha"],
+            "shrink, alpha stays": shrunk and now["alpha"] == was["alpha"],
         }
     before, size = np.abs(rows[:t]).max(0, initial=0.0), np.abs(rows[t])
     seen = np.maximum(before, size) > 0
@@ -333,19 +333,15 @@ def test_directed_streams__take_every_branch_and_are_predicted_as_well_as_they_c
     assert [branch for branch in branches if not taken[branch]] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "module"), [("FDSON", fd_son), *((name, eigen_sketch) for name in WITH_EIGENVECTORS)]
-)
-def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns(
-    name, module, monkeypatch
-):
+@pytest.mark.parametrize("name", ["FDSON", *WITH_EIGENVECTORS])
+def test_many_shrinks__lose_nothing_when_their_maps_are_applied_to_all_columns(name, monkeypatch):
     """Columns that are rarely used, over periods that end, of shrinks that are kept."""
     draw = np.random.default_rng(1)
     X = draw.standard_normal((300, 8)) * (draw.random((300, 8)) < np.linspace(0.02, 0.9, 8))
     drawn = {"alpha": 0.5, "delta": 0.1, "step_size": 0.1, "sketch_size": 2}
     reference = Reference(name, options_of(name, drawn), X, draw.uniform(-0.5, 0.5, 300))
     long, _, _ = learn(reference)
-    monkeypatch.setattr(module, "PERIOD", 16)
+    monkeypatch.setattr(frequent_directions, "PERIOD", 16)
     predictions, model, taken = learn(reference)
     assert taken["fold"] >= 4
     np.testing.assert_allclose(predictions, long, rtol=0, atol=1e-11)

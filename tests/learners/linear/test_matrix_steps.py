@@ -7,7 +7,7 @@ import pytest
 
 from koco_stream import RFDSON
 from koco_stream.learners import LEARNERS
-from koco_stream.learners.linear import eigen_sketch
+from koco_stream.learners.linear import frequent_directions
 from tests.oracles.linear_learners import Reference, assert_agrees, options_of
 from tests.oracles.losses import curvatures, slopes
 
@@ -17,7 +17,7 @@ def test_many_features__are_not_looked_at_one_by_one():
     norms, unless that has too few digits. Repeated rows lie within, others nearly.
     """
     draw = np.random.default_rng(4)
-    X, y = np.zeros((60, eigen_sketch.FEW + 76)), draw.uniform(-1, 1, 60)
+    X, y = np.zeros((60, frequent_directions.FEW + 76)), draw.uniform(-1, 1, 60)
     X[:, ::40] = draw.standard_normal((60, 28)) * (draw.random((60, 28)) < 0.5)
     X[::5] = X[1]
     X[2::5] = X[1] * (1 + 1e-5 * draw.standard_normal(X.shape[1]))
@@ -36,7 +36,7 @@ def test_orthogonal_rows_of_one_size__leave_an_empty_sketch(name, share):
     model = LEARNERS[name](**options).partial_fit(np.eye(10)[: 2 * b], np.ones(2 * b))
     assert model.eigenvalues_.size == 0
     assert model.sketch_.shape == (0, 10)
-    assert model._state.shrinks == 2
+    assert model._state.diagnostics.shrinks == 2
     if share:
         assert model.alpha_ == pytest.approx(share * options.get("curvature", 1.0))
 
