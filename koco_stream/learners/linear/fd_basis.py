@@ -158,7 +158,7 @@ def shrunk(params: Any, s: Any, v: Any) -> tuple[float, int]:
 
 @jit
 def shrink(params: Any, s: Any, v: Any, rho: float, kept: int) -> None:
-    """λ ← λ − ρ for the largest eigenvalues, and the map of this epoch, which its end applies."""
+    """Algorithm 2, lines 2 and 3: λ ← λ − ρ, and the map of this epoch, which its end applies."""
     m, W, width = params.sketch_size, len(params.shape), len(params.out_shape)
     n_in, n_out = map_size(params)
     for i in range(W):
