@@ -1,5 +1,6 @@
 """Errors caused by wrong input or an unavailable store, and warnings."""
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable
@@ -76,3 +77,12 @@ def similar(word: str, words: list[str], most: int) -> list[str]:
     lower = {one.casefold(): one for one in reversed(words)}
     # "kind" and "window" are 0.6 alike
     return [lower[one] for one in get_close_matches(word.casefold(), list(lower), most, 0.65)]
+
+
+def why_diverged(where: str, prediction: float) -> str:
+    """What is wrong with a prediction that is not finite, and the remedy."""
+    lost = ": numbers grew so large that their digits are lost" if math.isnan(prediction) else ""
+    return (
+        f"the prediction for {where} is {prediction}{lost}; scale the features (koco prepare"
+        " --scale), or take a larger alpha, a larger bandwidth or a smaller step"
+    )

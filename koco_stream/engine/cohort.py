@@ -12,8 +12,8 @@ from koco_stream.engine.limits import fail_outgrown, has_room, rows_in_time, sto
 from koco_stream.engine.preemption import Preempted, requested
 from koco_stream.engine.reporting import Reporter
 from koco_stream.engine.result_file import commit, committed
+from koco_stream.errors import why_diverged
 from koco_stream.io.fingerprint import check_versions
-from koco_stream.learners.base import why_diverged
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
 from koco_stream.learners.scan import tally, tally_classes

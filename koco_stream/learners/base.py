@@ -1,12 +1,11 @@
 """The base class of all learners, with their common Python interface."""
 
-import math
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from koco_stream.errors import WrongInput, warn
+from koco_stream.errors import WrongInput, warn, why_diverged
 from koco_stream.io.array_file import write_arrays
 from koco_stream.io.paths import store_path
 from koco_stream.learners.docstring import completed
@@ -34,19 +33,8 @@ from koco_stream.streams.rows import Rows, with_intercept
 from koco_stream.types import Array
 
 # The attributes that `fit` resets.
-LEARNT = (
-    *("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted"),
-    *("n_features_in_", "feature_names_in_", "rounds_"),
-)
-
-
-def why_diverged(where: str, prediction: float) -> str:
-    """What is wrong with a prediction that is not finite, and the remedy."""
-    lost = ": numbers grew so large that their digits are lost" if math.isnan(prediction) else ""
-    return (
-        f"the prediction for {where} is {prediction}{lost}; scale the features (koco prepare"
-        " --scale), or take a larger alpha, a larger bandwidth or a smaller step"
-    )
+INTERNAL = ("_state", "_params", "_in_force", "_diverged", "_warned", "_doubted")
+LEARNT = (*INTERNAL, "n_features_in_", "feature_names_in_", "rounds_")
 
 
 class Learner(Algorithm, Estimator):
@@ -87,8 +75,6 @@ class Learner(Algorithm, Estimator):
         """This class, or the base class that defines `parameters` and is in the registry."""
         return next(base for base in cls.__mro__ if "parameters" in vars(base))
 
-    # Parameters -----------------------------------------------------------------------------------
-
     def _keep(self, arguments: dict[str, Any]) -> None:
         """Store the constructor's arguments, given as its `locals()`, unchanged as attributes."""
         vars(self).update({k: v for k, v in arguments.items() if k not in ("self", "__class__")})
@@ -99,8 +85,6 @@ class Learner(Algorithm, Estimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in vars(self)
-
-    # Learning -------------------------------------------------------------------------------------
 
     def progressive(self, X: Any, y: Any) -> Array:
         """Learn from the rows in order and return each prediction, made before the label is seen.
@@ -176,8 +160,6 @@ class Learner(Algorithm, Estimator):
         rounds = np.arange(before + 1, before + 1 + predictions.size)
         return pa.table({"t": rounds, "prediction": predictions, "loss": losses, **columns})
 
-    # Saving ---------------------------------------------------------------------------------------
-
     def save(self, path: str | Path) -> None:
         """Write the learner to a file atomically; once loaded, it goes on to the same bits.
 
@@ -210,8 +192,6 @@ class Learner(Algorithm, Estimator):
             new = type(self)(**self._in_force)
             new._start(self.n_features_in_)
             self._params, self._state = new._params, restored(new._state, arrays, self.grows)
-
-    # Internals ------------------------------------------------------------------------------------
 
     def _learn(self, X: Any, y: Any, states: list[dict[str, Any]] | None = None) -> Array:
         """Learn like `progressive`; if `states` is given, append what is recorded of each round."""

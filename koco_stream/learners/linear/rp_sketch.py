@@ -24,7 +24,12 @@ from koco_stream.numerics.instructions.feature_rows import (
     scatter,
     times,
 )
-from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted, solve_factored
+from koco_stream.numerics.linear_algebra import (
+    factor_shifted,
+    first_dot,
+    inverse_of_shifted,
+    solve_factored,
+)
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
@@ -163,15 +168,6 @@ class State(NamedTuple):
             s.diagnostics.dense_rounds[()] += 1
         elif not accurate or t % (4 * m) == 0:
             inverse_of_shifted(s.K, m, alpha, s.H, s.L)
-
-
-@jit
-def first_dot(x: Array, y: Array, n: int) -> float:
-    """Σ x_i y_i over i < n, summed in order."""
-    total = 0.0
-    for i in range(n):
-        total += x[i] * y[i]
-    return total
 
 
 @inlined
