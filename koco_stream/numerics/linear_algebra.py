@@ -31,15 +31,6 @@ def row_dot(w: Array, idx: Array, val: Array) -> float:
 
 
 @jit
-def first_dot(x: Array, y: Array, n: int) -> float:
-    """Σ x_i y_i over i < n, summed in order."""
-    total = 0.0
-    for i in range(n):
-        total += x[i] * y[i]
-    return total
-
-
-@jit
 def dot_and_norm(w: Array, idx: Array, val: Array) -> tuple[float, float]:
     """`row_dot` and `square_norm` in one loop."""
     total = n2 = 0.0

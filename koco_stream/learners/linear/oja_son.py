@@ -36,8 +36,14 @@ SKETCH_SIZE = spec.Parameter(
     "sketch_size", int, "m, the number of rows of the sketch; 0: no sketch", low=0, high=1023
 )
 
+WITH_A_SKETCH = "sketch_size", range(1, 1024)
 SKETCH_RATE = spec.Parameter(
-    "sketch_rate", float, "c in the sketch's rate min(c/t, 1)", low=0, above=True
+    "sketch_rate",
+    float,
+    "c in the sketch's rate min(c/t, 1)",
+    low=0,
+    above=True,
+    matters_if=WITH_A_SKETCH,
 )
 # At the printed rate the first gradients err less on 37 of 65 streams, random rows on 11
 # (docs/findings.md); and they cost less.
@@ -46,8 +52,8 @@ SKETCH_START = spec.Parameter(
     str,
     "how the sketch starts: from the first gradients, or from random rows",
     choices=("random", "gradients"),
+    matters_if=WITH_A_SKETCH,
 )
-
 
 DRAW_AT = 1000  # features for each row of the sketch, from which on random rows are drawn by need
 
@@ -145,8 +151,8 @@ class OjaSON(Learner):
         *spec.SHARED,
         SKETCH_SIZE,
         spec.ALPHA,
-        replace(spec.CURVATURE, matters_if=("sketch_size", range(1, 1024))),
-        replace(spec.CURVATURE_SCHEDULE, matters_if=("sketch_size", range(1, 1024))),
+        replace(spec.CURVATURE, matters_if=WITH_A_SKETCH),
+        replace(spec.CURVATURE_SCHEDULE, matters_if=WITH_A_SKETCH),
         SKETCH_RATE,
         SKETCH_START,
         spec.DIAGONAL,

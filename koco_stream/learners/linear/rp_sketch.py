@@ -24,12 +24,7 @@ from koco_stream.numerics.instructions.feature_rows import (
     scatter,
     times,
 )
-from koco_stream.numerics.linear_algebra import (
-    factor_shifted,
-    first_dot,
-    inverse_of_shifted,
-    solve_factored,
-)
+from koco_stream.numerics.linear_algebra import factor_shifted, inverse_of_shifted, solve_factored
 from koco_stream.numerics.random import normal
 from koco_stream.types import Array
 
@@ -142,9 +137,9 @@ class State(NamedTuple):
         # Inaccurate if below what H's smallest possible eigenvalue allows; that is then taken, and
         # H made anew after the round.
         least = first_dot(v.r, v.r, m) / (alpha + trace)
-        accurate = accurate and rHr >= least
-        rHr = max(rHr, least)
+        accurate, rHr = accurate and rHr >= least, max(rHr, least)
         n, delta, one = c * c * n2, c * c * residual, 1.0 + rHs
+        per_g = slope / (alpha * c) if c != 0.0 else 0.0
         Delta = delta * rHr + one * one
         w_x -= slope / alpha + c * first_dot(v.r, v.b, m)
         for i in range(m):
@@ -152,8 +147,7 @@ class State(NamedTuple):
             v.on_s[i] = -c * (one * v.Hr[i] - rHr * c * v.Hx[i]) / Delta
             v.both[i] = c * v.x_hat[i] + n * v.r[i]
             v.coefficients[i] = c * v.r[i]  # δS = r ĝᵀ
-            if c != 0.0:
-                v.b[i] += slope / (alpha * c) * (one * c * v.Hx[i] + delta * v.Hr[i]) / Delta
+            v.b[i] += per_g * (one * c * v.Hx[i] + delta * v.Hr[i]) / Delta
         if s.solves[()] == 0:
             add_outer(s.H, m, v.on_r, v.Hr, params.shape)
             add_outer(s.H, m, v.on_s, v.Hx, params.shape)
@@ -168,6 +162,15 @@ class State(NamedTuple):
             s.diagnostics.dense_rounds[()] += 1
         elif not accurate or t % (4 * m) == 0:
             inverse_of_shifted(s.K, m, alpha, s.H, s.L)
+
+
+@jit
+def first_dot(x: Array, y: Array, n: int) -> float:
+    """Σ x_i y_i over i < n, summed in order."""
+    total = 0.0
+    for i in range(n):
+        total += x[i] * y[i]
+    return total
 
 
 @inlined
