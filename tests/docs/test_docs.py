@@ -455,14 +455,14 @@ def test_words__are_few():
         len((ast.get_docstring(node) or "").split())
         for package in PACKAGES
         for file in (ROOT / package).rglob("*.py")
-        if "koco_stream/learners/" not in str(file)
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     )
+    meanings = {q.meaning for learner in LEARNERS.values() for q in learner.parameters}
     assert words("README.md") <= 800
     assert len(docs) <= 20
     assert words(*docs) <= 22_000
-    assert docstrings <= 28_000
+    assert docstrings + sum(len(text.split()) for text in meanings) <= 35_000
 
 
 PAGE = (ROOT / "docs" / "findings.md").read_text()
