@@ -170,7 +170,7 @@ def _prepare(
             from flows.runtime.engine import Start
 
             start = stack.enter_context(closing(Start(partial(local_cluster, workers), [])))
-            options = {**options, "parallel_map": partial(map_on_dask, start.ready([]).client)}
+            options = {**options, "parallel_map": partial(map_on_dask, start.ready([]))}
         progress = stack.enter_context(BytesProgress())
         return prepare_file(store, name, paths, progress=progress.step, **options)
 
