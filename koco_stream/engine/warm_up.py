@@ -29,12 +29,14 @@ class Needed(NamedTuple):
     value_type: str
 
     @property
-    def specialization(self) -> tuple[str, tuple[int, ...], str]:
-        """What compiled code depends on: learner, sizes of vectors, value type."""
+    def specialization(self) -> tuple[str, tuple[int, ...], bool, str]:
+        """What compiled code depends on: learner, sizes of vectors, how rows are fed, and their
+        value type.
+        """
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete(self.params))
         sizes = tuple(len(value) for value in params if isinstance(value, tuple))
-        return self.learner, sizes, self.value_type
+        return self.learner, sizes, bool(self.params.get("diagonal")), self.value_type
 
     @property
     def is_compiled(self) -> bool:
@@ -56,6 +58,7 @@ def needed(runs: Iterable[Run], value_types: dict[str, str]) -> list[Needed]:
             run.learner,
             run.params.get("kernel"),
             run.params.get("sketch_size"),
+            bool(run.params.get("diagonal")),
         ): run
         for run in runs
         if run.learner_class.numbers == "own"

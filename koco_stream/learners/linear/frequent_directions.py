@@ -30,7 +30,7 @@ from koco_stream.learners.linear.fd_basis import (
     shrink,
     shrunk,
 )
-from koco_stream.learners.linear.online_newton import Diagnostics, no_diagnostics
+from koco_stream.learners.linear.online_newton import Diagnostics, Feeding, feeding, no_diagnostics
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import (
     aligned_zeros,
@@ -65,7 +65,7 @@ NEW_AT = 1e-24  # the share from which on x is a new direction: (10⁻¹²)², s
 class State(NamedTuple):
     """t: () rounds. kept, filled: () kept and raw rows of R. gradients: () since the last shrink.
     exact: () whether what of the row lies outside Q is in `rest`, (d,) scratch, of which w̄ gets
-    `of_rest` times, (). alpha: () α. scaled: (d,) scratch for D^(−1/2) x. table: (d, W), row j =
+    `of_rest` times, (). alpha: () α. fed: how rows are fed. table: (d, W), row j =
     the kept rows' column j (m numbers), w̄_j, the raw rows' column j (b numbers), D_jj if
     `diagonal`; last the column's epoch. small: `Vectors`. M: (W, W). gram: SSᵀ if `lazy`, else
     scratch of rank-one changes. maps: the shrinks to be applied to columns.
@@ -79,7 +79,7 @@ class State(NamedTuple):
     of_rest: Array
     alpha: Array
     rest: Array
-    scaled: Array
+    fed: Feeding
     table: Array
     small: Array
     M: Array
@@ -201,7 +201,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
         of_rest=np.zeros(()),
         alpha=np.array(params.alpha),
         rest=np.zeros(0 if params.lazy else n_features),
-        scaled=np.zeros(n_features if params.diagonal else 0),
+        fed=feeding(params, n_features),
         table=aligned_zeros(n_features, W),
         small=aligned_zeros(len(Vectors._fields), W),
         M=aligned_zeros(W, W),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from koco_stream.learners.linear import oja_basis as basis
 from koco_stream.learners.linear.oja_basis import Vectors
-from koco_stream.learners.linear.online_newton import Diagnostics
+from koco_stream.learners.linear.online_newton import Diagnostics, Feeding
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import (
     gather,
@@ -42,7 +42,7 @@ class State(NamedTuple):
     the `Vectors`. F: (W, W), zero beyond its first m rows and columns. maps: the folds that are to
     be applied to rows of the table. growth: () bound on F⁻¹. orthonormality_error: () bound on what
     V lacks of orthonormality, in roundings. scale, seed: () of a random start that is drawn by
-    need; scale is 0 otherwise. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    need; scale is 0 otherwise. fed: how rows are fed.
     """
 
     t: Array
@@ -55,7 +55,7 @@ class State(NamedTuple):
     orthonormality_error: Array
     scale: Array
     seed: Array
-    scaled: Array
+    fed: Feeding
     diagnostics: Diagnostics
 
     @jit

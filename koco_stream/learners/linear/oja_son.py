@@ -20,6 +20,7 @@ from koco_stream.learners.base import Learner
 from koco_stream.learners.linear.oja_basis import FOLDS, Vectors, materialise_copies
 from koco_stream.learners.linear.oja_sketch import State
 from koco_stream.learners.linear.online_newton import (
+    feeding,
     forward,
     no_diagnostics,
     sketch_params,
@@ -104,7 +105,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
         orthonormality_error=np.ones(()),
         scale=np.array(1.0 / math.sqrt(n_features) if by_need else 0.0),
         seed=np.array(seed, np.uint64),
-        scaled=np.zeros(n_features if params.diagonal else 0),
+        fed=feeding(params, n_features),
         diagnostics=no_diagnostics(),
     )
     if found and not by_need:

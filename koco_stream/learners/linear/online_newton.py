@@ -16,7 +16,7 @@ import numpy as np
 from koco_stream.learners.spec import Public, StreamSize, newton_params, whole
 from koco_stream.losses import curvature_at, hinge_gap, in_doubt, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
-from koco_stream.numerics.instructions.feature_rows import over_roots, read_only, shape_for
+from koco_stream.numerics.instructions.feature_rows import over_roots, shape_for
 from koco_stream.types import Array
 
 FIRST_D = 0.1
@@ -44,16 +44,49 @@ def no_diagnostics() -> Diagnostics:
     return Diagnostics(*(np.zeros((), kind) for kind in (*[np.int64] * 5, np.float64)))
 
 
+class AsTheyAre(NamedTuple):
+    """Rows are fed as they are. scaled: (0,)."""
+
+    scaled: Array
+
+    @jit
+    def feed(f: Any, params: Any, table: Array, idx: Array, val: Array, out: Array) -> Array:
+        """x, what the sketch sees of the row (idx, val). What is returned has to be an argument."""
+        return val
+
+
+class Rescaled(NamedTuple):
+    """Diagonal adaptation. scaled: (d,) scratch for D^(−1/2) x."""
+
+    scaled: Array
+
+    @jit
+    def feed(f: Any, params: Any, table: Array, idx: Array, val: Array, out: Array) -> Array:
+        """out ← D^(−1/2) x of the row (idx, val)."""
+        over_roots(table, params.d_column, idx, val, FIRST_D, out)
+        return out
+
+
+Feeding = AsTheyAre | Rescaled
+
+
+def feeding(params: Any, n_features: int) -> Feeding:
+    """How rows are fed. It is part of the state's type, so that each way is compiled by need."""
+    if params.diagonal == NONE:
+        return AsTheyAre(np.zeros(0))
+    return Rescaled(np.zeros(n_features))
+
+
 class Sketch(Protocol):
     """A sketch's state: u = w̄ + what the sketch has of it.
 
     t: () rounds. table: (d, W), row j has w̄_j at `params.sketch_size`, and D_jj at
-    `params.d_column` if `diagonal`. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    `params.d_column` if `diagonal`. fed: how rows are fed.
     """
 
     t: Array
     table: Array
-    scaled: Array
+    fed: Feeding
     diagnostics: Diagnostics
 
     def inspect(self, params: Any, idx: Array, x: Array) -> tuple[float, float]:
@@ -125,11 +158,12 @@ def to_sketch(params: Any, s: Sketch, slope: float) -> float:
 
 
 @inlined
-def newton_round(params: Any, s: Sketch, idx: Array, val: Array, x: Array, y: float) -> float:
+def step(params: Any, s: Sketch, idx: Array, val: Array, y: float) -> float:
     """Algorithm 1, lines 4 to 9: a round on the row (idx, val), fed as (idx, x), with label y.
 
     Updates `s`; returns ŷ, which is 0 for a row of norm 0.
     """
+    x = s.fed.feed(params, s.table, idx, val, s.fed.scaled[: idx.size])
     margin, n2 = s.inspect(params, idx, x)
     if n2 == 0.0:
         return 0.0
@@ -142,7 +176,7 @@ def newton_round(params: Any, s: Sketch, idx: Array, val: Array, x: Array, y: fl
         # The projection was along x as D was; the sketch and the gradient have x as D is now.
         add_to_weights(params, s, idx, x, w_x)
         adapt(params, s, idx, val, slope)
-        rescale(params, s, idx, val)
+        x = s.fed.feed(params, s.table, idx, val, s.fed.scaled[: idx.size])
         w_x, n2 = 0.0, s.inspect(params, idx, x)[1]
         if n2 == 0.0:
             return y_hat
@@ -155,29 +189,11 @@ def newton_round(params: Any, s: Sketch, idx: Array, val: Array, x: Array, y: fl
 
 
 @inlined
-def step(params: Any, s: Sketch, idx: Array, val: Array, y: float) -> float:
-    """One round on the row (idx, val) with label y. Updates `s`; returns the prediction ŷ."""
-    if params.diagonal == NONE:
-        return newton_round(params, s, idx, val, val, y)
-    rescale(params, s, idx, val)
-    return newton_round(params, s, idx, val, read_only(s.scaled[: idx.size]), y)
-
-
-@inlined
 def forward(params: Any, s: Sketch, idx: Array, val: Array) -> float:
     """uᵀx for the row (idx, val), before it is held within [−C, C]. Learns nothing."""
-    if params.diagonal == NONE:
-        y_hat, n2 = s.inspect(params, idx, val)
-    else:
-        rescale(params, s, idx, val)
-        y_hat, n2 = s.inspect(params, idx, read_only(s.scaled[: idx.size]))
+    x = s.fed.feed(params, s.table, idx, val, s.fed.scaled[: idx.size])
+    y_hat, n2 = s.inspect(params, idx, x)
     return 0.0 if n2 == 0.0 else y_hat
-
-
-@jit
-def rescale(params: Any, s: Sketch, idx: Array, val: Array) -> None:
-    """scaled ← D^(−1/2) x for the row (idx, val)."""
-    over_roots(s.table, params.d_column, idx, val, FIRST_D, s.scaled)
 
 
 @jit

@@ -15,7 +15,7 @@ factor of αI + SSᵀ: O(m³ + ms), counted as dense rounds.
 import math
 from typing import Any, NamedTuple
 
-from koco_stream.learners.linear.online_newton import Diagnostics
+from koco_stream.learners.linear.online_newton import Diagnostics, Feeding
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import (
     add_outer,
@@ -57,7 +57,7 @@ class State(NamedTuple):
     """t: () rounds. seed: () of the r's. table: (d, W), row j = column j of S (m numbers), then
     w̄_j, then D_jj if `diagonal`, then padding. small: the `Vectors`. H, K, L: (W, W) H, SSᵀ, the
     Cholesky factor of αI + SSᵀ. solves: () 1 once rounds solve with L. terms: () Σ|b_i x̂_i| of the
-    round's row. scaled: (d,) scratch for D^(−1/2) x, or (0,).
+    round's row. fed: how rows are fed.
     """
 
     t: Array
@@ -69,7 +69,7 @@ class State(NamedTuple):
     L: Array
     solves: Array
     terms: Array
-    scaled: Array
+    fed: Feeding
     diagnostics: Diagnostics
 
     @jit

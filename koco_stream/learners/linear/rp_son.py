@@ -11,6 +11,7 @@ import numpy as np
 from koco_stream.learners import spec
 from koco_stream.learners.base import Learner
 from koco_stream.learners.linear.online_newton import (
+    feeding,
     forward,
     no_diagnostics,
     sketch_params,
@@ -57,7 +58,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
         L=aligned_zeros(W, W),
         solves=np.zeros((), np.int64),
         terms=np.zeros(()),
-        scaled=np.zeros(n_features * bool(params.diagonal)),
+        fed=feeding(params, n_features),
         diagnostics=no_diagnostics(),
     )
 
