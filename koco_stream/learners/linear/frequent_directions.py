@@ -41,6 +41,7 @@ from koco_stream.numerics.instructions.feature_rows import (
     times,
 )
 from koco_stream.numerics.lazy_maps import (
+    BLOCK,
     USED,
     Maps,
     current_epoch,
@@ -54,7 +55,7 @@ from koco_stream.numerics.lazy_maps import (
 from koco_stream.numerics.rank_one import scratch_rows
 from koco_stream.types import Array
 
-PERIOD = 2048  # shrinks, after which all columns are brought up to date
+MOST_SHRINKS = 2048  # after which all columns are brought up to date
 # Below this share of ‖x‖², what is outside Q is computed feature by feature, since the digits of
 # ‖x‖² − ‖Qx‖² are too few: with at most so many features; and with more, of which all used ones
 # would be passed over, unless the difference itself is no more than rounding.
@@ -206,7 +207,7 @@ def init(params: Any, n_features: int, seed: int) -> State:
         small=aligned_zeros(len(Vectors._fields), W),
         M=aligned_zeros(W, W),
         gram=aligned_zeros(rows if params.lazy else scratch_rows(rows), W),
-        maps=empty_maps(n_features, n_in, n_out, params.out_shape, PERIOD),
+        maps=empty_maps(n_features, n_in, n_out, params.out_shape, period(n_out, n_features)),
         diagnostics=no_diagnostics(),
     )
     state.small[0, m] = 1.0
@@ -219,8 +220,15 @@ def state_floats(params: Any, d: int) -> int:
     rows = n_in - 1
     small = (len(Vectors._fields) + W + (rows if params.lazy else scratch_rows(rows))) * W
     of_features = d * W + d * (not params.lazy) + d * (params.diagonal > 0)
-    maps = maps_floats(d, n_in, n_out, len(params.out_shape), PERIOD)
+    maps = maps_floats(d, n_in, n_out, len(params.out_shape), period(n_out, d))
     return small + of_features + maps
+
+
+def period(n_out: int, d: int) -> int:
+    """After how many shrinks all columns are brought up to date: that costs O(m³) a shrink, as the
+    shrink itself does, and maps take no more memory than the table, or one block's.
+    """
+    return min(BLOCK * math.ceil(d / (BLOCK * n_out)), MOST_SHRINKS)
 
 
 @jit
