@@ -16,9 +16,9 @@ from koco_stream.errors import why_diverged
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners.files import fetch
 from koco_stream.learners.saved import state_arrays
-from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
+from koco_stream.metrics.tally import losses_and_classes, tally
 from koco_stream.runs.cost_model import GATHERED_BYTES
 from koco_stream.runs.run import Cohort, Run, RunState, Seen
 from koco_stream.runs.schemas import points_until
@@ -286,14 +286,17 @@ def count(
 ) -> None:
     """Add a block to a run's totals and curve; state k has done `done[k]` of its rounds."""
     loss, totals, rounds = LOSSES[run_state.run.loss], run_state.totals, min(done)
-    curve = totals, points, run_state.at, run_state.curve
-    if not labels.classes:
-        run_state.at = tally(loss, predictions[0], labels.learnt[0], rounds, *curve)
-    else:
-        run_state.at = tally_classes(
-            loss, predictions, labels.learnt, labels.numbers, rounds, *curve
+    losses, predicted = losses_and_classes(loss, predictions, labels.learnt, rounds)
+    numbers, before = labels.numbers[:rounds], int(totals[0])
+    run_state.at = tally(losses, predicted, numbers, totals, points, run_state.at, run_state.curve)
+    if run_state.predictions.size:
+        run_state.predictions[before : before + rounds] = (
+            np.array(labels.classes)[predicted] if labels.classes else predictions[0, :rounds]
         )
-    measure(run_state, predictions, labels, rounds)
+    if run_state.measurement is not None:
+        run_state.measurement.add(
+            predictions[:, :rounds], labels.learnt[:, :rounds], numbers, losses, predicted
+        )
     if rounds < labels.learnt.shape[1]:
         first = done.index(rounds)
         of = f" for class {labels.classes[first]:g}" if labels.classes else ""
@@ -303,15 +306,3 @@ def count(
         run_state.error = f"the cumulative loss is {totals[1]} by round {int(totals[0])}"
     if run_state.error is not None:
         run_state.status = "diverged"
-
-
-def measure(run_state: RunState, predictions: Array, labels: BlockLabels, rounds: int) -> None:
-    """Measure a block and keep its predictions, if the run asks for it."""
-    if run_state.predictions.size:
-        first = int(run_state.totals[0]) - rounds
-        found = predictions[0, :rounds]
-        if labels.classes:
-            found = np.array(labels.classes)[predictions[:, :rounds].argmax(0)]
-        run_state.predictions[first : first + rounds] = found
-    if run_state.measurement is not None:
-        run_state.measurement.add(predictions, labels.learnt, labels.numbers, rounds)

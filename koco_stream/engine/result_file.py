@@ -81,9 +81,10 @@ def windows_table(run_state: RunState) -> pa.Table:
     if run_state.measurement is None:
         return schema(WINDOWS).empty_table()
     found = run_state.measurement.windows()
-    columns: dict[str, Any] = {"run_id": [run_state.run.run_id] * found["first"].size, **found}
-    # NaN is written as null
-    arrays = [pa.array(columns[c.name], c.type, from_pandas=True) for c in WINDOWS]
+    n = found["first"].size
+    columns: dict[str, Any] = {"run_id": [run_state.run.run_id] * n, **found}
+    unknown = np.full(n, np.nan)  # written as null
+    arrays = [pa.array(columns.get(c.name, unknown), c.type, from_pandas=True) for c in WINDOWS]
     return pa.Table.from_arrays(arrays, schema=schema(WINDOWS))
 
 

@@ -92,7 +92,7 @@ def load(kinds: Sequence[Needed]) -> None:
         add_squares(rows.indptr, rows.indices, 0, rows.values, np.zeros(1))
         label, w, out, totals = frozen([1.0], np.float64), np.zeros(1), np.zeros(1), np.zeros(2)
         normal_rows(rows.indptr, rows.indices, 0, rows.values, label, False, True, w, out, totals)
-    result_on([BlockLabels(frozen([[1.0]], np.float64))], "squared")
+    result_on([BlockLabels(frozen([[1.0]], np.float64), np.ones(1, np.int64))], "squared")
 
 
 if __name__ == "__main__":

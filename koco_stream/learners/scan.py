@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from koco_stream.learners.spec import Spec
-from koco_stream.losses import loss_value
 from koco_stream.numerics.by_reference import by_reference
-from koco_stream.numerics.compiler import inlined, jit, jit_with
+from koco_stream.numerics.compiler import inlined, jit_with
 from koco_stream.streams.rows import Rows, frozen, row
 from koco_stream.types import Array
 
@@ -168,70 +167,3 @@ class Algorithm(Spec):
         predictions = np.empty(rows.n_rows)
         cls.compiled(predict_rows, "forward")(params, state, rows, predictions)
         return predictions
-
-
-@jit
-def tally(
-    loss: int,
-    predictions: Array,
-    labels: Array,
-    done: int,
-    totals: Array,
-    points: Array,
-    at: int,
-    curve: Array,
-) -> int:
-    """Add losses and mistakes of a block's first `done` rounds to a run's totals and curve.
-
-    `totals` (3,) are the rounds, the cumulative loss, and the mistakes (sign(ŷ) ≠ sign(y), with
-    sign(0) = +1 as in the SON paper). At the rounds `points` (k,), increasing, of which `at` is the
-    number of the next, they are copied to `curve` (k, 3). Returns the next `at`.
-    """
-    rounds, cumulative, mistakes, t = totals[0], totals[1], int(totals[2]), 0
-    while t < done:
-        until = min(done, t + int(points[at] - rounds)) if at < points.size else done
-        rounds += until - t
-        while t < until:  # the only work in most rounds
-            cumulative += loss_value(loss, predictions[t], labels[t])
-            if (predictions[t] >= 0.0) != (labels[t] >= 0.0):
-                mistakes += 1
-            t += 1
-        if at < points.size and rounds == points[at]:
-            curve[at, 0], curve[at, 1], curve[at, 2] = rounds, cumulative, mistakes
-            at += 1
-    totals[0], totals[1], totals[2] = rounds, cumulative, mistakes
-    return at
-
-
-@jit
-def tally_classes(
-    loss: int,
-    predictions: Array,
-    learnt: Array,
-    numbers: Array,
-    done: int,
-    totals: Array,
-    points: Array,
-    at: int,
-    curve: Array,
-) -> int:
-    """`tally` where every class is learnt against the rest: predictions and labels are (K, n), and
-    `numbers` (n,) are the rows' classes.
-
-    The loss of a round is the mean over the classes. A mistake is a row whose class does not have
-    the largest prediction; the first of equal ones counts as the largest.
-    """
-    classes = predictions.shape[0]
-    for t in range(done):
-        total, best = 0.0, 0
-        for k in range(classes):
-            total += loss_value(loss, predictions[k, t], learnt[k, t])
-            if predictions[k, t] > predictions[best, t]:
-                best = k
-        totals[0] += 1.0
-        totals[1] += total / classes
-        totals[2] += best != numbers[t]
-        if at < points.size and totals[0] == points[at]:
-            curve[at, 0], curve[at, 1], curve[at, 2] = totals[0], totals[1], totals[2]
-            at += 1
-    return at

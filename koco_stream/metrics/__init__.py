@@ -1,12 +1,11 @@
 """Metrics of a run's predictions, computed in one pass."""
 
-from koco_stream.metrics.declared import METRICS, WINDOWED, Metric, check_name, possible
+from koco_stream.metrics.declared import METRICS, Metric, check_name, possible
 from koco_stream.metrics.measurement import SEGMENT, Measurement, Metered, measurement_bytes
 
 __all__ = [
     "METRICS",
     "SEGMENT",
-    "WINDOWED",
     "Measurement",
     "Metered",
     "Metric",

@@ -64,7 +64,6 @@ ASKED_FOR = (
 METRICS = {metric.name: metric for metric in ASKED_FOR}
 # What is computed for every window, beside what is asked for.
 ALWAYS = ("mean_loss", "error_rate")
-WINDOWED = (*ALWAYS, *METRICS)
 
 
 def check_name(name: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from koco_stream.errors import TimeLimit, WrongInput
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
 from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
-from koco_stream.losses import LOSSES
 from koco_stream.metrics import Measurement, Metered
 from koco_stream.streams.stream import Stream
 from koco_stream.types import Array
@@ -98,7 +97,7 @@ class Run:
         names = self.measured.metrics
         window = self.measured.window
         classes = seen.classes if self.stream.multiclass is not None else ()
-        return Metered(names, LOSSES[self.loss], seen.task, seen.n_rounds, window, classes)
+        return Metered(names, seen.task, seen.n_rounds, window, classes)
 
     def check_labels(self, classes: Sequence[float], task: str, names: Sequence[str] = ()) -> None:
         """Raise `WrongInput` if the loss does not suit a dataset's classes, shown by `names`."""

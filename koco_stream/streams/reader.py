@@ -33,10 +33,10 @@ class Block(NamedTuple):
 
 
 class BlockLabels(NamedTuple):
-    """A block's labels as a run's states learn them."""
+    """A block's labels as a run's states learn them, and the numbers of their classes."""
 
     learnt: Array
-    numbers: Array = np.zeros(0, np.int64)
+    numbers: Array
     classes: Sequence[float] = ()
 
 
@@ -97,7 +97,7 @@ class StreamReader:
     def to_learn(self, labels: Array) -> BlockLabels:
         """The labels (n,) as a run's states learn them."""
         if self.stream.multiclass is None:
-            return BlockLabels(labels.reshape(1, -1))
+            return BlockLabels(labels.reshape(1, -1), (labels >= 0.0).astype(np.int64))
         classes = np.array(self.manifest.classes)
         learnt = np.where(labels == classes[:, None], 1.0, -1.0)
         return BlockLabels(

@@ -10,8 +10,8 @@ import numpy as np
 
 from koco_stream.io.cache import computed_once
 from koco_stream.learners.constant import Constant
-from koco_stream.learners.scan import tally, tally_classes
 from koco_stream.losses import LOSSES
+from koco_stream.metrics.tally import losses_and_classes, tally
 from koco_stream.numerics.compiler import jit
 from koco_stream.streams.reader import Block, BlockLabels, StreamReader
 from koco_stream.streams.rows import sparse_rows
@@ -218,10 +218,8 @@ def result_on(blocks: Iterable[BlockLabels], loss: str) -> TrivialResult | None:
         for k, (state, learnt) in enumerate(zip(states, labels.learnt, strict=True)):
             states[k], known = Constant.advance(params, state, rows, learnt, predictions[k])
             done = min(done, known)
-        if not labels.classes:
-            tally(LOSSES[loss], predictions[0], labels.learnt[0], done, *kept)
-        else:
-            tally_classes(LOSSES[loss], predictions, labels.learnt, labels.numbers, done, *kept)
+        found = losses_and_classes(LOSSES[loss], predictions, labels.learnt, done)
+        tally(*found, labels.numbers, *kept)
     n, cumulative, mistakes = totals.tolist()
     known = n == rounds > 0 and math.isfinite(cumulative)  # otherwise it has diverged
     return TrivialResult(cumulative / n, mistakes / n) if known else None

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from koco_stream.learners.scan import tally
 from koco_stream.losses import LOSSES, loss_value
+from koco_stream.metrics.tally import losses_and_classes, tally
 from koco_stream.runs.schemas import curve_points
 
 
@@ -24,7 +24,9 @@ def test_totals__of_blocks_are_those_of_single_rounds_to_the_bit(n, loss, seed, 
     points = curve_points(n)
     totals, curve, at = np.zeros(3), np.zeros((points.size, 3)), 0
     for a, b in pairwise([0, *sorted(cut for cut in cuts if cut < n), n]):
-        at = tally(LOSSES[loss], *(predictions[a:b], labels[a:b], b - a), totals, points, at, curve)
+        block = predictions[None, a:b], labels[None, a:b], b - a
+        found = losses_and_classes(LOSSES[loss], *block)
+        at = tally(*found, (labels[a:b] > 0).astype(int), totals, points, at, curve)
     cumulative, mistakes, lines = 0.0, 0, []
     for t in range(n):
         cumulative += loss_value(LOSSES[loss], predictions[t], labels[t])

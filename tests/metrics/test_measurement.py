@@ -12,7 +12,8 @@ from scipy.special import log_softmax
 from sklearn import metrics as peer
 
 from koco_stream.losses import LOSSES, loss_value
-from koco_stream.metrics import METRICS, Measurement, Metered, measurement_bytes, possible
+from koco_stream.metrics import METRICS, Measurement, Metered, possible
+from koco_stream.metrics.tally import losses_and_classes
 
 CLASSES, NUMBERS = "classification", "regression"
 OF_TWO = ("auc", "balanced_accuracy", "f1", "kappa", "log_loss")
@@ -44,18 +45,28 @@ def of_numbers(seed, n):
 
 
 def metered(names, task, n, window=None, classes=()):
-    return Metered(names, LOSSES["logistic"] if task == CLASSES else 0, task, n, window, classes)
+    return Metered(names, task, n, window, classes)
+
+
+def loss_of(what):
+    return LOSSES["logistic" if what.task == CLASSES else "squared"]
+
+
+def add(measurement, data, lo, hi):
+    """Measure these rows."""
+    learnt, scores, numbers = data
+    block = np.ascontiguousarray(scores[:, lo:hi]), np.ascontiguousarray(learnt[:, lo:hi])
+    of_rows = (block[1][0] >= 0).astype(int) if numbers is None else numbers[lo:hi]
+    found = losses_and_classes(loss_of(measurement.metered), *block, hi - lo)
+    measurement.add(*block, of_rows, *found)
 
 
 def measured(what, data, cuts=(), segment=2**20):
     """The finished measurement of rows that came in blocks that end at `cuts`."""
-    learnt, scores, numbers = data
     found = Measurement(what, segment)
-    ends = [*sorted(cuts), scores.shape[1]]
+    ends = [*sorted(cuts), data[1].shape[1]]
     for lo, hi in zip([0, *ends], ends, strict=False):
-        of_rows = np.zeros(0, np.int64) if numbers is None else numbers[lo:hi]
-        block = np.ascontiguousarray(scores[:, lo:hi]), np.ascontiguousarray(learnt[:, lo:hi])
-        found.add(*block, of_rows, hi - lo)
+        add(found, data, lo, hi)
     found.finish()
     return found
 
@@ -128,7 +139,7 @@ def test_values_and_windows__are_scikit_learn_s(kind, seed, n, window):
         for name in names:
             assert same(windows[name][w], wanted[name]), name
         losses = [
-            [loss_value(what.loss, s, y) for s, y in zip(ss, yy, strict=True)]
+            [loss_value(loss_of(what), s, y) for s, y in zip(ss, yy, strict=True)]
             for ss, yy in zip(part[1], part[0], strict=True)
         ]
         assert same(windows["mean_loss"][w], np.mean(losses))
@@ -152,10 +163,8 @@ def test_bits__are_the_same_for_any_blocks_and_any_cut(kind, seed, cuts, window)
     what = metered(names, task, 150, window, classes)
     whole, cut = measured(what, data), measured(what, data, cuts)
     again, end = Measurement(what), cuts[0] if cuts else 60
-    learnt, scores, numbers = data
     for lo, hi in ((0, end), (end, 150)):
-        of_rows = np.zeros(0, np.int64) if numbers is None else numbers[lo:hi]
-        again.add(scores[:, lo:hi].copy(), learnt[:, lo:hi].copy(), of_rows, hi - lo)
+        add(again, data, lo, hi)
         kept = {name: array.copy() for name, array in again.arrays.items()}
         again = Measurement(what)
         for name, array in again.arrays.items():
@@ -177,17 +186,6 @@ def test_auc_of_many_rounds__is_the_mean_over_segments():
     ]
     last = peer.roc_auc_score(data[0][0, 990:], data[1][0, 990:])
     assert math.isclose(found.values()["auc"], (90 * sum(aucs) + 10 * last) / 1000)
-
-
-@pytest.mark.parametrize("names", [OF_TWO, OF_TWO[1:], ()])
-@pytest.mark.parametrize("window", [None, 100, 3000])
-def test_bytes__are_those_of_the_arrays(names, window):
-    for classes in ((), (1.0, 2.0, 3.0)):
-        what = metered(
-            tuple(n for n in names if n != "auc" or not classes), CLASSES, 2000, window, classes
-        )
-        arrays = Measurement(what).arrays
-        assert measurement_bytes(what) == sum(array.nbytes for array in arrays.values())
 
 
 def test_possible__are_those_of_the_task_and_the_number_of_classes():

@@ -134,5 +134,5 @@ def test_result__is_found_once_for_a_stream_and_loss_unless_labels_overflow(
     first = trivial_result(reader, "squared")
     monkeypatch.delattr(StreamReader, "labels")
     assert trivial_result(reader, "squared") == first
-    huge = BlockLabels(frozen([[1e200] * 5], np.float64))
+    huge = BlockLabels(frozen([[1e200] * 5], np.float64), np.ones(5, np.int64))
     assert [result_on(blocks, "squared") for blocks in ([huge], [])] == [None, None]
