@@ -1,7 +1,7 @@
 """Running a cohort on a worker: one pass over a stream, and one result file for all its runs."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,22 +92,16 @@ def run_cohort(
     points = points_until(reader.n_rows, cohort.later)
     seen = seen_by(reader, cohort.later)
     run_states = [RunState.start(run, seen, points, cohort.time_limit) for run in cohort.runs]
-    done = found = resumed(checkpoint, run_states, cohort.later)
-    if cohort.pause.rounds and not done:
-        done = continued(store, cohort, reader.n_rows, run_states)
-    known, spent = rounds_of(run_states), scan_seconds(run_states)
-    reporter = Reporter(cohort.cohort_id, done)
-    every = cohort.checkpoint_rounds or reader.n_rows
+    first = found = resumed(checkpoint, run_states, cohort.later)
+    if cohort.pause.rounds and not first:
+        first = continued(store, cohort, reader.n_rows, run_states)
+    before = work_of(run_states)
     save_at = time.monotonic() + cohort.checkpoint_seconds
-    longest = rows_in_time(cohort, reader.n_rows)
-    going = done < reader.n_rows
     stopped = set[str]()
-    while going:
-        until = min((done // every + 1) * every, reader.n_rows)
-        rows = block_rows or min(longest, fitting_rows(reader, run_states))
-        done = advance_runs(
-            run_states, reader, done, until, rows, points, cohort.states_bytes, reporter, save_at
-        )
+    rows = block_rows or min(rows_in_time(cohort, reader.n_rows), fitting_rows(reader, run_states))
+    reporter = Reporter(cohort.cohort_id, first)
+    for done in advance_runs(run_states, reader, first, reader.n_rows, rows, points, reporter):
+        fail_outgrown(run_states, cohort.states_bytes)
         ended = done == reader.n_rows
         if not ended:
             stopped |= stop_late(store, cohort, done, run_states)
@@ -115,32 +109,25 @@ def run_cohort(
         told = going and requested.is_set()
         pauses = ended and cohort.later and has_room(store, run_states)
         now = time.monotonic()
-        if cohort.resumable and (told or pauses or (going and (done == until or now >= save_at))):
+        if cohort.resumable and (told or pauses or (going and now >= save_at)):
             save_cohort(checkpoint, done, run_states, cohort.later, ended)
             found = done
             took = time.monotonic() - now
             save_at = now + max(cohort.checkpoint_seconds, took / SAVING_SHARE)
         if told:
             raise Preempted
+        if not going:
+            break
     commit(store, sweep, cohort, reader, run_states)
     if found and not (cohort.later or cohort.cohort_id in stopped):
         checkpoint.remove()
-    return Receipt.of(
-        cohort,
-        [run_state.status for run_state in run_states],
-        rounds_of(run_states) - known,
-        scan_seconds(run_states) - spent,
-    )
+    rounds, seconds = (work_of(run_states) - before).tolist()
+    return Receipt.of(cohort, [one.status for one in run_states], int(rounds), seconds)
 
 
-def rounds_of(run_states: Sequence[RunState]) -> int:
-    """The rounds of all runs."""
-    return sum(int(run_state.totals[0]) for run_state in run_states)
-
-
-def scan_seconds(run_states: Sequence[RunState]) -> float:
-    """The seconds of all runs' scans."""
-    return sum(run_state.seconds for run_state in run_states)
+def work_of(run_states: Sequence[RunState]) -> Array:
+    """The rounds of all runs, and the seconds of their scans."""
+    return np.sum([(one.totals[0], one.seconds) for one in run_states], axis=0)
 
 
 def seen_by(reader: StreamReader, later: Sequence[int] = ()) -> Seen:
@@ -176,6 +163,8 @@ def fetch_files(store: str, runs: Sequence[Run]) -> None:
 
 def fitting_rows(reader: StreamReader, run_states: list[RunState]) -> int:
     """The rows in a block that suit the runs' states."""
+    if any(one.run.learner_class.open_ended for one in run_states):
+        return GROWING_ROWS
     row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
     longest = LONGEST_BLOCK
     if reader.order is not None:
@@ -215,15 +204,12 @@ def advance_runs(
     last: int,
     block_rows: int,
     points: Array,
-    states_bytes: int,
     reporter: Reporter,
-    save_at: float = np.inf,
-) -> int:
-    """Advance the live runs through rounds `first` to `last` of the stream."""
+) -> Iterator[int]:
+    """Advance the live runs through rounds `first` to `last` of the stream; yields the rounds done
+    after each block.
+    """
     groups = groups_of(run_states)
-    growing = [one for one in run_states if one.run.learner_class.open_ended]
-    if growing:
-        block_rows = min(block_rows, GROWING_ROWS)
     done = first
     for block in reader.blocks(block_rows, start=first, stop=last):
         labels = reader.to_learn(block.labels)
@@ -237,13 +223,8 @@ def advance_runs(
                 advance_group(live, rows[intercept], labels, points)
             rounds = done + labels.learnt.shape[1] * (k + 1) / len(groups)
             reporter.tell(rounds, len(run_states))
-        if states_bytes:
-            fail_outgrown(growing, run_states, states_bytes)
         done += block.labels.size
-        late = any(one.is_late for one in run_states)
-        if requested.is_set() or late or time.monotonic() >= save_at:
-            break
-    return done
+        yield done
 
 
 def advance_group(

@@ -40,13 +40,11 @@ def stop_late(store: str, cohort: Cohort, done: int, run_states: list[RunState])
     return saved
 
 
-def fail_outgrown(growing: list[RunState], run_states: list[RunState], states_bytes: int) -> None:
+def fail_outgrown(run_states: list[RunState], states_bytes: int) -> None:
     """End the runs with the largest dictionaries, until all states fit `states_bytes`."""
+    growing = (one for one in run_states if one.run.learner_class.open_ended)
     live = [one for one in growing if one.status == "ok"]
-    while live:
-        taken = bytes_of(run_states)
-        if taken <= states_bytes:
-            return
+    while live and (taken := bytes_of(run_states)) > states_bytes:
         largest = max(live, key=lambda one: bytes_of([one]))
         joined = largest.run.learner_class.joined(largest.states[0])
         points = 0 if joined is None else joined.size

@@ -25,7 +25,6 @@ from koco_stream.runs.schemas import (
     RUNS,
     WINDOWS,
     curve_points,
-    points_until,
     result_schema,
     schema,
 )
@@ -55,25 +54,20 @@ def commit(
     for run_state in run_states:
         if run_state.status in OPEN:
             run_state.measurement = None
-            run_state.predictions = run_state.predictions[:0]
         elif run_state.measurement is not None:
             run_state.measurement.finish()  # the last window
-    write_more(store, cohort, run_states)
-    table = result_table(sweep, cohort, reader, run_states)
-    write_tables([table], result_path(store, cohort))
-
-
-def write_more(store: AnyPath, cohort: Cohort, run_states: list[RunState]) -> None:
-    """Write the windows and predictions of a cohort's runs, in a row group each."""
+        done = 0 if run_state.status in OPEN else int(run_state.totals[0])
+        run_state.predictions = run_state.predictions[:done]
     windowed = [one for one in run_states if one.run.measured.window]
-    kept = [one for one in run_states if one.run.measured.keep_predictions]
+    predicted = [one for one in run_states if one.run.measured.keep_predictions]
+    file, results = result_path(store, cohort), store_path(store) / "results"
     for name, table_of, mine in (
         ("windows", windows_table, windowed),
-        ("predictions", predictions_table, kept),
+        ("predictions", predictions_table, predicted),
     ):
-        if mine:
-            path = store_path(store) / "results" / name / f"{cohort.cohort_id}.parquet"
-            write_tables(map(table_of, mine), path)
+        if mine:  # a row group each
+            write_tables(map(table_of, mine), results / name / file.name)
+    write_tables([result_table(sweep, cohort, reader, run_states)], file)
 
 
 def windows_table(run_state: RunState) -> pa.Table:
@@ -90,15 +84,10 @@ def windows_table(run_state: RunState) -> pa.Table:
 
 def predictions_table(run_state: RunState) -> pa.Table:
     """A run's rows of the table `predictions`."""
-    n = stored_predictions(run_state)
+    n = run_state.predictions.size
     run_ids = pa.repeat(run_state.run.run_id, n)
-    arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions[:n])]
+    arrays = [run_ids, pa.array(np.arange(1, n + 1)), pa.array(run_state.predictions)]
     return pa.Table.from_arrays(arrays, schema=schema(PREDICTIONS))
-
-
-def stored_predictions(run_state: RunState) -> int:
-    """The rounds whose prediction is kept."""
-    return int(run_state.totals[0]) if run_state.predictions.size else 0
 
 
 def read_result(file: StorePath) -> pa.Table:
@@ -157,9 +146,7 @@ def result_table(
             row["comparator_largest"] = best.largest
         rows.append(row)
     arrays = [pa.array([row.get(c.name) for row in rows], c.type) for c in RUNS]
-    # runs that go on for more rounds have the points of longer curves as well
-    own = np.isin(points_until(reader.n_rows, cohort.later), points)
-    curves = nested_curves(run_states, points, own, sizes, classification)
+    curves = nested_curves(run_states, points, sizes, classification)
     return pa.Table.from_arrays([*arrays, curves], schema=result_schema())
 
 
@@ -204,7 +191,7 @@ def measured_columns(run_state: RunState, classification: bool) -> dict[str, Any
     if run_state.seconds:
         columns["rounds_per_second"] = rounds / run_state.seconds
     if run_state.run.measured.keep_predictions:
-        columns["kept_predictions"] = stored_predictions(run_state)
+        columns["stored_predictions"] = run_state.predictions.size
     # those of a run that has failed or was stopped are null
     return columns | (run_state.measurement.values() if run_state.measurement else {})
 
@@ -220,26 +207,27 @@ def has_regret(run_state: RunState) -> bool:
 def nested_curves(
     run_states: list[RunState],
     points: Array,
-    own: Array,
     sizes: list[tuple[int | None, list[int | None]]],
     classification: bool,
 ) -> pa.Array:
-    """The runs' loss curves, nested; lines marked in `own` have the rounds `points`."""
-    found = [one.curve[: one.at][own[: one.at]] for one in run_states]
-    at, lines = [len(curve) for curve in found], np.concatenate(found)
-    rounds = np.concatenate([points[:reached] for reached in at])
-    mistakes = lines[:, 2].astype(np.int64)
-    dictionary = [k for (_, found), reached in zip(sizes, at, strict=True) for k in found[:reached]]
+    """The runs' loss curves at `points`, nested."""
+    # runs that go on for more rounds have the points of longer curves as well
+    found = [one.curve[: one.at][np.isin(one.curve[: one.at, 0], points)] for one in run_states]
+    rounds, losses, mistakes = np.concatenate(found).T
+    counted = pa.array(mistakes.astype(np.int64))
     curve = pa.StructArray.from_arrays(
         [
             pa.array(rounds.astype(np.int64)),
-            pa.array(lines[:, 1]),
-            pa.array(mistakes) if classification else pa.nulls(len(lines), pa.int64()),
-            pa.array(dictionary, pa.int64()),
+            pa.array(losses),
+            counted if classification else pa.nulls(len(counted), pa.int64()),
+            pa.array(
+                [k for (_, of), one in zip(sizes, found, strict=True) for k in of[: len(one)]],
+                pa.int64(),
+            ),
         ],
         fields=list(result_schema().field("curve").type.value_type),
     )
-    ends = np.concatenate([[0], np.cumsum(at)])
+    ends = np.cumsum([0, *map(len, found)])
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), curve)
 
 

@@ -45,7 +45,8 @@ def measured(store: str, run: Run) -> Timing:
     done = 0
     while one.status == "ok" and one.seconds < limit and done < reader.n_rows:
         until = min(max(FIRST_ROWS, 2 * done), reader.n_rows)
-        done = advance_runs([one], reader, done, until, BLOCK_ROWS, points, 0, Reporter("", done))
+        rounds = advance_runs([one], reader, done, until, BLOCK_ROWS, points, Reporter("", done))
+        *_, done = rounds
         before, found = found, Timing(max(int(one.totals[0]), 1), one.seconds)
     if not open_ended or before.seconds <= 0.0 or found.rounds <= before.rounds:
         return found

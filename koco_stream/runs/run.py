@@ -259,16 +259,15 @@ NO_RUNGS = Rungs({}, {})
 class Cohort:
     """A group of runs that share one pass over a stream.
 
-    States are saved each `checkpoint_seconds`, and every `checkpoint_rounds` rounds (0:
-    only by time), and have `states_bytes` of memory (0: unknown). Runs that may go on for `later`
-    rounds leave their last checkpoint, from which smaller cohorts go on, with this `pause`.
+    States are saved each `checkpoint_seconds`, and have `states_bytes` of memory. Runs that may go
+    on for `later` rounds leave their last checkpoint, from which smaller cohorts go on, with this
+    `pause`.
     """
 
     stream: Stream
     runs: tuple[Run, ...]
     seconds: float
-    checkpoint_rounds: int = 0
-    states_bytes: int = 0
+    states_bytes: int = 1 << 62
     later: tuple[int, ...] = ()
     pause: Pause = NO_PAUSE
     time_limit: float | None = None

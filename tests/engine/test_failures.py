@@ -46,8 +46,8 @@ def sweep(koco, small_store, tmp_path):
     return run
 
 
-def cohort_of(store, *learners, every=0):
-    return cohort_on(store, [(name, more, 1) for name, more in learners], every, order="as-stored")
+def cohort_of(store, *learners):
+    return cohort_on(store, [(name, more, 1) for name, more in learners], order="as-stored")
 
 
 def raising(function, calls, when=1):
@@ -127,14 +127,12 @@ def test_run_that_raises__is_a_failed_row_and_the_others_are_as_before(
 def test_run_that_fails_to_begin_on_one_side_of_a_checkpoint__leaves_the_others_alone(
     learner, side, small_store, monkeypatch
 ):
-    cohort = cohort_of(
-        small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}), every=200
-    )
+    cohort = cohort_of(small_store, (learner, {"step_size": BAD}), (learner, {"step_size": 0.2}))
     whole = undisturbed(small_store, cohort)
     with monkeypatch.context() as patch:
         if side == "before":
             fails(patch, learner, "init")
-        die_after(patch, small_store, cohort, 1)
+        die_after(patch, small_store, cohort, 1, 200)
     if side == "after":
         fails(monkeypatch, learner, "init")
     assert run_cohort(str(small_store), "try", cohort).failed == 1

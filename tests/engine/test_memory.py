@@ -59,7 +59,7 @@ def test_outgrown_memory__ends_the_largest_runs_and_no_other(store_for_all, limi
     given = [("CONKONS", {"bandwidth": 0.01}), ("OGD", {}), ("CONKONS", {"bandwidth": 50.0})]
     runs = tuple(Run.of(stream, learner, q, 0) for learner, q in given)
     rows = {}
-    for cohort in (Cohort(stream, runs, 1.0, 0, limit << 10), Cohort(stream, runs[1:], 1.0)):
+    for cohort in (Cohort(stream, runs, 1.0, limit << 10), Cohort(stream, runs[1:], 1.0)):
         run_cohort(str(folder), "test", cohort, 64)
         path = result_path(folder, cohort)
         rows[len(cohort.runs)] = {

@@ -120,14 +120,14 @@ def wide_store(folder, rows):
     return folder / "store"
 
 
-def cohort_on(store, learners, every=0, name="real", order="shuffled"):
+def cohort_on(store, learners, name="real", order="shuffled"):
     """A cohort of (learner, more than its example's parameters, seed)."""
     stream = stream_of(store, name, order, 3 if order == "shuffled" else None)
     runs = tuple(
         Run.of(stream, learner, {**EXAMPLES[learner], **more}, seed)
         for learner, more, seed in learners
     )
-    return Cohort(stream, runs, 1.0, every)
+    return Cohort(stream, runs, 1.0)
 
 
 def all_classes(cohort):
@@ -156,14 +156,14 @@ def results_of(store, cohort):
 
 
 def undisturbed(store, cohort):
-    """The rows of the result file of the cohort run without checkpoints; it is taken away."""
-    run_cohort(str(store), "try", replace(cohort, checkpoint_rounds=0))
+    """The rows of the result file of the cohort; it is taken away."""
+    run_cohort(str(store), "try", cohort)
     return results_of(store, cohort)
 
 
-def die_after(monkeypatch, store, cohort, saves):
-    """Run the cohort in a process that dies after so many checkpoints: here by an exception that
-    nothing catches.
+def die_after(monkeypatch, store, cohort, saves, block_rows):
+    """Run the cohort, with a checkpoint after each block, in a process that dies after so many:
+    here by an exception that nothing catches.
     """
     done = []
 
@@ -175,8 +175,9 @@ def die_after(monkeypatch, store, cohort, saves):
 
     with monkeypatch.context() as patched:
         patched.setattr("koco_stream.engine.cohort.save_cohort", saved)
+        patched.setattr("koco_stream.engine.cohort.SAVING_SHARE", np.inf)
         with pytest.raises(KeyboardInterrupt):
-            run_cohort(str(store), "try", cohort)
+            run_cohort(str(store), "try", replace(cohort, checkpoint_seconds=0.0), block_rows)
 
 
 # of several tests, on the datasets of `small_store`
