@@ -18,9 +18,12 @@ from tests.helpers.project import ROOT, environment
 
 
 def predictions():
-    """By learner and parameters: predictions of 30 rounds, and of three rows afterwards."""
+    """By learner and parameters: predictions of 30 rounds, and of three rows afterwards. Some rows
+    are orthogonal, the same, or empty.
+    """
     draw = np.random.default_rng(0)
     X = draw.standard_normal((30, 5)) * (draw.random((30, 5)) < 0.7)
+    X[5:14] = np.vstack([np.eye(5), X[:3], np.zeros(5)])
     rows, labels = scipy.sparse.csr_array(X), np.where(X.sum(1) >= 0.0, 1.0, -1.0)
     found = {}
     for name, base in EXAMPLES.items():

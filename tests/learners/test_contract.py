@@ -55,6 +55,13 @@ def test_contract__is_kept(name, monkeypatch):
     assert [outcome for outcome in outcomes if outcome.found] == []
 
 
+@of_each_scan
+def test_single_precision__has_the_bits_of_the_same_numbers(name):
+    narrow = X.astype(np.float32)
+    found, expected = (make(name).progressive(rows, Y) for rows in (narrow, narrow.astype(float)))
+    assert found.tobytes() == expected.tobytes()
+
+
 @pytest.mark.parametrize(
     "name", [name for name in LEARNERS if ".linear." in LEARNERS[name].__module__]
 )

@@ -229,11 +229,3 @@ def combine(e: Registers, matrix: Any, n: Any, factors: Any, out: Any, shape: An
     for i, k in e.pairs(n):
         sums[k] = e.fma(e.load(matrix, i * e.width), e.number(factors, i), sums[k])
     e.store(sums[0] + sums[1], out, 0)
-
-
-@instruction("void")
-def rotate(e: Registers, first: Any, second: Any, c: Any, s: Any, shape: Any) -> None:
-    """Rotate two rows f and g to c·f − s·g and s·f + c·g."""
-    f, g = e.load(first, 0), e.load(second, 0)
-    e.store(f * c - g * s, first, 0)
-    e.store(f * s + g * c, second, 0)
