@@ -31,7 +31,7 @@ test-all: $(VENV)/.installed-system
 	$(PYTEST) $(BOTH_CORES) -m 'not soak' -rs $(TESTS)
 
 # what may differ on another Python: numbers to the bit, files, the command
-test-python: TESTS = tests/golden tests/learners/test_contract.py tests/flows/test_cli.py tests/flows/test_console.py
+test-python: TESTS = tests/golden tests/learners/test_contract.py tests/flows/test_cli.py tests/flows/tables
 test-python: test
 
 # servers, clusters, browsers, kills; what is missing is skipped, and the summary says what to install

@@ -1,21 +1,41 @@
 """`koco list` and `koco store remove`: what goes is what was said, and nothing that others need
-goes.
+goes. How far a sweep is: what workers report, the time that is left, and what is said of it.
 """
 
 import json
 import os
+import re
 import shutil
 import socket
-from dataclasses import asdict
-from datetime import UTC, datetime
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cluster.clusters import cluster_named
 from flows.housekeeping import dataset_removal, sweep_removal
 from flows.runtime.processes import locked, start_of
-from flows.sweeping.status import Status
+from flows.sweeping.status import (
+    COLUMNS,
+    Status,
+    Tally,
+    claim,
+    say_progress,
+    statuses,
+    write_status,
+)
 from flows.tables.sweep_runs import sweep_note
+from koco_stream.engine import reporting
+from koco_stream.engine.cohort import Receipt, run_cohort
+from koco_stream.engine.reporting import Report
+from koco_stream.runs.run import Cohort, Run
 from koco_stream.streams.manifest import load_manifest
 from koco_stream.streams.shard_cache import copies_of
 from storage.collecting import result_bytes
@@ -27,10 +47,10 @@ from storage.results import (
     result_problems,
     table_files,
 )
-from storage.store import existing_store
+from storage.store import existing_store, open_store
 from tests.helpers.cut import cut_after
 from tests.helpers.refusal import refusal
-from tests.helpers.sweeps import prepared, swept, written
+from tests.helpers.sweeps import prepared, stream_of, swept, written
 
 SPEC = """
 window = 50
@@ -222,3 +242,256 @@ def test_list__has_learners_and_datasets_too__also_without_a_store(store, koco, 
             "third",
         ][:sweeps]
     assert "there is no store" in koco("list", "sweeps", "--store", tmp_path / "x", status=2).stderr
+
+
+def status_of(sweep, **more):
+    """What this process says of a sweep, or another one."""
+    return Status(sweep, **{"runs": 10, "done": 4, "dashboard": "http://x", **more})
+
+
+def dead_process():
+    with subprocess.Popen([sys.executable, "-c", ""]) as done:
+        return done.pid
+
+
+def test_process_that_waits_to_be_reaped__has_ended():
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        assert start_of(ended.pid) is None
+
+
+def test_status__tells_running_from_killed(tmp_path, koco):
+    store, dead = open_store(tmp_path / "store"), dead_process()
+    old, ahead = (
+        (datetime.now(UTC) + shift).isoformat(timespec="seconds")
+        for shift in (timedelta(hours=-1), timedelta(days=400))
+    )
+    told = [
+        status_of("ahead", host="another machine", updated=ahead),  # its clock was
+        status_of("alive"),
+        # after a restart of the machine or a container, ids are given again
+        status_of("another's", started=start_of(os.getpid()) - 1),
+        status_of("dead", process=dead),
+        status_of("done", state="done", process=dead, dashboard=None, seconds_left=None),
+        status_of("elsewhere", host="another machine"),
+        status_of("silent", host="another machine", updated=old),
+        status_of("stopped", state="stopped", process=dead),
+    ]
+    for status in told:
+        (store / "status" / f"{status.sweep}.json").write_text(json.dumps(asdict(status)))
+    found = list(statuses(store))
+    states = {
+        "ahead": "killed",
+        "alive": "running",
+        "another's": "killed",
+        "dead": "killed",
+        "done": "done",
+        "elsewhere": "running",
+        "silent": "killed",
+        "stopped": "stopped",
+    }
+    assert {status.sweep: status.state for status in found} == states
+    assert (found[1], found[3]) == (
+        told[1],
+        replace(told[3], state="killed", dashboard=None, seconds_left=None),
+    )
+
+    rows = json.loads(koco("list", "sweeps", "--store", store, "--json").stdout)
+    assert all({*COLUMNS} <= {*row} for row in rows)
+    assert {row["sweep"]: row["state"] for row in rows} == states
+    lines = koco("list", "sweeps", "--store", store).stdout.splitlines()
+    assert [line.split()[:4] for line in lines[::4]] == [
+        ["sweep", "kind", "state", "runs"],
+        ["dead", "sweep", "killed", "10"],
+        ["stopped", "sweep", "stopped", "10"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "state", "said"),
+    [
+        (None, "done", None),
+        (KeyboardInterrupt(), "stopped", None),
+        (OSError("the disk is full"), "ended by an error", "the disk is full"),
+    ],
+)
+def test_status__says_how_the_sweep_ended(error, state, said, tmp_path):
+    store = open_store(tmp_path / "store")
+    tally = Tally("try", [(1, partial(write_status, store))])
+    claim(store, tally.status)
+    with suppress(KeyboardInterrupt, OSError), tally:
+        (status,) = statuses(store)
+        mine = ("running", os.getpid(), socket.gethostname())
+        assert (status.state, status.process, status.host) == mine
+        tally.more(5, 2)
+        tally.computing("http://127.0.0.1:1/status")
+        tally.receive(Receipt("of one", 2, 1, 1, 100, 0.5))
+        tally.more(3, 0)
+        if error:
+            raise error
+    (status,) = statuses(store)
+    ended = replace(status, state=state, error=said, dashboard=None, seconds_left=None)
+    assert status == replace(ended, runs=8, done=4, diverged=1, failed=1)
+    assert status.rounds_per_second > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "there"),
+    [
+        ("tcp://127.0.0.1:8786", 3, True),
+        ("tcp://127.8.9.1:8786", 3, True),
+        ("tcp://localhost:8786", 3, True),
+        ("tcp://[::1]:8786", 3, True),
+        ("local", 2, True),
+        ("local", 0, False),  # this process
+    ],
+)
+def test_cluster__on_the_loopback_interface_may_be_named(name, workers, there):
+    assert (cluster_named(name, workers, 0) is not None) == there
+
+
+OTHERS = (
+    "10.0.0.1",
+    "0.0.0.0",
+    "[::]",
+    "[fe80::1]",
+    "[2001:db8::1]",
+    "example.org",
+    "localhost.example.org",
+    "127.1",
+    "1",
+)
+REACHED = r"not on the loopback interface: .* execute whatever is sent to their scheduler.*use tls://.*--insecure"
+UNKNOWN = (
+    "",
+    "Local",
+    "loca",
+    "127.0.0.1:8786",
+    "tcp://127.0.0.1",
+    "tcp://::1:8786",
+    "tcp://127.0.0.1:8786\n",
+)
+NONE = r"no cluster is called .*; give local, or a scheduler's address such as tls://HOST:8786"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        *((f"tcp://{host}:8786", REACHED) for host in OTHERS),
+        *((name, NONE) for name in UNKNOWN),
+        ("tcp://127.0.0.1:99999", "a port is at most 65535"),
+    ],
+)
+def test_cluster__that_others_can_reach_or_that_is_none_is_refused_with_the_reason(name, said):
+    refusal(said, cluster_named, name, 3, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"),
+        "{}",
+        '{"sweep": 5}',
+        '{"sweep": "s", "process": "x"}',
+        '{"sweep": "s", "runs": 1e400}',
+        '{"sweep": "s", "state": "running", "host": "another", "updated": "yesterday"}',
+        '{"sweep": "s", "state": "running", "host": "another", "updated": "2026-01-01T00:00:00"}',
+    ],
+)
+def test_status__that_is_damaged__is_named(text, tmp_path, koco):
+    store = open_store(tmp_path / "store")
+    file = written(store / "status", text, "s.json")
+    done = koco("list", "sweeps", "--store", store, status=2)
+    assert f"{file} is damaged" in done.stderr
+    assert "remove it" in done.stderr
+
+
+def test_sweep__that_another_process_runs__is_refused_before_anything_starts(tmp_path, koco):
+    store = open_store(tmp_path / "store")
+    spec = written(
+        tmp_path,
+        'name = "s"\n[[dataset]]\nname = "ill-conditioned"\nn_rows = 100\n'
+        '[[learner]]\nname = "OGD"\n',
+        "s.toml",
+    )
+    other = replace(status_of("s", process=os.getppid()), started=start_of(os.getppid()))
+    file = store / "status" / "s.json"
+    text = json.dumps(asdict(other))
+    file.write_text(text)
+    done = koco("sweep", spec, "--store", store, status=2)
+    assert f"the sweep s is running on {store} (process {os.getppid()} of" in done.stderr
+    assert (file.read_text(), (store / "datasets").names()) == (text, [])
+    # as if it had begun after the check: whoever says second that it runs is refused
+    refusal("the sweep s is running", claim, store, Status("s"))
+    assert file.read_text() == text
+    file.write_text(json.dumps(asdict(replace(other, process=dead_process()))))
+    koco("sweep", spec, "--store", store, status=0)
+
+
+def test_workers__report_rounds_within_a_cohort(small_store, monkeypatch):
+    """A cohort tells how many rounds of its runs are done, in order."""
+    monkeypatch.setattr(reporting, "EVERY", 0.0)
+    heard = []
+    monkeypatch.setattr(reporting, "listeners", [heard.append])
+    stream = stream_of(small_store, "real")
+    cohort = Cohort(stream, tuple(Run.of(stream, name, {}, 0) for name in ("OGD", "AdaGrad")), 1.0)
+    run_cohort(str(small_store), "test", cohort, 100)
+    assert heard == [Report(cohort.cohort_id, 2 * rounds) for rounds in range(50, 501, 50)]
+
+
+@given(
+    step=st.floats(0.1, 50.0),  # seconds for a hundredth of the first cohort
+    done=st.integers(2, 99),
+    rounds=st.sampled_from([6000, 10_000]),
+)
+def test_time_left__is_that_of_the_planned_rounds_at_the_speed_of_the_last(step, done, rounds):
+    """Rounds count of cohorts under way; all of a cohort has ended with it, also if its runs
+    diverged.
+    """
+    now, told = [0.0], []
+    tally = Tally("try", [(1, told.append), (2, lambda status: told.append("second"))])
+    tally.live.get_time = lambda: now[0]
+    tally.more(3, 0)
+    tally.plan({"first": 20_000, "second": rounds})
+    assert tally.task.time_remaining is None
+    for share in range(1, done + 1):
+        now[0] = share * step
+        tally.hear(Report("first", 200 * share))
+        tally.tell(1)
+    left = (20_000 + rounds - 200 * done) / (200 / step)
+    assert tally.task.time_remaining == pytest.approx(left, abs=1.0)
+    assert told == [tally.status] * done  # by whom that is heard every second
+    assert tally.status.seconds_left == tally.task.time_remaining
+    assert tally.status.rounds_per_second > 0
+    tally.receive(Receipt("first", 2, 2, 0, 10, 1.0))
+    tally.tell(2)
+    assert told[-1] == "second"
+    assert tally.task.remaining == rounds
+    for part in (rounds // 4, rounds - rounds // 4):  # it was split
+        tally.receive(Receipt("of a part", 1, 0, 0, part, 1.0))
+    tally.tell(1)
+    assert tally.task.time_remaining == 0.0
+
+
+def test_log__has_runs_speed_and_time_left_in_a_line(capsys):
+    tally = Tally("try")
+    tally.more(2, 0)
+    say_progress(tally.status)
+    tally.plan({"first": 10_000, "second": 10_000})
+    tally.live.get_time = iter((0.0, 10.0, 20.0, 30.0)).__next__
+    for rounds in (1000, 2000):
+        tally.hear(Report("first", rounds))
+        tally.tell(1)
+    say_progress(tally.status)
+    said = capsys.readouterr().err
+    assert re.search(r"compute\n  0 of 2 runs, [\d,]+ rounds/s, 180 s left\n$", said)
+    with tally:
+        tally.receive(Receipt("first", 1, 1, 0, 10, 1.0))
+        tally.receive(Receipt("second", 1, 0, 1, 10, 1.0))
+    say_progress(tally.status)
+    said = capsys.readouterr().err
+    assert re.search(r"^  2 of 2 runs, [\d,]+ rounds/s, 1 diverged, 1 failed\n$", said)

@@ -1,5 +1,5 @@
 """A sweep from file to tables: the same numbers whatever executes it (this process, workers of this
-machine, a scheduler by its address), none twice, none lost; the same refusals.
+machine, a scheduler by its address), none twice, none lost; the same refusals. What its file asks for, its tables have, also of learners that are not ours.
 """
 
 import json
@@ -12,31 +12,55 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from distributed import Client
+from sklearn.metrics import roc_auc_score
 
 from cluster.clusters import local_cluster
 from cluster.executors import Executor
 from cluster.reporting import reports_to
+from flows.from_python import results
 from flows.housekeeping import dataset_removal
-from flows.sweeping.launch import launch
+from flows.sweeping import planning
+from flows.sweeping.file import read_sweep
+from flows.sweeping.launch import launch, run_sweep
+from flows.sweeping.planning import dry_run_of
 from flows.sweeping.request import SweepRequest
 from flows.sweeping.status import statuses
 from flows.views.views import Views
 from koco_stream.engine import reporting
 from koco_stream.engine.reporting import Report
+from koco_stream.errors import LearnerChanged
+from koco_stream.io.source_files import source_files
+from koco_stream.learners import learner_called, learner_named
+from koco_stream.learners.files import send
 from koco_stream.runs.schemas import CURVES, RUNS
+from koco_stream.streams.reader import StreamReader
 from storage import results
 from storage.collecting import collect
 from storage.preparing.prepare import Preparing, map_on_dask, prepare_file, prepare_source
 from storage.results import finished_runs, read_curves, read_runs, result_files
 from storage.sources.reading import source_of
 from storage.sources.source import Reading
-from tests.helpers.project import command, environment, wait_until
+from tests.helpers.project import ROOT, command, environment, wait_until
 from tests.helpers.refusal import refusal
-from tests.helpers.sweeps import MINUTE, SWEEP, compiled, plan_for, run_here, swept, tables, written
+from tests.helpers.sweeps import (
+    MINUTE,
+    SWEEP,
+    checked,
+    compiled,
+    dense_rows,
+    plan_for,
+    run_here,
+    stream_of,
+    swept,
+    tables,
+    written,
+)
 
 
 def test_reading__while_another_process_collects(small_store, reference, tmp_path, monkeypatch):
@@ -311,3 +335,279 @@ def test_preparing__names_the_first_wrong_line_once(client, tmp_path, capfd):
 @pytest.mark.long
 def test_work_that_no_worker_survives__is_an_error_of_the_environment(client):
     refusal("killed at the same chunk", list, map_on_dask(client, os._exit, [1]), by=OSError)
+
+
+MEASURED = """
+name = "measured"
+metrics = ["auc", "kappa", "rmse"]
+window = 250
+keep_predictions = true
+[[dataset]]
+name = "sea"
+n_rows = 2000
+every = 800
+[[dataset]]
+name = "slice-like"
+n_rows = 1000
+[[learner]]
+name = "OjaSON"
+sketch_size = 3
+alpha = [1.0, 10.0]
+[[learner]]
+name = "AdaGrad"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the sweep has run."""
+    folder = tmp_path_factory.mktemp("measured")
+    run_sweep(checked(written(folder, MEASURED, "measured.toml"), folder / "store"))
+    return folder
+
+
+def test_metrics__are_those_of_the_kept_predictions(folder):
+    found = results(folder / "store", "measured")
+    runs = {row["run_id"]: row for row in found.runs.to_pylist()}
+    assert len(runs) == 6
+    kept = found.predictions.to_pandas().groupby("run_id")["prediction"]
+    windows = found.windows.to_pandas().groupby("run_id")
+    assert found.best().column_names[-3:] == ["auc_mean", "kappa_mean", "rmse_mean"]
+    for run_id, row in runs.items():
+        y = StreamReader(folder / "store", stream_of(folder / "store", row["dataset"])).whole()[1]
+        scores = kept.get_group(run_id).to_numpy()
+        mine = windows.get_group(run_id)
+        assert mine["last"].tolist() == list(range(250, y.size + 1, 250))
+        right = (scores >= 0) == (y >= 0)
+        if row["dataset"].startswith("sea"):
+            assert np.isclose(row["auc"], roc_auc_score(y, scores))
+            assert np.isclose(mine["auc"].iloc[1], roc_auc_score(y[250:500], scores[250:500]))
+            assert np.isclose(mine["error_rate"].iloc[1], 1 - right[250:500].mean())
+            assert row["rmse"] is None
+        else:
+            assert np.isclose(row["rmse"], np.sqrt(np.mean((y - scores) ** 2)))
+            assert (row["auc"], row["kappa"]) == (None, None)
+
+
+def test_tables__are_read_by_pandas_polars_and_duckdb(folder):
+    pl = pytest.importorskip("polars", reason="needs Polars: pip install polars")
+    for name, rows in (("windows", 3 * 8 + 3 * 4), ("predictions", 3 * 2000 + 3 * 1000)):
+        path = folder / "store" / "results" / name
+        assert len(pd.read_parquet(path)) == rows
+        assert pl.scan_parquet(f"{path}/*.parquet").collect().height == rows
+        assert duckdb.sql(f"SELECT count(*) FROM '{path}/*.parquet'").fetchall() == [(rows,)]
+
+
+def test_report__shows_windows_and_where_the_stream_changes(folder):
+    page = (folder / "store" / "reports" / "measured.html").read_text()
+    assert page.count("Metrics over windows") >= 2
+    for words in ("auc (higher is better)", "kappa (higher is better)", "rmse (lower is better)"):
+        assert words in page
+    assert "At vertical lines the stream changes" in page
+    assert ">auc<" in page
+
+
+def test_dry_run__says_how_large_results_are(folder, tmp_path):
+    found = dry_run_of(SweepRequest(str(written(tmp_path, MEASURED)), str(tmp_path / "store")))
+    real = sum(path.stat().st_size for path in (folder / "store" / "results").rglob("*.parquet"))
+    assert 0.5 < found["disk of the results in bytes"] / real < 2.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"auc", ', '"acu", ', "line 3, metrics: no metric is called 'acu'; did you mean 'auc'"),
+        ("window = 250", "window = 0", "window"),
+        (
+            '[[dataset]]\nname = "slice-like"\nn_rows = 1000\n',
+            "",
+            "the metric rmse is for regression, and the sweep has no such dataset",
+        ),
+        ("window = 250", "window = 2000000", "window: .*less than or equal to 1048576"),
+    ],
+)
+def test_wrong_key__is_refused_with_the_remedy(old, new, said, tmp_path):
+    spec = written(tmp_path, MEASURED.replace(old, new))
+    refusal(said, checked, spec, tmp_path / "store")
+
+
+FOREIGN = """
+class Mean:
+    def __init__(self, shift=0.0, slow=0.0):
+        self.shift, self.slow, self.total, self.n = shift, slow, 0.0, 0
+
+    def predict_one(self, x):
+        return self.shift + (self.total / self.n if self.n else 0.0)
+
+    def learn_one(self, x, y):
+        if self.slow:
+            import time
+            while self.n == 100:
+                time.sleep(self.slow)
+        self.total, self.n = self.total + y, self.n + 1
+
+
+class Broken(Mean):
+    def learn_one(self, x, y):
+        super().learn_one(x, y)
+        if self.n == 50:
+            raise KeyError("nothing here")
+"""
+OWN = """
+name = "own"
+time_limit = 1.5
+[[dataset]]
+name = "ill-conditioned"
+n_rows = 600
+[[learner]]
+name = "sub/nlms.py:NLMS"
+step_size = [0.1, 0.5]
+[[learner]]
+name = "mine.py:Mean"
+shift = [0.0, 0.5]
+[[learner]]
+name = "mine.py:Broken"
+[[learner]]
+name = "mine.py:Mean"
+slow = 0.01
+[[learner]]
+name = "AdaGrad"
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """A sweep file, with learners' files beside it, one of them in a folder."""
+    (tmp_path / "sub").mkdir()
+    shutil.copy(ROOT / "examples" / "nlms.py", tmp_path / "sub")
+    (tmp_path / "mine.py").write_text(FOREIGN)
+    return written(tmp_path, OWN)
+
+
+def swept_rows(spec):
+    """The rows of the sweep's runs, computed in this process, by learner and parameters."""
+    run_sweep(checked(spec, spec.parent / "store"))
+    rows = read_runs(spec.parent / "store").to_pylist()
+    return {(row["learner"], row["params"], row["learner_code"]): row for row in rows}
+
+
+def test_rows__stand_beside_ours_until_a_file_changes_and_failures_are_theirs_alone(spec):
+    before = swept_rows(spec)
+    found = {key[:2]: row for key, row in before.items()}
+    learner = learner_named(learner_called("sub/nlms.py:NLMS", spec.parent))
+    X, y = dense_rows(spec.parent / "store", "ill-conditioned,n_rows=600")
+    mine = [row for (name, _), row in found.items() if name == "nlms.py:NLMS"]
+    assert {row["step_size"] for row in mine} == {0.1, 0.5}
+    for row in mine:
+        assert (row["status"], row["numbers"]) == ("ok", "own")
+        losses = (learner(row["step_size"]).progressive(X, y) - y) ** 2
+        assert row["mean_loss"] == np.cumsum(losses)[-1] / 600
+    for shift in (0.0, 0.5):
+        row = found["mine.py:Mean", json.dumps({"shift": shift}, separators=(",", ":"))]
+        assert (row["numbers"], row["status"], row["rounds"]) == ("foreign", "ok", 600)
+        assert (row["seconds"] > 0.0, len(row["learner_code"])) == (True, 16)
+    ended = {row["status"]: (key[0], row["error"]) for key, row in found.items() if row["error"]}
+    assert {status: name for status, (name, _) in ended.items()} == {
+        "failed": "mine.py:Broken",
+        "stopped": "mine.py:Mean",
+    }
+    assert "round 50" in ended["failed"][1]
+    assert "nothing here" in ended["failed"][1]
+    assert "took longer than time_limit = 1.5 s (round 101)" in ended["stopped"][1]
+    assert not checked(spec, spec.parent / "store").next_to_compute()
+    longer = OWN.replace("time_limit = 1.5", 'time_limit = "00:00:09"')
+    longer = written(spec.parent, longer, "longer.toml")
+    (again,) = checked(longer, spec.parent / "store").next_to_compute()
+    assert [row["status"] for row in before.values() if row["run_id"] == again.run_id] == [
+        "stopped"
+    ]
+    file = spec.parent / "sub" / "nlms.py"
+    file.write_text(file.read_text().replace("if n2 == 0.0:", "if n2 <= 0.0:"))
+    new = {key[:2]: row for key, row in swept_rows(spec).items() if key not in before}
+    assert [key[0] for key in new] == ["nlms.py:NLMS"] * 2
+    assert all(row["mean_loss"] == found[key]["mean_loss"] for key, row in new.items())
+
+
+@pytest.mark.parametrize("what", ["the file", "the store's copy"])
+def test_file_changed_while_the_sweep_runs__is_refused_by_name(spec, what, monkeypatch):
+    store = spec.parent / "store"
+    sweep, run = checked(spec, store), planning.run_cohorts
+    (code,) = {one.file.code for one in sweep.runs if one.learner.startswith("nlms")}
+
+    def changed_before_the_cohorts_run(*given):
+        send(str(store), code)
+        if what == "the file":
+            with (spec.parent / "sub" / "nlms.py").open("a") as file:
+                file.write("# another\n")
+        else:
+            monkeypatch.setattr(planning, "send", lambda *_: None)
+            note = store / "learners" / f"{code}.json"
+            note.write_text(note.read_text().replace("n2 == 0.0", "n2 <= 1.0"))
+        run(*given)
+
+    monkeypatch.setattr(planning, "run_cohorts", changed_before_the_cohorts_run)
+    refusal(r"nlms\.py:NLMS was changed while its sweep ran", run_sweep, sweep, by=LearnerChanged)
+
+
+def test_source__is_the_file_and_what_it_imports_beside_it(tmp_path):
+    for name, text in {
+        "a.py": "import b, numpy\ndef f():\n    from pack.c import g\n",
+        "b.py": "import a\n",
+        "other.py": "",
+        "pack/__init__.py": "from . import d\n",
+        "pack/c.py": "from .d import h\nfrom .. import e\n",
+        "pack/d.py": "",
+        "pack/unused.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert list(source_files(tmp_path / "a.py")) == [
+        "a.py",
+        "b.py",
+        "pack/__init__.py",
+        "pack/c.py",
+        "pack/d.py",
+    ]
+
+
+def test_helper_beside_the_file__is_part_of_its_identity(tmp_path):
+    (tmp_path / "helped.py").write_text(
+        "from rates_of_this_test import RATE\nfrom koco_stream import OGD\n"
+        "class Mine(OGD):\n    rate = RATE\n"
+    )
+    codes = set()
+    for rate in (0.1, 0.1, 0.2):
+        (tmp_path / "rates_of_this_test.py").write_text(f"RATE = {rate}\n")
+        codes.add(learner_called("helped.py:Mine", tmp_path))
+    assert len(codes) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("shift = [0.0, 0.5]", "shfit = 1", "line 12, .*no argument 'shfit'; did you mean 'shift'"),
+        ('mine.py:Mean"\nshift', 'mine.py:Meen"\nshift', "no class 'Meen'; did you mean 'Mean'"),
+        ("slow = 0.01", "time_limit = 9", "time_limit is for all runs; give it above the first"),
+    ],
+)
+def test_wrong_argument__is_refused_before_the_sweep_starts(spec, old, new, said):
+    refusal(said, read_sweep, written(spec.parent, OWN.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("none.py:A", "", "there is no file .*none.py; .*relative to the sweep file"),
+        ("l.py:Nlsm", "class NLMS: pass", "no class 'Nlsm'; did you mean 'NLMS'"),
+        ("l.py:A", "class A", "l.py:1: .*not Python"),
+        ("l.py:A", "import nothing_of_this_name", "cannot be imported: ModuleNotFoundError"),
+        ("l.py:A", "class A: pass", "learn_one"),
+        ("l.py:A", "class A: pass", "partial_fit"),
+        ("nothing_of_this_name.x:A", "", "is not installed; pip install nothing_of_this_name"),
+        ("AdaGard", "", r"did you mean 'AdaGrad'\? \(a learner in a file is named 'file.py:Class'"),
+    ],
+)
+def test_wrong_name__is_refused_with_its_line_and_the_remedy(tmp_path, name, text, said):
+    (tmp_path / "l.py").write_text(text)
+    (tmp_path / "s.toml").write_text(OWN.replace("sub/nlms.py:NLMS", name))
+    refusal(rf"s.toml, line 8, learner 1, name: .*{said}", read_sweep, tmp_path / "s.toml")
