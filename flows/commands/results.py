@@ -4,21 +4,21 @@ import shlex
 import sys
 import webbrowser
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import click
 
 from flows.commands.options import JSON, STORE, show
-from flows.runtime.console import say
-from flows.tables.text import laid_out, line_width, printable
-from koco_stream.errors import WrongInput
+from flows.runtime.console import say, wrapped
+from flows.tables.text import laid_out, line_width
+from koco_stream.errors import WrongInput, refuse_first
 
 # what a terminal acts on, or hides
 CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]"
 
 
 @click.command()
+@click.argument("name", required=False, metavar="")
 @STORE
 @click.option("--sweep", help="Only the runs of this sweep.")
 @click.option("--learner", "learners", multiple=True, help="Only this learner; may be repeated.")
@@ -48,7 +48,13 @@ CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}]"
     "--arrow", type=click.Path(path_type=Path, dir_okay=False), help="Write an Arrow file."
 )
 def results(
-    store: str, limit: int | None, as_json: bool, as_csv: bool, arrow: Path | None, **asked: Any
+    name: str | None,
+    store: str,
+    limit: int | None,
+    as_json: bool,
+    as_csv: bool,
+    arrow: Path | None,
+    **asked: Any,
 ) -> None:
     """Show results: averages of configurations over orders and seeds, or single runs.
 
@@ -74,10 +80,18 @@ def results(
     from storage.nights import night_names, night_path
     from storage.store import existing_store
 
-    if as_json + as_csv + (arrow is not None) > 1:
-        raise click.UsageError(
-            "--json, --csv and --arrow write the same result in three formats; choose one"
-        )
+    refuse_first(
+        [
+            (
+                name is not None,
+                f"results are those of all sweeps; for those of one, koco results --sweep {name}",
+            ),
+            (
+                as_json + as_csv + (arrow is not None) > 1,
+                "--json, --csv and --arrow write the same result in three formats; choose one",
+            ),
+        ]
+    )
     root = existing_store(store)
     views, whole = answer(root, **asked)
     table = whole.slice(0, limit)
@@ -166,15 +180,14 @@ def compare(sweeps: tuple[str, ...], store: str, as_json: bool, **asked: Any) ->
         return
     digits = {"low": 2, "high": 2, "p": 2, "mean_rank": 3, "difference": 3, "microseconds": 3}
     rows = found.said
-    width = line_width()
-    text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], width, digits)
+    text, left_out = laid_out([*rows[0]], [[*row.values()] for row in rows], line_width(), digits)
     click.echo(text)
-    sentences = [found.conclusion, found.diagram.alt, found.how, found.meaning]
-    sentences += [f"Note: {note}" for note in found.notes]
-    if left_out:
-        sentences.append(f"No room for {', '.join(left_out)}; --json has all.")
-    for words in map(printable, sentences):
-        click.echo(f"\n{fill(words, width, break_long_words=False, break_on_hyphens=False)}")
+    sentences = [
+        *(found.conclusion, found.diagram.alt, found.how, found.meaning),
+        *(f"Note: {note}" for note in found.notes),
+        *[f"No room for {', '.join(left_out)}; --json has all."] * bool(left_out),
+    ]
+    click.echo(wrapped("".join(f"\n\n{words}" for words in sentences)[1:], sys.stdout))
 
 
 @click.command()

@@ -54,7 +54,8 @@ FAILING = ("changed numbers", "slower")  # results that give exit status 1 and a
 BAND = 1.25  # a median of ratios within this factor is the same speed
 SHORTEST, FEWEST = 0.05, 3  # seconds of a run, and runs: less than that is noise
 SAME_RUN = " AND ".join(f'a."{name}" IS NOT DISTINCT FROM b."{name}"' for name in IDENTITY)
-# a row for each dataset and learner: runs `a` of the accepted night beside runs `b` of tonight
+# A row of the history for each dataset and learner, and in `what` sentences on changes: runs `a` of
+# the accepted night beside runs `b` of tonight. `is_first` says that no night was accepted.
 COMPARED = f"""
 WITH pairs AS (
     SELECT coalesce(a.dataset, b.dataset) AS dataset, coalesce(a.learner, b.learner) AS learner,
@@ -62,21 +63,41 @@ WITH pairs AS (
            a.status = 'ok' AND b.status = 'ok' AND a.host = b.host
            AND a.seconds >= {SHORTEST} AND b.seconds >= {SHORTEST} AS timed
     FROM accepted a FULL JOIN tonight b ON {SAME_RUN}
+), counts AS (
+    SELECT dataset, learner, $is_first AS is_first,
+           coalesce(list(b.digest ORDER BY b) FILTER (b.status IS NOT NULL), []) AS digest,
+           coalesce(list(b.mean_loss ORDER BY b) FILTER (b.mean_loss IS NOT NULL), []) AS mean_loss,
+           count(*) FILTER (a.status IS NOT NULL AND b.status IS NOT NULL) AS in_both,
+           len(digest) - in_both AS new,
+           count(*) FILTER (b.status IS NULL) AS gone,
+           count(*) FILTER (a.dataset_hash <> b.dataset_hash) AS data,
+           count(*) FILTER (changed) AS other,
+           max(abs(b.mean_loss - a.mean_loss)
+               / coalesce(nullif(greatest(abs(a.mean_loss), abs(b.mean_loss)), 0), 1))
+               FILTER (changed) AS largest_change,
+           if(count(*) FILTER (timed) >= {FEWEST} AND NOT is_first,
+              median(b.seconds / a.seconds) FILTER (timed), NULL) AS ratio,
+           coalesce(sum(b.seconds), 0) AS scan_seconds
+    FROM pairs GROUP BY dataset, learner
+), verdicts AS (
+    SELECT *, len(digest) AS runs, other + data + gone AS changed,
+           CASE WHEN is_first THEN 'first' WHEN other + data + gone > 0 THEN 'changed'
+                WHEN new > 0 THEN 'new' ELSE 'same' END AS numbers,
+           CASE WHEN ratio > {BAND} THEN 'slower' WHEN ratio * {BAND} < 1 THEN 'faster'
+                WHEN ratio IS NOT NULL THEN 'same' END AS speed
+    FROM counts
 )
-SELECT dataset, learner,
-       coalesce(list(b.digest ORDER BY b) FILTER (b.status IS NOT NULL), []) AS digests,
-       coalesce(list(b.mean_loss ORDER BY b) FILTER (b.mean_loss IS NOT NULL), []) AS losses,
-       count(*) FILTER (a.status IS NOT NULL AND b.status IS NOT NULL) AS both,
-       count(*) FILTER (b.status IS NULL) AS gone,
-       count(*) FILTER (a.dataset_hash <> b.dataset_hash) AS data,
-       count(*) FILTER (changed) AS other,
-       max(abs(b.mean_loss - a.mean_loss)
-           / coalesce(nullif(greatest(abs(a.mean_loss), abs(b.mean_loss)), 0), 1))
-           FILTER (changed) AS largest,
-       if(count(*) FILTER (timed) >= {FEWEST}, median(b.seconds / a.seconds) FILTER (timed), NULL)
-           AS ratio,
-       coalesce(sum(b.seconds), 0) AS seconds
-FROM pairs GROUP BY dataset, learner ORDER BY dataset, learner"""
+SELECT *, list_transform(list_filter([
+    if(other > 0, format('{{:,}} of {{:,}} runs have changed numbers', other, in_both)
+       || coalesce(format(', mean loss by up to {{:.1e}} of itself', largest_change), ''), NULL),
+    if(data > 0, format('the dataset has other rows than in the accepted run ({{:,}} runs)', data),
+       NULL),
+    if(gone > 0, format('{{:,}} of {{:,}} runs of the accepted run are gone', gone, in_both + gone), NULL),
+    if(new > 0, format('{{:,}} runs that the accepted run did not have', new), NULL),
+    if(speed <> 'same', format('{{}}, {{:+.0f}}% of the accepted seconds', speed, 100 * (ratio - 1)),
+       NULL)
+], lambda said: said IS NOT NULL), lambda said: learner || ' on ' || dataset || ': ' || said) AS what
+FROM verdicts ORDER BY dataset, learner"""
 
 Row = dict[str, Any]
 
@@ -208,57 +229,16 @@ def compare(store: str, sweep: str, path: StorePath, name: str) -> tuple[str, li
 
 
 def compared(accepted: pa.Table, tonight: pa.Table) -> list[Row]:
-    """A row of the history for each dataset and learner, and in `what` sentences on changes."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
     connection.register("tonight", tonight)
     connection.register("accepted", accepted if accepted.num_rows else tonight)
-    rows = connection.sql(COMPARED).to_arrow_table().to_pylist()
-    return [_row(is_first=not accepted.num_rows, **row) for row in rows]
-
-
-def _row(
-    is_first: bool,
-    dataset: str,
-    learner: str,
-    digests: list[str],
-    losses: list[float],
-    both: int,
-    gone: int,
-    data: int,
-    other: int,
-    largest: float | None,
-    ratio: float | None,
-    seconds: float,
-) -> Row:
-    new = len(digests) - both
-    by = "" if largest is None else f", mean loss by up to {largest:.1e} of itself"
-    ratio = None if is_first else ratio
-    verdict = ratio and ("slower" if ratio > BAND else "faster" if ratio * BAND < 1.0 else "same")
-    sentences = {
-        f"{other:,} of {both:,} runs have changed numbers{by}": other,
-        f"the dataset has other rows than in the accepted run ({data:,} runs)": data,
-        f"{gone:,} of {both + gone:,} runs of the accepted run are gone": gone,
-        f"{new:,} runs that the accepted run did not have": new,
-        f"{verdict}, {(ratio or 1.0) - 1:+.0%} of the accepted seconds": verdict
-        in ("slower", "faster"),
-    }
-    numbers = {"first": is_first, "changed": other + data + gone, "new": new, "same": True}
-    return {
-        "dataset": dataset,
-        "learner": learner,
-        "runs": len(digests),
-        "digest": content_hash(digests),
-        "mean_loss": mean(losses),
-        "changed": other + data + gone,
-        "largest_change": largest,
-        "numbers": next(name for name, holds in numbers.items() if holds),
-        "ratio": ratio,
-        "speed": verdict,
-        "scan_seconds": seconds,
-        "what": [f"{learner} on {dataset}: {text}" for text, holds in sentences.items() if holds],
-    }
+    rows = connection.sql(COMPARED, params={"is_first": not accepted.num_rows}).to_arrow_table()
+    return [
+        {**row, "digest": content_hash(row["digest"]), "mean_loss": mean(row["mean_loss"])}
+        for row in rows.to_pylist()
+    ]
 
 
 def result_of(rows: Sequence[Row]) -> str:

@@ -1,6 +1,7 @@
 """Signals, work in the background, processes that end with others, and locks on a store."""
 
 import atexit
+import ctypes
 import os
 import signal
 import subprocess
@@ -17,8 +18,8 @@ from koco_stream.io import files
 from koco_stream.io.cache import private_folder
 
 T = TypeVar("T")
-SERVER = "KOCO_SERVER_PROCESS"  # environment variable with the process id of koco serve
-WATCH_SECONDS = 0.2
+SERVER = "KOCO_SERVER_PROCESS"  # environment variable of what koco serve has started
+PARENT_DEATH_SIGNAL = 1  # Linux's PR_SET_PDEATHSIG
 
 
 @contextmanager
@@ -80,14 +81,9 @@ def end_with_driver(pid: int) -> None:
 
 
 def end_with_server() -> None:
-    if serving := os.environ.get(SERVER):
-        threading.Thread(target=_watch, args=(int(serving),), daemon=True).start()
-
-
-def _watch(serving: int) -> None:
-    while os.getppid() == serving:
-        time.sleep(WATCH_SECONDS)
-    os.kill(os.getpid(), signal.SIGKILL)
+    """Let the kernel kill this process when `koco serve`, which has started it, ends."""
+    if SERVER in os.environ:
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 @contextmanager

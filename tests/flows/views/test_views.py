@@ -530,6 +530,7 @@ def test_csv__has_no_text_that_a_spreadsheet_takes_for_a_formula(koco, tmp_path)
         (["--diff", "first"], "give both"),
         (["--sweep", "frist"], "no sweep 'frist'"),
         (["--json", "--csv"], "choose one"),
+        (["first"], "koco results --sweep first"),
         (["--arrow", "nowhere/x.arrow"], "there is no folder nowhere"),
         (["--sort", "lerner"], "no column 'lerner'; did you mean 'learner'"),
         # a filter that no run meets names the nearest value, or those that there are
