@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from cluster.clusters import local_cluster
 from cluster.executors import Executor
 from cluster.reporting import reports_to
-from flows.from_python import results
+from flows.from_python import SweepResult
 from flows.housekeeping import dataset_removal
 from flows.sweeping import planning
 from flows.sweeping.file import read_sweep
@@ -367,7 +367,7 @@ def folder(tmp_path_factory):
 
 
 def test_metrics__are_those_of_the_kept_predictions(folder):
-    found = results(folder / "store", "measured")
+    found = SweepResult(folder / "store", "measured")
     runs = {row["run_id"]: row for row in found.runs.to_pylist()}
     assert len(runs) == 6
     kept = found.predictions.to_pandas().groupby("run_id")["prediction"]
