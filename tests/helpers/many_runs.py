@@ -32,22 +32,16 @@ def many_runs(where: AnyPath, n: int, sweep: str = "many", files: int = 4, seed:
         some = runs.slice(part[0], len(part))
         write_tables([drawn_curves(some)], results / "curves" / file_name(some))
         write_tables([some], results / "runs" / file_name(some))
-    note = {
-        "name": sweep,
-        "file": "",
-        "datasets": {},
-        "figures": [],
-        "run_ids": runs.column("run_id").to_pylist(),
-    }
-    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
+    put(store, sweep, runs.column("run_id").to_pylist(), ())
     return Path(str(store))
 
 
-def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> None:
+def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, **noted: Any) -> None:
     """A store in which a sweep of `run_ids` has run, with these rows of results. A row's `curve`
     has rows of the table `curves`; without one there is its last point, of no loss.
 
-    What every row has is filled in, and `run_ids` are those of the rows if they are None.
+    What every row has is filled in, and `run_ids` are those of the rows if they are None. What is
+    `noted` stands in the sweep's entry.
     """
     root = open_store(store)
     needed = {"order": "as-stored", "params": "{}", "status": "ok"}
@@ -63,7 +57,7 @@ def put(store: AnyPath, sweep: str, run_ids: Any, rows: Any, *figures: str) -> N
         table = pa.Table.from_pylist(results, schema=schema(columns))
         write_tables([table], root / "results" / kind / "a.parquet")
     ids = [row["run_id"] for row in rows] if run_ids is None else run_ids
-    note = {"name": sweep, "file": "", "datasets": {}, "figures": list(figures), "run_ids": ids}
+    note = {"name": sweep, "file": "", "datasets": {}, "figures": [], "run_ids": ids, **noted}
     (root / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
 
 

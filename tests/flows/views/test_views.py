@@ -288,12 +288,6 @@ def test_columns__have_what_everyone_plots_and_each_metric_has_a_mean(tmp_path):
     assert views.rows("FROM members") == [{"sweep": "s", "run_id": f"{0:032x}"}]
 
 
-def noted(store, sweep, ids, names):
-    """A sweep of these runs, with names for the hashes of datasets, stands in the store."""
-    note = {"name": sweep, "file": "", "datasets": names, "figures": [], "run_ids": ids}
-    (store / "sweeps" / f"{sweep}.json").write_text(json.dumps(note))
-
-
 def test_runs__that_are_no_candidates(tmp_path):
     """Rungs of a halving, runs of older code, and a second run with other metrics."""
     rows = [
@@ -309,7 +303,7 @@ def test_runs__that_are_no_candidates(tmp_path):
     [best] = Views(tmp_path, ["s"]).rows("FROM best")
     assert (best["params"], best["merit"], best["repeats"]) == (rows[2]["params"], 0.4, 1)
     # another sweep asks for the short ones
-    noted(tmp_path, "t", [f"{k:032x}" for k in range(len(rows))], {})
+    put(tmp_path, "t", [f"{k:032x}" for k in range(len(rows))], ())
     assert len(Views(tmp_path, ["s", "t"]).rows("FROM best")) == 2
 
 
@@ -318,7 +312,8 @@ def test_dataset_of_two_names__has_in_each_sweep_the_one_that_it_has_there(tmp_p
     learners = ("OGD", "AdaGrad")
     put(tmp_path, "s", None, [row("raw", one, 1, 0, None, "ok", 0.5, None) for one in learners])
     for sweep, ids in (("raw", [0]), ("scaled", [0, 1])):
-        noted(tmp_path, sweep, [f"{one:032x}" for one in ids], {"hash of raw": sweep})
+        names = {"hash of raw": sweep}
+        put(tmp_path, sweep, [f"{one:032x}" for one in ids], (), datasets=names)
     for sweeps in (["raw"], ["scaled"], ["raw", "scaled"], ["scaled", "raw"]):
         found = Views(tmp_path, sweeps).rows("SELECT dataset, learner FROM best")
         count = 1 if sweeps == ["raw"] else 2
