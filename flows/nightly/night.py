@@ -92,11 +92,12 @@ SELECT *, list_transform(list_filter([
        || coalesce(format(', mean loss by up to {{:.1e}} of itself', largest_change), ''), NULL),
     if(data > 0, format('the dataset has other rows than in the accepted run ({{:,}} runs)', data),
        NULL),
-    if(gone > 0, format('{{:,}} of {{:,}} runs of the accepted run are gone', gone, in_both + gone), NULL),
+    if(gone > 0, format('{{:,}} of {{:,}} runs of the accepted run are gone', gone, in_both + gone),
+       NULL),
     if(new > 0, format('{{:,}} runs that the accepted run did not have', new), NULL),
-    if(speed <> 'same', format('{{}}, {{:+.0f}}% of the accepted seconds', speed, 100 * (ratio - 1)),
-       NULL)
-], lambda said: said IS NOT NULL), lambda said: learner || ' on ' || dataset || ': ' || said) AS what
+    if(speed <> 'same',
+       format('{{}}, {{:+.0f}}% of the accepted seconds', speed, 100 * (ratio - 1)), NULL)
+], lambda one: one IS NOT NULL), lambda one: learner || ' on ' || dataset || ': ' || one) AS what
 FROM verdicts ORDER BY dataset, learner"""
 
 Row = dict[str, Any]
