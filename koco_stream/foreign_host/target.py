@@ -1,4 +1,4 @@
-"""A foreign learner's class, `package.module:Class`, whose public methods say how it is called."""
+"""A foreign learner's class, `package.module:Class`."""
 
 import inspect
 import pkgutil
@@ -11,27 +11,21 @@ from typing import Any
 from koco_stream.errors import WrongInput, nearest
 from koco_stream.extras import remedy
 
-VOWPAL_WABBIT, RIVER, SCIKIT_LEARN = "vw", "river", "scikit-learn"
 SHORT = {"vw": "vowpalwabbit:Workspace"}  # targets that have a short name
-# A constructor's argument that is the seed of its random numbers.
-SEEDS = ("seed", "random_state")
-SEED_LIMIT = 2**32  # random_state and NumPy's own generator take no larger seeds
 
 
 @cache
 def class_of(target: str) -> Any:
     """The class that a target names."""
-    module, _, path = SHORT.get(target, target).partition(":")
-    if not module or not path:
+    module, _, name = SHORT.get(target, target).partition(":")
+    if not module or not name:
         raise WrongInput(f"{target!r} must have the form package.module:Class")
-    found: Any = _imported(module)
-    for part in path.split("."):
-        if not hasattr(found, part):
-            inside = [name for name, value in vars(found).items() if inspect.isclass(value)]
-            names = [name for name in inside if not name.startswith("_")]
-            place = module if found.__package__ else Path(found.__file__).name
-            raise WrongInput(f"{place} has no class {path!r}{nearest(part, names)}")
-        found = getattr(found, part)
+    inside = _imported(module)
+    if not hasattr(inside, name):
+        classes = [one for one, _ in inspect.getmembers(inside, inspect.isclass) if one[0] != "_"]
+        place = module if inside.__package__ else Path(str(inside.__file__)).name
+        raise WrongInput(f"{place} has no class {name!r}{nearest(name, classes)}")
+    found = getattr(inside, name)
     if not inspect.isclass(found):
         raise WrongInput(f"{target} is not a class, but of type {type(found).__name__}")
     return found
@@ -56,55 +50,9 @@ def _imported(module: str) -> ModuleType:
 
 
 @cache
-def kind_of(target: str) -> str:
-    """How a target's class is called."""
-    found = class_of(target)
-
-    def has(*names: str) -> bool:
-        return all(callable(getattr(found, name, None)) for name in names)
-
-    if has("example", "learn", "finish_example"):
-        return VOWPAL_WABBIT
-    if has("learn_one", "predict_one") and _takes(found.learn_one, 2):
-        return RIVER
-    if has("partial_fit") and (has("predict") or has("decision_function")):
-        return SCIKIT_LEARN
-    raise WrongInput(
-        f"{target} has neither learn_one(x, y) and predict_one(x), as River's learners have, nor"
-        " partial_fit and predict or decision_function, as scikit-learn's that learn row by row"
-        " have"
-    )
-
-
-def learns_classes(learner: Any) -> bool:
-    """Whether `partial_fit` is told the classes."""
-    signature = _signature(learner.partial_fit)
-    return signature is not None and "classes" in signature.parameters
-
-
-@cache
-def constructor_of(target: str) -> inspect.Signature | None:
-    """The constructor's signature, if it has one."""
-    return _signature(class_of(target))
-
-
-def seed_argument(target: str) -> str | None:
-    """The constructor's argument that is a seed, if any."""
-    signature = constructor_of(target)
-    names = signature.parameters if signature else ()
-    return next((name for name in SEEDS if name in names), None)
-
-
-def _signature(called: Any) -> inspect.Signature | None:
+def signature_of(called: Any) -> inspect.Signature:
+    """How a class or function is called; anyhow, if it is written in C and does not say."""
     try:
         return inspect.signature(called)
-    except ValueError:  # as of some classes that are written in C
-        return None
-
-
-def _takes(method: Any, arguments: int) -> bool:
-    signature = _signature(method)
-    if signature is None:
-        return True
-    kinds = [parameter.kind for parameter in signature.parameters.values()]
-    return inspect.Parameter.VAR_POSITIONAL in kinds or len(kinds) > arguments
+    except ValueError:
+        return inspect.signature(lambda *_, **__: None)

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.foreign_host.target import kind_of
+from koco_stream.foreign_host.adapters import adapter_of
 from koco_stream.learners import registry
 from koco_stream.learners.base import Learner as Learner
 from koco_stream.learners.foreign.learner import ForeignLearner, foreign_learner
@@ -50,7 +50,7 @@ def _referred(text: str) -> AnyLearner:
     found: AnyLearner = class_of(text)
     if not issubclass(found, Learner):
         found = foreign_learner(*foreign_target(text))
-        kind_of(found.target)  # which refuses a class that cannot be called row by row
+        adapter_of(found.target, {})  # which refuses a class that cannot be called row by row
     return found
 
 

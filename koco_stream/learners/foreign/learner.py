@@ -2,19 +2,10 @@
 
 import json
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from koco_stream.errors import WrongInput, nearest
-from koco_stream.foreign_host import vowpal_wabbit_options
-from koco_stream.foreign_host.target import (
-    RIVER,
-    VOWPAL_WABBIT,
-    class_of,
-    constructor_of,
-    kind_of,
-    learns_classes,
-    seed_argument,
-)
+from koco_stream.foreign_host.adapters import adapter_of
 from koco_stream.io.files import canonical_json
 from koco_stream.learners.foreign.run import ForeignRun, Params
 from koco_stream.learners.scan import advance_each
@@ -23,31 +14,22 @@ from koco_stream.streams.rows import Rows
 from koco_stream.types import Array
 
 PROCESS_BYTES = 200 << 20  # Python with scikit-learn; the others take less
-# The names of our losses for scikit-learn's argument `loss`.
-SCIKIT_LEARN_LOSSES = {
-    "hinge": "hinge",
-    "log_loss": "logistic",
-    "squared_hinge": "squared_hinge",
-    "squared_error": "squared",
-}
 
 
-class Argument:
+class Argument(NamedTuple):
     """An argument of a foreign learner's constructor, which takes what TOML and JSON can say."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
     def check(self, value: Any) -> Any:
         """The value in Python's own types; `WrongInput` if JSON has no such value."""
         try:
-            text = canonical_json(value)
+            return json.loads(canonical_json(value))
         except (AttributeError, TypeError, ValueError):
             raise WrongInput(
                 f"{self.name} must be a finite number, a text, true, false, a list or a table, not"
                 f" {value!r}"
             ) from None
-        return json.loads(text)
 
 
 class ForeignLearner(Spec):
@@ -63,25 +45,16 @@ class ForeignLearner(Spec):
     target: ClassVar[str]
     file: ClassVar[str] = ""
     advance_states = staticmethod(advance_each)
+    initial_state = ForeignRun
 
     @classmethod
     def parameter(cls, name: str) -> Any:
         """What checks a value of `name`; `WrongInput` with the nearest name if there is none."""
-        names = cls._arguments()
-        if names is not None and name not in names:
-            raise WrongInput(f"{cls.__name__} has no argument {name!r}{nearest(name, names)}")
+        adapter = adapter_of(cls.target, {})
+        if not adapter.takes_any and name not in adapter.names:
+            near = nearest(name, adapter.names)
+            raise WrongInput(f"{cls.__name__} has no argument {name!r}{near}")
         return Argument(name)
-
-    @classmethod
-    def _arguments(cls) -> list[str] | None:
-        """The names of the constructor's arguments; None if it takes any."""
-        if kind_of(cls.target) == VOWPAL_WABBIT:
-            return ["options"]
-        signature = constructor_of(cls.target)
-        found = list(signature.parameters.values()) if signature else []
-        if signature is None or any(q.kind == q.VAR_KEYWORD for q in found):
-            return None
-        return [q.name for q in found if q.kind in (q.POSITIONAL_OR_KEYWORD, q.KEYWORD_ONLY)]
 
     @classmethod
     def complete(cls, given: dict[str, Any]) -> Public:
@@ -91,16 +64,10 @@ class ForeignLearner(Spec):
         and a library that is not installed.
         """
         public = super().complete(given)
-        if kind_of(cls.target) == VOWPAL_WABBIT:
-            vowpal_wabbit_options.check_options(public.get("options", ""))
-            return public
-        signature = constructor_of(cls.target)
-        seeded = seed_argument(cls.target)
-        if signature is not None:
-            try:
-                signature.bind(**{**({seeded: 0} if seeded else {}), **public})
-            except TypeError as error:
-                raise WrongInput(f"{cls.__name__}: {error}; give it in the table") from None
+        try:
+            adapter_of(cls.target, public).check()
+        except TypeError as error:
+            raise WrongInput(f"{cls.__name__}: {error}; give it in the table") from None
         return public
 
     @classmethod
@@ -111,36 +78,17 @@ class ForeignLearner(Spec):
     @classmethod
     def stochastic(cls, q: Public) -> bool:
         """Whether its results depend on the seed, which it is then given."""
-        if kind_of(cls.target) == VOWPAL_WABBIT:
-            return vowpal_wabbit_options.draws(str(q.get("options", "")))
-        seeded = seed_argument(cls.target)
-        return seeded is not None and seeded not in q
+        return adapter_of(cls.target, q).draws
 
     @classmethod
     def classifies(cls, q: Public) -> bool:
         """Whether it learns from labels −1 and +1 only."""
-        kind, found = kind_of(cls.target), class_of(cls.target)
-        if kind == VOWPAL_WABBIT:
-            return vowpal_wabbit_options.loss(str(q.get("options", ""))) != "squared"
-        if kind == RIVER:
-            return hasattr(found, "predict_proba_one")
-        return learns_classes(found)
+        return adapter_of(cls.target, q).classifies
 
     @classmethod
     def measured_loss(cls, q: Public) -> str:
         """Which of `koco_stream.losses.LOSSES` its predictions are measured by."""
-        kind, found = kind_of(cls.target), class_of(cls.target)
-        if kind == VOWPAL_WABBIT:
-            return vowpal_wabbit_options.loss(str(q.get("options", "")))
-        if kind == RIVER:
-            return "logistic" if cls.classifies(q) else "squared"
-        signature = constructor_of(cls.target)
-        usual = signature.parameters.get("loss") if signature else None
-        own = q.get("loss", usual.default if usual else None)
-        if isinstance(own, str) and own in SCIKIT_LEARN_LOSSES:
-            return SCIKIT_LEARN_LOSSES[own]
-        has_log_odds = hasattr(found, "predict_proba") and not hasattr(found, "decision_function")
-        return "logistic" if cls.classifies(q) and has_log_odds else "squared"
+        return adapter_of(cls.target, q).loss
 
     @classmethod
     def adds_intercept(cls, q: Public) -> bool:
@@ -156,14 +104,6 @@ class ForeignLearner(Spec):
     def to_params(cls, q: Public) -> Params:
         """What its process needs to know, from the complete public parameters `q`."""
         return Params(cls.__name__, cls.target, q, cls.time_limit, cls.file)
-
-    @staticmethod
-    def initial_state(params: Params, n_features: int, seed: int, dense: bool) -> ForeignRun:
-        """The learner before its first round. Its process starts with the first rows.
-
-        The rows of a `dense` dataset are given to it with all their features.
-        """
-        return ForeignRun(params, n_features, seed, dense)
 
     @classmethod
     def clock(cls, state: ForeignRun) -> float:

@@ -1,14 +1,43 @@
-"""A foreign learner during one run: its process, and what is said when that fails."""
+"""A foreign learner during one run: a process that answers blocks of rows, and ends with this one.
 
+It works in any thread: nothing is done by signal handlers, and a wait for an answer has an end.
+"""
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
 import time
-from typing import Any, NamedTuple
+import weakref
+from contextlib import ExitStack, suppress
+from multiprocessing import Pipe
+from threading import Thread
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from koco_stream.errors import TimeLimit
-from koco_stream.learners.foreign.child import Child, Ended
-from koco_stream.streams.rows import Rows
+from koco_stream.foreign_host.host import receive, send
+from koco_stream.io.files import canonical_json
+from koco_stream.streams.rows import Rows, dense_rows
 from koco_stream.types import Array
+
+MODULE = "koco_stream.foreign_host.host"
+TAIL_BYTES = 4096  # what is kept of what the process writes
+CHUNK = 1 << 20
+LOOK_SECONDS = 0.1  # between looks whether the process has ended, or is late
+LAST_SECONDS = 1.0  # how long a process may take to end after it has closed its connection
+# The thread pools of BLAS and OpenMP: a worker has one core, and so has what it starts. Sets of
+# strings have the same order in every run.
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "BLIS_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+}
 
 
 class Params(NamedTuple):
@@ -26,11 +55,11 @@ class Params(NamedTuple):
 
 
 class ForeignRun:
-    """A foreign learner during one run, in a process that starts with the first rows.
+    """A foreign learner during one run, in a process of its own.
 
     The process ends when a round fails, by `close`, or with this object. It cannot be saved: it has
     no arrays, unlike the states of our own learners. `seconds` is the time that the learner took,
-    by its process's clock, and `rounds` the rounds done.
+    by its process's clock, `rounds` the rounds done, and `progress` (1,) the round that it is at.
 
     Parameters
     ----------
@@ -47,19 +76,35 @@ class ForeignRun:
     _fields = ()
 
     def __init__(self, params: Params, n_features: int, seed: int, dense: bool) -> None:
-        self.params, self.n_features, self.seed, self.dense = params, n_features, seed, dense
-        self.rounds, self.seconds = 0, 0.0
-        self._child: Child | None = None
-        self._is_closed = False
+        self.params, self.dense, self.rounds, self.seconds = params, dense, 0, 0.0
+        # The process imports what this one can import.
+        path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+        self._connection, theirs = Pipe()
+        with theirs, open(os.memfd_create("progress"), "wb") as progress:
+            progress.truncate(8)
+            self.progress = np.frombuffer(mmap.mmap(progress.fileno(), 8), np.int64)
+            shared = theirs.fileno(), progress.fileno()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", MODULE, *map(str, shared)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=shared,
+                env={**os.environ, **SETTINGS, "PYTHONPATH": path},
+                # A terminal's signals are for the sweep; and the process can be killed with those
+                # that it has started.
+                start_new_session=True,
+            )
+        self.close = weakref.finalize(self, _kill, self._process)
+        self._tail = bytearray()
+        tail = (self._process.stdout, self._tail)
+        self._reader = Thread(target=_keep_tail, args=tail, daemon=True)
+        self._reader.start()
+        of_run = {"n_features": n_features, "seed": seed, "dense": dense}
+        self._connection.send_bytes(canonical_json({**params._asdict(), **of_run}).encode())
 
     def _asdict(self) -> dict[str, Any]:
         return {}
-
-    def close(self) -> None:
-        """End the process. No more rows can be learnt."""
-        self._is_closed = True
-        if self._child is not None:
-            self._child.close()
 
     def advance(self, rows: Rows, labels: Array, predictions: Array) -> int:
         """Learn from a block of rows, filling `predictions` (n,); returns the rounds done.
@@ -76,63 +121,83 @@ class ForeignRun:
         RuntimeError
             The learner raised an exception, or an earlier block has failed.
         """
-        if labels.size == 0:
-            return 0
-        if self._is_closed:
+        if not self.close.alive:
             raise RuntimeError(f"{self.params.name} has failed before, or was closed")
-        of_run = {"seed": self.seed, "n_features": self.n_features, "dense": self.dense}
-        try:
-            if self._child is None:
-                self._child = Child()
-                self._ask(self._child, {**self.params._asdict(), **of_run}, [])
-            sparse = {"sparse": bool(rows.index_stride)}
-            found = self._ask(self._child, sparse, _arrays(rows, labels))
-        except BaseException:
-            self.close()
-            raise
-        predictions[: found.size] = found
-        done = int(found.size)
-        if not np.isfinite(found[-1]):
-            done -= 1
-            self.close()
-        self.rounds += done
+        first, last = rows.indptr[0], rows.indptr[-1]
+        indices = rows.indices[first:last] if rows.index_stride else rows.indices
+        block = rows._replace(
+            indptr=rows.indptr - first, values=rows.values[first:last], indices=indices
+        )
+        if self.dense and rows.index_stride:
+            block = dense_rows(block.to_scipy().toarray(), keep_zeros=True)
+        with ExitStack() as unless_all_is_well:
+            unless_all_is_well.callback(self.close)
+            found = self._answer(block.indptr, labels, block.values, block.indices)
+            predictions[: found.size] = found
+            done = int(np.isfinite(found).sum())
+            self.rounds += done
+            if done == found.size:
+                unless_all_is_well.pop_all()
         return done
 
-    def _ask(self, child: Child, header: dict[str, Any], arrays: list[Array]) -> Array:
-        """Send a request, and return the array in its answer."""
-        started_at = time.monotonic()
+    def _answer(self, *block: Array) -> Array:
+        """The predictions for a block."""
+        started_at, name, limit = time.monotonic(), self.params.name, self.params.time_limit
         try:
-            answer, found = child.answer(header, arrays, self.params.time_limit - self.seconds)
-            if "error" in answer:
-                raise RuntimeError(f"{self.params.name}, {_when(child)}: {answer['error']}")
-        except TimeoutError:
-            self.seconds += time.monotonic() - started_at
-            raise TimeLimit(
-                f"{self.params.name} took longer than time_limit = {self.params.time_limit:g} s"
-                f" ({_when(child)}); raise time_limit in the sweep file, or learn from fewer rows"
-                f" by max_rows{_said(child)}"
-            ) from None
-        except Ended as ended:
-            out_of_memory = ", as happens when memory is short" if "SIGKILL" in str(ended) else ""
+            send(self._connection, *block)
+            while not self._connection.poll(LOOK_SECONDS):
+                if self._process.poll() is not None:  # what it has started may hold the connection
+                    raise EOFError
+                if self.seconds + time.monotonic() - started_at > limit:
+                    self.seconds += time.monotonic() - started_at
+                    raise TimeLimit(
+                        f"{name} took longer than time_limit = {limit:g} s ({self._when()}); raise"
+                        " time_limit in the sweep file, or learn from fewer rows by max_rows"
+                        f"{self._last_words()}"
+                    )
+            found, seconds, error = receive(self._connection, 3)
+        except (EOFError, ConnectionError):
+            ended = self._how_it_ended()
             raise ChildProcessError(
-                f"the process of {self.params.name} {ended}{out_of_memory}"
-                f" ({_when(child)}){_said(child)}"
+                f"the process of {name} {ended} ({self._when()}){self._last_words()}"
             ) from None
-        self.seconds += answer["seconds"]
-        return found[0]
+        if error:
+            raise RuntimeError(f"{name}, {self._when()}: {error}")
+        self.seconds += float(seconds)
+        return found
+
+    def _how_it_ended(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(LAST_SECONDS)
+        status = self._process.returncode
+        self.close()
+        self._reader.join(LAST_SECONDS)  # what it wrote last
+        if status is None:
+            return "closed its connection"
+        if status >= 0:
+            return f"ended with exit status {status}"
+        names = {int(one): one.name for one in signal.Signals}  # without most real-time signals
+        memory = ", as happens when memory is short" if status == -signal.SIGKILL else ""
+        return f"was killed by {names.get(-status, f'signal {-status}')}{memory}"
+
+    def _when(self) -> str:
+        return f"round {self.progress[0]}" if self.progress[0] else "before its first round"
+
+    def _last_words(self) -> str:
+        """The end of a message: what the process has written last, its standard output included."""
+        lines = self._tail.decode(errors="replace").strip().splitlines()
+        return "; it wrote last: " + "\n".join(lines[-3:]) if lines else ""
 
 
-def _arrays(rows: Rows, labels: Array) -> list[Array]:
-    """A block's arrays. Those with the longest numbers come first, so that all are aligned."""
-    first, last = rows.indptr[0], rows.indptr[-1]
-    indices = rows.indices[first:last] if rows.index_stride else rows.indices[:0]
-    return [rows.indptr - first, labels, rows.values[first:last], indices]
+def _keep_tail(output: IO[bytes], tail: bytearray) -> None:
+    """Read what the process writes to its end, and keep the last of it."""
+    with output:
+        while piece := os.read(output.fileno(), CHUNK):
+            tail[:] = (tail + piece)[-TAIL_BYTES:]
 
 
-def _when(child: Child) -> str:
-    return f"round {child.progress}" if child.progress else "before its first round"
-
-
-def _said(child: Child) -> str:
-    """The end of a message: what the process has written last."""
-    return f"; it wrote last: {child.last_words}" if child.last_words else ""
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with those that it has started, and wait for its end."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -113,9 +113,9 @@ from tests.helpers.foreign import CLASSES, advanced, started
 parts = started(f"{CLASSES}:Sleeps", {"at": 2}, 3)
 rows = as_rows(np.ones((2, 3)))
 threading.Thread(target=advanced, args=(*parts, rows, np.ones(2)), daemon=True).start()
-while parts[2]._child is None or parts[2]._child.progress < 2:
+while parts[2].progress < 2:
     time.sleep(0.01)
-print(parts[2]._child._process.pid, flush=True)
+print(parts[2]._process.pid, flush=True)
 time.sleep(60)
 """
 
