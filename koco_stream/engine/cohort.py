@@ -15,8 +15,8 @@ from koco_stream.engine.result_file import commit, committed
 from koco_stream.errors import why_diverged
 from koco_stream.io.fingerprint import check_versions
 from koco_stream.learners.files import fetch
+from koco_stream.learners.kernel.shared_kernel_scan import SharedKernelLearner
 from koco_stream.learners.saved import state_arrays
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
 from koco_stream.losses import LOSSES
 from koco_stream.metrics.tally import losses_and_classes, tally
 from koco_stream.runs.cost_model import GATHERED_BYTES

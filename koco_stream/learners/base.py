@@ -18,7 +18,7 @@ from koco_stream.learners.saved import (
     revived,
     state_arrays,
 )
-from koco_stream.learners.scan import Algorithm, embed_rows
+from koco_stream.learners.scan import Algorithm
 from koco_stream.learners.spec import SEED, Public
 from koco_stream.losses import LOSSES, check_labels, loss_value
 from koco_stream.scikit_learn import (
@@ -236,13 +236,6 @@ class Learner(Algorithm, Estimator):
             raise not_fitted(self)
         rows = self._checked(X)
         return with_intercept(rows) if self.fit_intercept else rows
-
-    def _embedded(self, X: Any, n_features: int) -> Array:
-        """The features (n, `n_features`) in which a learner that defines `embed` is linear."""
-        rows = self._rows_of(X)
-        features = np.empty((rows.n_rows, n_features))
-        self.compiled(embed_rows, "embed")(self._params, self._state, rows, features)
-        return features
 
     def _checked(self, X: Any) -> Rows:
         """X (n, d) as rows, if the learner may learn or predict from them."""

@@ -23,7 +23,7 @@ from koco_stream.learners.kernel.norma import NORMA as NORMA
 from koco_stream.learners.kernel.fogd import FOGD as FOGD
 from koco_stream.learners.kernel.nogd import NOGD as NOGD
 from koco_stream.learners.kernel.dual_sgd import DualSGD as DualSGD
-from koco_stream.learners.kernel.ridge import KAWV as KAWV
-from koco_stream.learners.kernel.ridge import PKAWV as PKAWV
+from koco_stream.learners.kernel.kawv import KAWV as KAWV
+from koco_stream.learners.kernel.pkawv import PKAWV as PKAWV
 from koco_stream.learners.kernel.pros_n_kons import NONSALD as NONSALD
 from koco_stream.learners.constant import Constant as Constant

@@ -23,9 +23,8 @@ def bound_later(*arguments: Any) -> Any:
     raise AssertionError("jit_with binds this name")
 
 
-# step(params, state, idx, val, y), forward(params, state, idx, val), full(params, state, features),
-# embed(params, state, idx, val, out)
-step = forward = full = embed = bound_later
+# step(params, state, idx, val, y), forward(params, state, idx, val), full(params, state, features)
+step = forward = full = bound_later
 
 
 def scan_rows(params: Any, state: Any, rows: Rows, labels: Array, predictions: Array) -> int:
@@ -56,17 +55,6 @@ def predict_rows(params: Any, state: Any, rows: Rows, predictions: Array) -> Non
     for t in range(predictions.size):
         idx, val = row(rows, t)
         predictions[t] = min(max(forward(p, s, idx, val), -params.clip), params.clip)
-
-
-def embed_rows(params: Any, state: Any, rows: Rows, features: Array) -> None:
-    """Fill `features` (n, r) with the features in which a kernel learner is linear.
-
-    The state does not change.
-    """
-    p, s = by_reference(params), by_reference(state)
-    for t in range(features.shape[0]):
-        idx, val = row(rows, t)
-        embed(p, s, idx, val, features[t])
 
 
 def advance_each(

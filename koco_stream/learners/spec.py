@@ -201,11 +201,13 @@ class Spec:
 
     @classmethod
     def filled(cls, q: Public, **more: Any) -> Any:
-        """`params_type` with `more`, and in the other fields the parameters of their names."""
-        names = [name for name in cls.params_type._fields if name not in more]
-        return cls.params_type(
-            **more, **{name: cls.parameter(name).number(q[name]) for name in names}
-        )
+        """`params_type` with `more`, and in the other fields the parameters of their names. What is
+        neither, or a parameter without effect, has the field's default.
+        """
+        own = {p.name: p for p in cls.parameters if p.name in q and p.matters_if != NEVER}
+        known = {name: p.number(q[name]) for name, p in own.items()} | more
+        names = [name for name in cls.params_type._fields if name in known]
+        return cls.params_type(**{name: known[name] for name in names})
 
     @classmethod
     def irrelevant(cls, q: Public) -> set[str]:

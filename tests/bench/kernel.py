@@ -14,7 +14,7 @@ import koco_stream
 from flows.preparing.preparation import prepare_named
 from flows.report.rows import rows_of_stream
 from koco_stream.learners import learner_named
-from koco_stream.learners.shared_kernel_scan import SharedKernelScan
+from koco_stream.learners.kernel.shared_kernel_scan import SharedKernelScan
 from koco_stream.numerics.random import uniform
 from koco_stream.streams.inputs import as_rows
 from koco_stream.streams.rows import frozen

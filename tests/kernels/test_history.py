@@ -93,7 +93,7 @@ def test_an_error_in_a_call__leaves_nothing_behind():
     X, y = sparse_stream(9)
     expected, interrupted = make("NORMA").progressive(X, y), make("NORMA")
     fails = patch(
-        "koco_stream.learners.shared_kernel_scan.fill_tile", side_effect=KeyboardInterrupt
+        "koco_stream.learners.kernel.shared_kernel_scan.fill_tile", side_effect=KeyboardInterrupt
     )
     with fails, pytest.raises(KeyboardInterrupt):
         interrupted.progressive(X, y)

@@ -1,7 +1,9 @@
 """What the kernel learners share: the kernel, the dictionary of points, and their memory."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from koco_stream.kernels.dictionary import FIRST_ROOM, Points, more_room, points_floats
 from koco_stream.kernels.kernel import KERNELS, Kernel, gaussian_kernel
@@ -12,41 +14,71 @@ from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.point_panels import BLOCK
 from koco_stream.types import Array
 
-NO_LIMIT = 1 << 40
 # Where α·φᵀA⁻¹φ is at most this share of φᵀφ, it is rounding: nothing can be learnt from the row.
 LEAST = 1e-15
 # Where a row's own curvature shrinks its step to less, α may be rounding beside k(x, x).
 LEAST_SHRINK = 1e-6
 
 
-def joined(state: Any) -> Array:
-    """The rounds in which the points of KORS's dictionary joined, increasing."""
-    points: Points = getattr(state, "kors", state).points
-    return points.rounds[: int(points.n)]
+class KernelLearner(Learner):
+    """A learner with a kernel."""
+
+    @classmethod
+    def to_params(cls, q: Public) -> Any:
+        return cls.filled(q, kernel=kernel_of(q))
+
+    def _embedded(self, X: Any, left: Array) -> Array:
+        """The features (n, …) in which the learner is linear, of the rows of X (n, d). Those of a
+        row are what `forward` has `left` in the state.
+        """
+        rows = self._rows_of(X)
+        features = np.empty((rows.n_rows, *left.shape))
+        for t in range(rows.n_rows):
+            row = rows._replace(indptr=rows.indptr[t : t + 2])
+            self.expect(self._params, self._state, row)
+            features[t] = left
+        return features
 
 
-class DictionaryLearner(Learner):
+class DictionaryLearner(KernelLearner):
     """A learner with a dictionary of points."""
+
+    grows = True
 
     @property
     def dictionary_(self) -> Array:
         """Row numbers (J,) of the dictionary's points, counted from 0 over all rows learnt from."""
-        return joined(self._state) - 1
+        return OpenDictionaryLearner.joined(self._state) - 1
+
+
+class OpenDictionaryLearner(DictionaryLearner):
+    """A learner whose dictionary is as large as the rows decide, and no point leaves it. It has so
+    many `matrices` over the points.
+    """
+
+    always_stochastic = open_ended = True
+    matrices: ClassVar[int] = 3
+
+    @staticmethod
+    def joined(state: Any) -> Array:
+        """The rounds in which the dictionary's points joined, increasing."""
+        points: Points = getattr(state, "kors", state).points
+        return points.rounds[: int(points.n)]
+
+    @classmethod
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        limit = whole(q, "max_dictionary") if q.get("max_dictionary") else size.rounds
+        n = capacity(min(limit, size.rounds))
+        points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d, size.s)
+        # The old and the new arrays, of half the length, both exist while the dictionary grows.
+        return int(1.5 * points + 1.25 * cls.matrices * n * n) + 32 * n + 4096
 
 
 def kernel_of(q: Public) -> Kernel:
-    """The kernel that a learner's public parameters `q` define."""
+    """The kernel that a learner's public parameters `q` define: a Gaussian one, if not another."""
     gaussian = gaussian_kernel(real(q, "bandwidth"))
-    return gaussian._replace(kind=KERNELS[str(q["kernel"])], degree=whole(q, "degree"))
-
-
-def dictionary_floats(q: Public, size: StreamSize, matrices: int) -> int:
-    """The most numbers in a growing dictionary and `matrices` square matrices over its points."""
-    limit = whole(q, "max_dictionary") if q.get("max_dictionary") else size.rounds
-    n = capacity(min(limit, size.rounds))
-    points = points_floats(n, min(size.d + 1, int(n * size.s) + 2), size.d, size.s)
-    # The old and the new arrays, of half the length, both exist while the dictionary grows.
-    return int(1.5 * points + 1.25 * matrices * n * n) + 32 * n + 4096
+    kind = KERNELS[str(q.get("kernel", "gaussian"))]
+    return gaussian._replace(kind=kind, degree=int(q.get("degree") or 1))
 
 
 @jit

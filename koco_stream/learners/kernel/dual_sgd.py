@@ -30,7 +30,7 @@ from koco_stream.kernels.dictionary import (
     no_points,
     points_floats,
 )
-from koco_stream.kernels.kernel import Kernel, gaussian_kernel
+from koco_stream.kernels.kernel import Kernel
 from koco_stream.kernels.random_features import (
     COSINES,
     SINES,
@@ -49,8 +49,6 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    loss_and_clip,
-    real,
     whole,
 )
 from koco_stream.losses import loss_slope
@@ -77,7 +75,7 @@ WEIGHTS = 3
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    loss: its code. clip: C. regularisation: λ. budget: B. frequencies: D. kernel: the Gaussian
+    loss: its code. clip: C. regularisation: λ. budget: B. n_frequencies: D. kernel: the Gaussian
     kernel, and its bandwidth.
     """
 
@@ -85,7 +83,7 @@ class Params(NamedTuple):
     clip: float
     regularisation: float
     budget: int
-    frequencies: int
+    n_frequencies: int
     kernel: Kernel
     bandwidth: float
 
@@ -109,13 +107,13 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: no points, f = 0, frequencies of `seed`."""
-    room, width = room_for(params.budget), room_for(params.frequencies)
+    room, width = room_for(params.budget), room_for(params.n_frequencies)
     return State(
         t=np.zeros((), np.int64),
         doubtful_rounds=np.zeros((), np.int64),
         points=no_points(n_features, room),
         a=aligned_zeros(2, room),
-        u=frequencies(n_features, params.frequencies, params.bandwidth, seed),
+        u=frequencies(n_features, params.n_frequencies, params.bandwidth, seed),
         f=aligned_zeros(5, width),
         kept=aligned_zeros(params.budget, 2 * width),
     )
@@ -138,7 +136,7 @@ def inspect(params: Params, s: State, idx: Array, val: Array) -> tuple[float, fl
     """
     t, k, width = s.t[()], s.a[K], s.f.shape[1]
     _, n2 = kernel_row(params.kernel, s.points, idx, val, k)
-    fourier_row(s.u, idx, val, params.frequencies, s.f)
+    fourier_row(s.u, idx, val, params.n_frequencies, s.f)
     of_points = panel_dot(k, 0, s.a[C_LINE], 0, int(s.points.n[()]))
     of_features = panel_dot(s.f, COSINES * width, s.f, WEIGHTS * width, 2 * width)
     f = 0.0 if t == 0 else float((of_points + of_features) / (params.regularisation * t))
@@ -159,7 +157,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     c = -loss_slope(params.loss, y_hat, y)
     if c == 0.0:
         return y_hat
-    p, width, D = int(s.points.n[()]), s.f.shape[1], params.frequencies
+    p, width, D = int(s.points.n[()]), s.f.shape[1], params.n_frequencies
     if p == params.budget:
         p = least(s, p)
         if abs(c) < abs(s.a[C_LINE, p]):
@@ -198,7 +196,7 @@ class DualSGD(DictionaryLearner):
     parameters = (*SHARED, REGULARISATION, BUDGET, N_FREQUENCIES, BANDWIDTH)
     always_stochastic = True
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
+    full, enlarge, params_type = staticmethod(full), staticmethod(enlarge), Params
 
     def __init__(
         self,
@@ -213,18 +211,6 @@ class DualSGD(DictionaryLearner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        bandwidth = real(q, "bandwidth")
-        return Params(
-            **loss_and_clip(q),
-            regularisation=real(q, "regularisation"),
-            budget=whole(q, "budget"),
-            frequencies=whole(q, "n_frequencies"),
-            kernel=gaussian_kernel(bandwidth),
-            bandwidth=bandwidth,
-        )
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:

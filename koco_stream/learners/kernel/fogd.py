@@ -20,7 +20,7 @@ from koco_stream.kernels.random_features import (
     fourier_row,
     frequencies,
 )
-from koco_stream.learners.base import Learner
+from koco_stream.learners.kernel.base import KernelLearner
 from koco_stream.learners.spec import (
     BANDWIDTH,
     N_FREQUENCIES,
@@ -29,10 +29,9 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    real,
     whole,
 )
-from koco_stream.losses import HALF_SQUARED, LOSSES, OF_REAL_LABELS, SQUARED, loss_slope
+from koco_stream.losses import HALF_SQUARED, OF_REAL_LABELS, SQUARED, loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
 from koco_stream.numerics.instructions.point_panels import add_scaled, panel_dot, room_for
@@ -56,16 +55,16 @@ WEIGHTS = 3
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    loss: its code. clip: infinite. step_size: the step. frequencies: D. bandwidth: the kernel's.
-    tube: no update while |ŷ − y| is within it (for the squared loss, or half of it).
+    loss: its code. step_size: the step. n_frequencies: D. bandwidth: the kernel's. tube: no update
+    while |ŷ − y| is within it (for the squared loss, or half of it).
     """
 
     loss: int
-    clip: float
     step_size: float
-    frequencies: int
+    n_frequencies: int
     bandwidth: float
     tube: float
+    clip: float = math.inf
 
 
 class State(NamedTuple):
@@ -82,7 +81,7 @@ class State(NamedTuple):
 
 def init(params: Params, n_features: int, seed: int) -> State:
     """The initial state: w = 0, frequencies of `seed`."""
-    D = params.frequencies
+    D = params.n_frequencies
     u = frequencies(n_features, D, params.bandwidth, seed)
     return State(u, aligned_zeros(5, room_for(D)), np.zeros((), np.int64))
 
@@ -100,7 +99,7 @@ def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     Leaves the cosines and sines in the scratch lines of the state. Does not learn.
     """
     room = s.a.shape[1]
-    fourier_row(s.u, idx, val, params.frequencies, s.a)
+    fourier_row(s.u, idx, val, params.n_frequencies, s.a)
     return panel_dot(s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
 
 
@@ -110,22 +109,12 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     count_far(s, square_norm(val), params.bandwidth)
     y_hat = forward(params, s, idx, val)
     if outside(params.loss, params.tube, y_hat, y):
-        change = -params.step_size * loss_slope(params.loss, y_hat, y) / params.frequencies
+        change = -params.step_size * loss_slope(params.loss, y_hat, y) / params.n_frequencies
         add_scaled(change, s.a, COSINES * room, s.a, WEIGHTS * room, 2 * room)
     return y_hat
 
 
-@jit
-def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """Compute the features z of the row (idx, val) into `out`, (2D,): the cosines first."""
-    D, root = params.frequencies, np.sqrt(np.float64(params.frequencies))
-    forward(params, s, idx, val)
-    for p in range(D):
-        out[p] = s.a[COSINES, p] / root
-        out[D + p] = s.a[COSINES + 1, p] / root
-
-
-class FOGD(Learner):
+class FOGD(KernelLearner):
     """Online gradient descent on D random Fourier features of the Gaussian kernel, in O(Ds).
 
     Predictions are not truncated.
@@ -137,8 +126,8 @@ class FOGD(Learner):
 
     parameters = (*WITHOUT_CLIP, STEP_SIZE, N_FREQUENCIES, BANDWIDTH, TUBE)
     always_stochastic = True
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    embed = staticmethod(embed)
 
     def __init__(
         self,
@@ -155,17 +144,6 @@ class FOGD(Learner):
         self._keep(locals())
 
     @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(
-            loss=LOSSES[str(q["loss"])],
-            clip=math.inf,
-            step_size=real(q, "step_size"),
-            frequencies=whole(q, "n_frequencies"),
-            bandwidth=real(q, "bandwidth"),
-            tube=real(q, "tube"),
-        )
-
-    @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
         D = whole(q, "n_frequencies")
         return fourier_floats(size.d, D) + 2 * room_for(D)
@@ -173,9 +151,10 @@ class FOGD(Learner):
     @property
     def coef_(self) -> Array:
         """The weights (2D,) of `features`."""
-        n = self._params.frequencies
+        n = self._params.n_frequencies
         return np.sqrt(float(n)) * self._state.a[WEIGHTS:, :n].reshape(-1)
 
     def features(self, X: Any) -> Array:
         """Random Fourier features (n, 2D) of the rows of X (n, d): cosines, then sines, over √D."""
-        return self._embedded(X, 2 * self._params.frequencies)
+        waves = self._embedded(X, self._state.a[COSINES:WEIGHTS, : self._params.n_frequencies])
+        return waves.reshape(len(waves), -1) / np.sqrt(self._params.n_frequencies)

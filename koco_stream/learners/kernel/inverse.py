@@ -6,6 +6,11 @@ but in the factors it is a product (Bierman, Factorization Methods for Discrete 
 Estimation, 1977; docs/errata.md, P9). An update takes O(J²) for J points.
 """
 
+from typing import Any
+
+from koco_stream.learners.kernel.base import OpenDictionaryLearner
+from koco_stream.learners.kernel.kors import KORS
+from koco_stream.learners.spec import Public
 from koco_stream.numerics.compiler import inlined
 from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
@@ -59,3 +64,15 @@ def add_coordinate(factor: Array, a: Array, n: int, variance: float) -> None:
     """Give A⁻¹ a last coordinate n, which is tied to no other and where A⁻¹ is `variance`."""
     factor[n // BLOCK, n, n % BLOCK] = 1.0
     a[D, n] = variance
+
+
+class SpanLearner(OpenDictionaryLearner):
+    """A learner with coordinates in the span of KORS's dictionary."""
+
+    @classmethod
+    def to_params(cls, q: Public) -> Any:
+        return cls.filled(q, kors=KORS.to_params(q))
+
+    def features(self, X: Any) -> Array:
+        """The embedding φ̃ (n, J) of the rows of X (n, d) in the span of the dictionary (P3)."""
+        return self._embedded(X, self._state.a[PHI, : int(self._state.kors.points.n)])

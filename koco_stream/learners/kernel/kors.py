@@ -29,15 +29,7 @@ from koco_stream.kernels.dictionary import (
     panels,
 )
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import (
-    LEAST_SHRINK,
-    NO_LIMIT,
-    DictionaryLearner,
-    append_row,
-    dictionary_floats,
-    joined,
-    kernel_of,
-)
+from koco_stream.learners.kernel.base import LEAST_SHRINK, OpenDictionaryLearner, append_row
 from koco_stream.learners.spec import (
     CLIP,
     FIT_INTERCEPT,
@@ -46,9 +38,6 @@ from koco_stream.learners.spec import (
     NEVER,
     SAMPLING,
     Parameter,
-    Public,
-    StreamSize,
-    real,
 )
 from koco_stream.losses import MOST_CLIPS
 from koco_stream.numerics.compiler import inlined, jit
@@ -59,22 +48,24 @@ from koco_stream.streams.inputs import as_rows
 from koco_stream.types import Array
 
 ROUNDING = 1e-15  # the share of k(x, x) by which q, a difference, may be off
+ICML, POSTER = range(2)  # codes of `estimate`
 K, V, SK = range(3)  # lines of `a`: k, the kernel values of the row with the points; v; Sᵀk
 
 
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    kernel: the kernel. ridge: γ. factor: 1 + ε, or the poster's 1 − ε. beta: β. most: the maximum
-    size of the dictionary. clip: not used.
+    kernel: the kernel. ridge: γ. epsilon: ε. estimate: its code. beta: β. max_dictionary: the
+    largest number of points, or 0. clip: not used.
     """
 
     kernel: Kernel
-    ridge: float
-    factor: float
-    beta: float
-    most: int
-    clip: float
+    ridge: float = 1.0
+    epsilon: float = 0.5
+    estimate: int = ICML
+    beta: float = 1.0
+    max_dictionary: int = 0
+    clip: float = math.inf
 
 
 class State(NamedTuple):
@@ -124,7 +115,19 @@ def enlarge(params: Params, s: State, features: int) -> State:
 
 @inlined
 def full(params: Params, s: State, features: int) -> bool:
-    return bool(s.points.n[()] < params.most and lacks_room(s.points, features))
+    return bool(accepts(params, s) and lacks_room(s.points, features))
+
+
+@inlined
+def accepts(params: Params, s: State) -> bool:
+    """Whether another point may join."""
+    return bool(params.max_dictionary == 0 or s.points.n[()] < params.max_dictionary)
+
+
+@inlined
+def factor(params: Any) -> float:
+    """The factor of leverage score estimates: 1 + ε, or the poster's 1 − ε."""
+    return 1.0 + params.epsilon if params.estimate == ICML else 1.0 - params.epsilon
 
 
 @inlined
@@ -135,13 +138,13 @@ def probability(params: Params, s: State, k_tt: float) -> tuple[float, float]:
     The row's kernel values are in the scratch. Leaves v there. A full dictionary accepts no rows.
     """
     n, v = int(s.points.n[()]), s.a[V]
-    if n >= params.most:
+    if not accepts(params, s):
         return 0.0, 0.0
     for p in range(n):
         s.a[SK, p] = s.roots[p] * s.a[K, p]
     substitute(s.L, 0, n, s.a[SK], v)
     q = max(k_tt - panel_dot(v, 0, v, 0, n), 0.0)
-    return min(params.beta * params.factor * (q / (params.ridge + q)), 1.0), q
+    return min(params.beta * factor(params) * (q / (params.ridge + q)), 1.0), q
 
 
 @inlined
@@ -157,8 +160,7 @@ def offer(params: Params, s: State, k_tt: float) -> tuple[bool, bool]:
     z = coin < p
     s.inclusion_probability[()] = p
     s.included[()] = z
-    open_to_rows = int(s.points.n[()]) < params.most
-    return z, open_to_rows and is_rounding(params, k_tt, q, coin)
+    return z, accepts(params, s) and is_rounding(params, k_tt, q, coin)
 
 
 @inlined
@@ -167,7 +169,7 @@ def is_rounding(params: Params, k_tt: float, q: float, coin: float) -> bool:
     refused or taken.
     """
     low, high = max(q - ROUNDING * k_tt, 0.0), q + ROUNDING * k_tt
-    share = coin / (params.beta * params.factor)
+    share = coin / (params.beta * factor(params))
     return low / (params.ridge + low) <= share < high / (params.ridge + high)
 
 
@@ -183,12 +185,6 @@ def join(params: Params, s: State, idx: Array, val: Array, k_tt: float, n2: floa
     add_point(s.points, n, idx, val, n2, s.t[()])
 
 
-def estimate_factor(q: Public) -> float:
-    """The factor of leverage score estimates: 1 + ε, or the poster's 1 − ε."""
-    epsilon = real(q, "epsilon")
-    return 1.0 + epsilon if q["estimate"] == "icml" else 1.0 - epsilon
-
-
 @jit
 def forward(params: Params, s: State, idx: Array, val: Array) -> float:
     """Always 0, since KORS predicts nothing."""
@@ -202,14 +198,14 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     joins, _ = offer(params, s, k_tt)
     p = s.inclusion_probability[()]
     # The estimate is 1 − γ/(γ + q), in which the rounding of q, a share of k(x, x), fades.
-    rest = 1.0 - p / (params.beta * params.factor) if p < 1.0 else 0.0
+    rest = 1.0 - p / (params.beta * factor(params)) if p < 1.0 else 0.0
     s.doubtful_rounds[()] += k_tt * max(rest * rest, LEAST_SHRINK) > MOST_CLIPS * params.ridge
     if joins:
         join(params, s, idx, val, k_tt, n2)
     return 0.0 * float(s.inclusion_probability[()])
 
 
-class KORS(DictionaryLearner):
+class KORS(OpenDictionaryLearner):
     """Kernel online row sampling: a growing dictionary of rows, and no predictions; O(J² + Js).
 
     `progressive` returns zeros, and y is optional.
@@ -234,11 +230,9 @@ class KORS(DictionaryLearner):
         ),
         *KERNEL_SHAPE,
     )
-    always_stochastic, predicts = True, False
+    predicts, params_type, matrices = False, Params, 1
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
-    open_ended = True
-    joined = staticmethod(joined)
+    full, enlarge = staticmethod(full), staticmethod(enlarge)
 
     def __init__(
         self,
@@ -257,21 +251,6 @@ class KORS(DictionaryLearner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(
-            kernel=kernel_of(q),
-            ridge=real(q, "ridge"),
-            factor=estimate_factor(q),
-            beta=real(q, "beta"),
-            most=int(q.get("max_dictionary") or NO_LIMIT),
-            clip=real(q, "clip"),
-        )
-
-    @classmethod
-    def floats(cls, q: Public, size: StreamSize) -> int:
-        return dictionary_floats(q, size, 1)
 
     @property
     def weights_(self) -> Array:

@@ -36,10 +36,9 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    real,
     whole,
 )
-from koco_stream.losses import LOSSES, loss_slope
+from koco_stream.losses import loss_slope
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.eigenvalues import symmetric_eigen
 from koco_stream.numerics.instructions.feature_rows import aligned_zeros
@@ -61,17 +60,17 @@ NO_FEATURE = 1e-12
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    loss: its code. clip: infinite. step_size: the step. budget: B. rank: k ≤ B. kernel: the kernel.
-    tube: as for FOGD.
+    loss: its code. step_size: the step. budget: B. rank: k ≤ B. kernel: the kernel. tube: as for
+    FOGD.
     """
 
     loss: int
-    clip: float
     step_size: float
     budget: int
     rank: int
     kernel: Kernel
     tube: float
+    clip: float = math.inf
 
 
 class State(NamedTuple):
@@ -171,14 +170,6 @@ def make_map(params: Params, s: State) -> None:
     s.mapped[()] = 1
 
 
-@jit
-def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """Compute the features z of the row (idx, val) into `out`, (k,). The map must exist."""
-    inspect(params, s, idx, val)
-    for r in range(out.size):
-        out[r] = s.b[Z, r]
-
-
 class NOGD(DictionaryLearner):
     """Kernel gradient descent up to B points, then on their k Nyström features, in O(Bs + Bk).
 
@@ -197,8 +188,7 @@ class NOGD(DictionaryLearner):
         *(*KERNEL_SHAPE, TUBE),
     )
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
-    grows, full, enlarge = True, staticmethod(full), staticmethod(enlarge)
-    embed = staticmethod(embed)
+    full, enlarge, params_type = staticmethod(full), staticmethod(enlarge), Params
 
     def __init__(
         self,
@@ -218,17 +208,9 @@ class NOGD(DictionaryLearner):
         self._keep(locals())
 
     @classmethod
-    def to_params(cls, q: Public) -> Params:
-        budget = whole(q, "budget")
-        return Params(
-            loss=LOSSES[str(q["loss"])],
-            clip=math.inf,
-            step_size=real(q, "step_size"),
-            budget=budget,
-            rank=min(whole(q, "rank"), budget),
-            kernel=kernel_of(q),
-            tube=real(q, "tube"),
-        )
+    def to_params(cls, q: Public) -> Any:
+        rank = min(whole(q, "rank"), whole(q, "budget"))
+        return cls.filled(q, kernel=kernel_of(q), rank=rank)
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:
@@ -249,4 +231,4 @@ class NOGD(DictionaryLearner):
                 f"{self!r} has {self._state.points.n} points so far; its features exist once it"
                 f" has {self._params.budget}"
             )
-        return self._embedded(X, self._params.rank)
+        return self._embedded(X, self._state.b[Z, : self._params.rank])

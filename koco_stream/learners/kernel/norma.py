@@ -16,8 +16,8 @@ import numpy as np
 
 from koco_stream.kernels.earlier_rows import History, no_rows
 from koco_stream.kernels.kernel import Kernel
-from koco_stream.learners.kernel.base import held, kernel_of
-from koco_stream.learners.shared_kernel_scan import SharedKernelLearner
+from koco_stream.learners.kernel.base import held
+from koco_stream.learners.kernel.shared_kernel_scan import SharedKernelLearner
 from koco_stream.learners.spec import (
     BUDGET,
     KERNEL_SHAPE,
@@ -27,9 +27,6 @@ from koco_stream.learners.spec import (
     Parameter,
     Public,
     StreamSize,
-    loss_and_clip,
-    real,
-    schedule_of,
     whole,
 )
 from koco_stream.losses import CONSTANT, HINGE, NO_DIFFERENCE, loss_slope, step_at
@@ -45,14 +42,14 @@ K, A = range(2)  # lines of `a`: k(x, x_p), coefficients
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    loss: its code. clip: C. step_size: η. schedule: the code of η's. regularisation: λ. tube: ν.
+    loss: its code. clip: C. step_size: η. step_schedule: its code. regularisation: λ. tube: ν.
     kernel: the kernel. budget: the maximum number of points.
     """
 
     loss: int
     clip: float
     step_size: float
-    schedule: int
+    step_schedule: int
     regularisation: float
     tube: float
     kernel: Kernel
@@ -92,7 +89,7 @@ def init(params: Params, n_features: int, seed: int) -> State:
         rows=np.zeros(room, np.int64),
         a=np.zeros((2, room)),
         margin=np.zeros(()),
-        steps=np.zeros(int(params.schedule != CONSTANT), np.int64),
+        steps=np.zeros(int(params.step_schedule != CONSTANT), np.int64),
     )
 
 
@@ -119,7 +116,7 @@ def step(params: Params, s: State, tile: Array, r: int, first: int, k_tt: float,
     eta = params.step_size
     if s.steps.size:
         s.steps[0] += 1
-        eta = step_at(eta, params.schedule, s.steps[0])
+        eta = step_at(eta, params.step_schedule, s.steps[0])
     y_hat = held(forward(params, s, tile, r, first, k_tt), params.clip)
     if params.loss == HINGE and params.tube > 0.0:
         rho = s.margin[()]
@@ -162,6 +159,7 @@ class NORMA(SharedKernelLearner):
             matters_if=("loss", ("hinge",)),
         ),
     )
+    params_type = Params
     init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
     first_row = staticmethod(first_row)
 
@@ -182,18 +180,6 @@ class NORMA(SharedKernelLearner):
         seed: int = 0,
     ) -> None:
         self._keep(locals())
-
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(
-            **loss_and_clip(q),
-            step_size=real(q, "step_size"),
-            schedule=schedule_of(q),
-            regularisation=real(q, "regularisation"),
-            tube=real(q, "tube"),
-            kernel=kernel_of(q),
-            budget=whole(q, "budget"),
-        )
 
     @classmethod
     def floats(cls, q: Public, size: StreamSize) -> int:

@@ -10,9 +10,16 @@ the dictionary, and in what stays when one does.
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from koco_stream.learners.kernel import kors, pros_n_kons_step
-from koco_stream.learners.kernel.base import DictionaryLearner, dictionary_floats, joined
-from koco_stream.learners.kernel.pros_n_kons_step import Params
+from koco_stream.learners.kernel.inverse import SpanLearner
+from koco_stream.learners.kernel.pros_n_kons_step import (
+    BOTH,
+    Params,
+    enlarge,
+    forward,
+    full,
+    init,
+    step,
+)
 from koco_stream.learners.spec import (
     ALPHA,
     CURVATURE,
@@ -22,14 +29,10 @@ from koco_stream.learners.spec import (
     SHARED,
     Parameter,
     Public,
-    StreamSize,
-    newton_params,
-    real,
 )
-from koco_stream.types import Array
 
 
-class PROSNKONS(DictionaryLearner):
+class PROSNKONS(SpanLearner):
     """Newton steps in the span of KORS's dictionary, restarted when a point joins; O(J² + Js).
 
     Notes
@@ -45,13 +48,9 @@ class PROSNKONS(DictionaryLearner):
         CURVATURE_SCHEDULE,
         *KERNEL_SHAPE,
     )
-    curvature_share = 0.5
-    restart: ClassVar[bool] = True
-    always_stochastic = True
-    init, step = staticmethod(pros_n_kons_step.init), staticmethod(pros_n_kons_step.step)
-    forward, embed = staticmethod(pros_n_kons_step.forward), staticmethod(pros_n_kons_step.embed)
-    full, enlarge = staticmethod(pros_n_kons_step.full), staticmethod(pros_n_kons_step.enlarge)
-    grows, open_ended, joined = True, True, staticmethod(joined)
+    curvature_share, params_type = 0.5, Params
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    full, enlarge = staticmethod(full), staticmethod(enlarge)
 
     def __init__(
         self,
@@ -73,27 +72,6 @@ class PROSNKONS(DictionaryLearner):
     ) -> None:
         self._keep(locals())
 
-    @classmethod
-    def to_params(cls, q: Public) -> Params:
-        return Params(
-            **newton_params(q),
-            restart=cls.restart,
-            forget=cls.restart or q.get("carry") == "weights",
-            threshold=real(q, "threshold") if "threshold" in q else 0.0,
-            kors=kors.KORS.to_params(q),
-        )
-
-    @classmethod
-    def floats(cls, q: Public, size: StreamSize) -> int:
-        return dictionary_floats(q, size, 3)
-
-    def features(self, X: Any) -> Array:
-        """The embedding (n, J) of the rows of X (n, d) in the span of the dictionary.
-
-        It is φ̃ = L⁻¹k with LLᵀ = K_I, zero for repeated points.
-        """
-        return self._embedded(X, int(self._state.kors.points.n))
-
 
 class CONKONS(PROSNKONS):
     """PROS-N-KONS that keeps its solution when a point joins, instead of restarting; O(J² + Js).
@@ -114,7 +92,6 @@ class CONKONS(PROSNKONS):
             " (docs/errata.md, P4).",
         ),
     )
-    restart = False
 
     def __init__(
         self,
@@ -207,7 +184,7 @@ class NONSALD(PROSNKONS):
         *KERNEL_SHAPE,
     )
     curvature_share = 1.0
-    restart = always_stochastic = False
+    always_stochastic = False
 
     def __init__(
         self,
@@ -227,9 +204,9 @@ class NONSALD(PROSNKONS):
         self._keep(locals())
 
     @classmethod
-    def to_params(cls, q: Public) -> Params:
+    def to_params(cls, q: Public) -> Any:
         """The parameters of the compiled step, of which those of KORS are not used."""
-        return super().to_params({**PROSNKONS.defaults(), **q})
+        return super().to_params(q)._replace(carry=BOTH)
 
     @classmethod
     def usual_curvature(cls, loss: str, clip: float) -> float:

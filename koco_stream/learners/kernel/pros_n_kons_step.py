@@ -45,25 +45,25 @@ MOST_CLIPS = 1e9  # as `losses.MOST_CLIPS`, in explicit coordinates
 # What A⁻¹ in factors leaves of the length of a step for rounding, as a share of the largest
 # √k(x_i, x_i)/pivot_i, as measured. Without a coin and with that below √WELL no step is too long.
 LEFT, WELL = 1e-5, 1e4
+BOTH, WEIGHTS, NOTHING = range(3)  # codes of `carry`
 
 
 class Params(NamedTuple):
     """Parameters of the compiled step.
 
-    loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, divided by √t if
-    `decreasing`. kors: KORS's parameters. When a point joins, `restart` resets ω = 0 and A = αI,
-    `forget` only A = αI. threshold: of approximate linear dependence; 0 if KORS decides.
+    loss: its code. alpha: α. clip: C. curvature: the coefficient of g gᵀ in A, and the code of its
+    schedule. kors: KORS's parameters. threshold: of approximate linear dependence; 0 if KORS
+    decides. carry: what stays when a point joins: A and ω, ω, or neither, so that A = αI and ω = 0.
     """
 
     loss: int
     alpha: float
     clip: float
     curvature: float
-    decreasing: bool
-    restart: bool
-    forget: bool
-    threshold: float
+    curvature_schedule: int
     kors: kors.Params
+    threshold: float = 0.0
+    carry: int = NOTHING
 
 
 class State(NamedTuple):
@@ -164,7 +164,7 @@ def step(params: Params, s: State, idx: Array, val: Array, y: float) -> float:
     y_hat = held(z, params.clip)  # line 15, after the projection
     along = 0.0 if y_hat == z else (y_hat - z) / xAx  # line 13: ω̃ = ṽ + along·u
     slope = loss_slope(params.loss, y_hat, y)  # line 16: g̃ = slope·φ̃
-    c2 = curvature_at(params.curvature, params.decreasing, s.kors.t[()]) * slope * slope
+    c2 = curvature_at(params.curvature, params.curvature_schedule, s.kors.t[()]) * slope * slope
     shrink = 1.0 / (1.0 + c2 * xAx)
     absorb(s.factor, s.a, n, c2)  # line 17
     blur = 2.0 * blur_of(s.a, n, params.alpha)
@@ -206,7 +206,7 @@ def decides(params: Params, s: State, k_tt: float) -> bool:
     coordinate, so that it changes nothing where all is carried.
     """
     n, phi = int(s.kors.points.n[()]), s.a[PHI]
-    return params.forget or k_tt - panel_dot(phi, 0, phi, 0, n) > NO_COORDINATE * k_tt
+    return params.carry != BOTH or k_tt - panel_dot(phi, 0, phi, 0, n) > NO_COORDINATE * k_tt
 
 
 @inlined
@@ -220,20 +220,12 @@ def enter(params: Params, s: State, k_tt: float) -> None:
         append_row(s.L, n, phi, 1.0, math.sqrt(pivot2))
         s.a[LOST, n] = k_tt / pivot2
         s.most_lost[()] = max(s.most_lost[()], k_tt / pivot2)
-    if params.restart:
+    if params.carry == NOTHING:
         s.restarts[()] += 1
         s.longest_step[()] = 0.0
         s.a[OMEGA, :n] = 0.0
-    if params.forget:
+    if params.carry != BOTH:
         s.factor[:, :n] = 0.0
         for i in range(n):
             add_coordinate(s.factor, s.a, i, 1.0 / params.alpha)
     add_coordinate(s.factor, s.a, n, 1.0 / params.alpha)
-
-
-@jit
-def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """Compute the embedding φ̃ of the row (idx, val) into `out`, (J,)."""
-    inspect(params, s, idx, val)
-    for p in range(out.size):
-        out[p] = s.a[PHI, p]

@@ -21,7 +21,7 @@ from koco_stream.kernels import earlier_rows
 from koco_stream.kernels.dictionary import FIRST_ROOM, kernel_row, padded, panels
 from koco_stream.kernels.earlier_rows import PastRows
 from koco_stream.learners.kernel import kors
-from koco_stream.learners.kernel.base import append_row, count_doubt, held, note_step
+from koco_stream.learners.kernel.base import append_row, capacity, count_doubt, held, note_step
 from koco_stream.learners.kernel.inverse import (
     DF,
     LOST,
@@ -29,11 +29,13 @@ from koco_stream.learners.kernel.inverse import (
     PHI,
     D,
     F,
+    SpanLearner,
     U,
     absorb,
     blur_of,
     spread_of,
 )
+from koco_stream.learners.spec import ALPHA, KERNEL_SHAPE, SAMPLING, SHARED, Public, StreamSize
 from koco_stream.numerics.compiler import inlined, jit
 from koco_stream.numerics.instructions.point_panels import (
     BLOCK,
@@ -208,9 +210,42 @@ def enter(params: Params, s: State, row: Row, k_tt: float) -> None:
     earlier_rows.store_new_coordinates(s.past, row.n - 1)
 
 
-@jit
-def embed(params: Params, s: State, idx: Array, val: Array, out: Array) -> None:
-    """Compute the embedding φ̃ of the row (idx, val) into `out`, (J,)."""
-    embedded(params, s, idx, val)
-    for p in range(out.size):
-        out[p] = s.a[PHI, p]
+class PKAWV(SpanLearner):
+    """The kernel ridge forecaster in the span of KORS's dictionary, in O(J² + Js) a round.
+
+    It learns by least squares with ridge α from all rows so far, and adds this round's row with the
+    label 0 before it predicts. A round takes O(J²), one in which a point joins O(t(J + s)).
+
+    Notes
+    -----
+    PKAWV of Jézéquel, Gaillard, Rudi (NeurIPS 2019).
+    """
+
+    parameters = (*SHARED, ALPHA, *SAMPLING, *KERNEL_SHAPE)
+    params_type = Params
+    init, step, forward = staticmethod(init), staticmethod(step), staticmethod(forward)
+    full, enlarge = staticmethod(full), staticmethod(enlarge)
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        ridge: float = 1.0,
+        *,
+        beta: float = 1.0,
+        epsilon: float = 0.5,
+        estimate: str = "icml",
+        kernel: str = "gaussian",
+        bandwidth: float = 1.0,
+        degree: int = 2,
+        loss: str = "squared",
+        clip: float = 1.0,
+        fit_intercept: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    @classmethod
+    def floats(cls, q: Public, size: StreamSize) -> int:
+        rows = capacity(size.rounds)
+        coordinates = int(1.5 * rows * rows + rows * (6 + 3.0 * size.s)) + size.d
+        return super().floats(q, size) + coordinates

@@ -19,7 +19,7 @@ from koco_stream.kernels.earlier_rows import (
     panel_of,
     with_room,
 )
-from koco_stream.learners.base import Learner
+from koco_stream.learners.kernel.base import KernelLearner
 from koco_stream.learners.scan import bound_later
 from koco_stream.learners.spec import Public, Shared, StreamSize
 from koco_stream.numerics.by_reference import by_reference
@@ -157,7 +157,7 @@ class SharedKernelScan:
         give_back(panel)
 
 
-class SharedKernelLearner(Learner):
+class SharedKernelLearner(KernelLearner):
     """A learner that reads kernel values from a tile shared with other runs of the same kernel.
 
     Instead of a row, its `step` and `forward` take the tile, a column of it, the number of the
