@@ -8,7 +8,6 @@ import re
 import shlex
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -161,14 +160,12 @@ def interface_address(interface: str) -> str:
 
 
 def _cluster_class(site: JobSite) -> Any:
-    """Importing dask-jobqueue replaces signal handlers, which are restored here."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        import dask_jobqueue
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+    """Importing dask-jobqueue replaces the handler of Ctrl-C, which is restored here."""
+    before = signal.getsignal(signal.SIGINT)
+    import dask_jobqueue
+
+    if signal.getsignal(signal.SIGINT) is not before:
+        signal.signal(signal.SIGINT, before)
     return getattr(dask_jobqueue, CLASSES[site.kind][0])
 
 

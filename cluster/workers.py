@@ -48,8 +48,8 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
 
 
 def ever_joined(client: Client) -> set[str]:
-    events = (event for _, event in client.get_events("all"))
-    return {event["worker"] for event in events if event["action"] == "add-worker"}
+    events = client.get_events("all")
+    return {event["worker"] for _, event in events if event["action"] == "add-worker"}
 
 
 def wait_for(client: Client, workers: int, seconds: float) -> bool:

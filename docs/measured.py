@@ -8,8 +8,7 @@ from textwrap import fill
 from flows.comparing.blocks import FIRST_HALF, Blocks
 from flows.comparing.comparison import Comparison
 from flows.report.papers.benchmark import PARTS, stored_table
-from flows.tables.tables import grouped
-from flows.tables.text import number_text
+from flows.tables.text import grouped, number_text
 
 ROOT = Path(__file__).parents[1]
 WIDTH = 100

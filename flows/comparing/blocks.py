@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows.charts import Row
-from flows.tables.tables import grouped
+from flows.tables.text import grouped
 from flows.views.answer import named
 from flows.views.views import Views
 from koco_stream.errors import nearest, refuse_first

@@ -13,8 +13,7 @@ from flows.comparing.blocks import CONSTANT, LEVEL
 from flows.comparing.words import counted, listed
 from flows.report.sections import BEST, CURVES, Sections
 from flows.scores import bootstrap, least_p
-from flows.tables.tables import grouped
-from flows.tables.text import with_minus
+from flows.tables.text import grouped, with_minus
 from koco_stream.errors import WrongInput
 from koco_stream.learners import LEARNERS
 from koco_stream.streams.stream import AS_STORED

@@ -11,7 +11,7 @@ from flows.pages import Figure
 from flows.report.rows import manifests_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
 from flows.tables.sweep_runs import read_decisions
-from flows.tables.tables import grouped
+from flows.tables.text import grouped
 from flows.views.views import READERS, Views, table_of
 from koco_stream.io.paths import AnyPath
 from koco_stream.metrics import METRICS

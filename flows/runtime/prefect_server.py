@@ -179,7 +179,7 @@ class Guarded:
 
 def main() -> None:
     listening = socket.socket(fileno=int(sys.argv[1]))
-    port = listening.getsockname()[1]
+    _, port = listening.getsockname()
     named = [origin.strip(" /") for origin in os.environ.get(ORIGINS, "").split(",")]
     origins = [*(f"http://{name}:{port}" for name in NAMES), *filter(None, named)]
     os.environ[ORIGINS] = ",".join(origins)

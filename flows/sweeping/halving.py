@@ -13,7 +13,7 @@ from dataclasses import replace
 from pydantic import BaseModel, Field, PositiveInt
 
 from flows.scores import means
-from flows.tables.tables import grouped
+from flows.tables.text import grouped
 from koco_stream.io.files import canonical_json
 from koco_stream.io.paths import AnyPath
 from koco_stream.runs.cost_model import DataSize

@@ -58,8 +58,8 @@ def launch(
             say(f"{file} was damaged and has been removed; its runs are computed again")
         missing = checked.next_to_compute()
     # the name of a cluster is always checked; `local` needs no check, which would import Dask
-    checks = missing or request.cluster != "local"
-    cluster = request.start_of_cluster(checked.mapped_bytes) if checks else None
+    is_checked = missing or request.cluster != "local"
+    cluster = request.start_of_cluster(checked.mapped_bytes) if is_checked else None
     with ExitStack() as stack:
         start = None
         if missing and cluster:

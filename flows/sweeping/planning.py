@@ -121,19 +121,22 @@ def plan_runs(checked: CheckedSweep, runs: Sequence[Run], client: Any) -> Sequen
 def run_cohorts(
     checked: CheckedSweep, cohorts: Sequence[Cohort], client: Any, tally: Tally
 ) -> None:
-    store = checked.request.store
-    sizes = checked.sizes
+    request = checked.request
     tally.plan(
         {
             one.cohort_id: len(one.runs)
-            * (sizes[one.stream.dataset_hash].rounds(one.stream) - one.pause.rounds)
+            * (checked.sizes[one.stream.dataset_hash].rounds(one.stream) - one.pause.rounds)
             for one in cohorts
         }
     )
-    patience = patience_of(checked.request.cluster)
-    work = (store, checked.sweep.name, tally.receive)
     with reports_to(client, tally.hear):
-        Executor(client, *work, patience=patience).run(cohorts)
+        Executor(
+            client,
+            request.store,
+            checked.sweep.name,
+            tally.receive,
+            patience=patience_of(request.cluster),
+        ).run(cohorts)
 
 
 def dry_run_of(request: SweepRequest) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from flows.scores import means
-from flows.tables.tables import grouped
-from koco_stream.errors import WrongInput
+from flows.tables.text import grouped
+from koco_stream.errors import WrongInput, refuse_first
 from koco_stream.io.files import content_hash
 from koco_stream.runs.run import Run, configuration_of, without_repeats
 from koco_stream.types import Array
@@ -70,9 +70,7 @@ class Drawn:
         if self.kind == CHOICE:
             return self.choices[min(int(u * len(self.choices)), len(self.choices) - 1)]
         if self.kind == INTEGER:
-            low = int(self.low)
-            high = int(self.high)
-            return min(low + int(u * (high - low + 1)), high)
+            return min(self.low + int(u * (self.high - self.low + 1)), self.high)
         if self.kind == LOG_UNIFORM:
             return self.rounded(self.low ** (1 - u) * self.high**u)
         return self.rounded(self.low * (1 - u) + self.high * u)
@@ -85,7 +83,7 @@ class Drawn:
         if self.kind == CHOICE:
             return trial.suggest_categorical(name, self.choices)
         if self.kind == INTEGER:
-            return trial.suggest_int(name, int(self.low), int(self.high))
+            return trial.suggest_int(name, self.low, self.high)
         log = self.kind == LOG_UNIFORM
         return self.rounded(trial.suggest_float(name, self.low, self.high, log=log))
 
@@ -97,15 +95,22 @@ def is_drawn(value: Any) -> bool:
 def drawn(parameter: Any, value: Mapping[str, Any]) -> Drawn:
     """What `{ uniform = [a, b] }`, for example, says of a parameter."""
     ((kind, given),) = value.items()
+    is_whole = getattr(parameter, "kind", None) is int
+    refuse_first(
+        [
+            (
+                kind == CHOICE and not (isinstance(given, list) and given),
+                f"choice takes a list of at least one value, not {given!r}",
+            ),
+            (
+                kind in (UNIFORM, LOG_UNIFORM) and is_whole,
+                f"{parameter.name} is a whole number; give {{ integer = [a, b] }} or {{ choice ="
+                " [...] }",
+            ),
+        ]
+    )
     if kind == CHOICE:
-        if not isinstance(given, list) or not given:
-            raise WrongInput(f"choice takes a list of at least one value, not {given!r}")
         return Drawn(kind, choices=tuple(dict.fromkeys(map(parameter.check, given))))
-    if kind != INTEGER and getattr(parameter, "kind", None) is int:
-        raise WrongInput(
-            f"{parameter.name} is a whole number; give {{ integer = [a, b] }} or {{ choice = [...]"
-            " }"
-        )
     number = int if kind == INTEGER else float
     return Drawn(kind, *(parameter.check(number(end)) for end in ends_of(kind, given)))
 

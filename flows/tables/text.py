@@ -1,15 +1,24 @@
-"""Tables as text, for terminals: numbers aligned at the point, and lines that fit."""
+"""Rows in groups, and as text for terminals: numbers aligned at the point, and lines that fit."""
 
 import math
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat, zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 GAP = "  "
 DIGITS = 4  # of a float
 NARROW = 20  # width to which a column of texts is narrowed
+Key = TypeVar("Key")
+T = TypeVar("T")
+
+
+def grouped(items: Iterable[T], key: Callable[[T], Key]) -> dict[Key, list[T]]:
+    groups: dict[Key, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def laid_out(

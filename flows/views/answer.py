@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from flows.scores import differences_of
 from flows.tables.parameters import params_text, sort_key, telling, varied
-from flows.tables.tables import grouped
-from flows.tables.text import laid_out
+from flows.tables.text import grouped, laid_out
 from flows.views.views import IN_ORDER, Views, quoted, runs_of
 from koco_stream.errors import WrongInput, nearest, refuse_first
 from koco_stream.io.paths import AnyPath, StorePath

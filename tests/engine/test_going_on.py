@@ -10,7 +10,7 @@ import pytest
 from distributed import Client
 
 from cluster.executors import Executor
-from flows.tables.tables import grouped
+from flows.tables.text import grouped
 from koco_stream.engine.checkpoint import (
     checkpoint_of,
     checkpoints_folder,

@@ -10,7 +10,7 @@ from flows.charts import Row
 from flows.comparing.blocks import FIRST_HALF, Blocks
 from flows.comparing.comparison import Comparison
 from flows.pages import Figure
-from flows.tables.tables import grouped
+from flows.tables.text import grouped
 
 KEPT = Path(__file__).with_name("benchmark.parquet")
 SCHEMA = pa.schema(

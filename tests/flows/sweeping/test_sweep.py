@@ -5,10 +5,10 @@ for, its tables have, also of learners that are not ours.
 
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
-import threading
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -268,16 +268,10 @@ def report_once():
 
 def test_workers_of_this_machine__report_to_the_sweep(client):
     """They preload what passes their reports on: without it the bar stands for a long cohort."""
-    heard, arrived = [], threading.Event()
-
-    def hear(report):
-        heard.append(report.cohort_id)
-        arrived.set()
-
-    with reports_to(client, hear):
+    heard = queue.SimpleQueue()
+    with reports_to(client, heard.put):
         client.submit(report_once).result()
-        assert arrived.wait(30)
-    assert heard == ["told"]
+        assert heard.get(timeout=30) == Report("told", 1)
 
 
 def lines(n):

@@ -23,7 +23,7 @@ from flows.comparing.blocks import WITHOUT_PREDICTIONS
 from flows.comparing.comparison import compare
 from flows.report.document import write_report
 from flows.tables.sweep_runs import DECISIONS, write_decisions
-from flows.tables.tables import grouped
+from flows.tables.text import grouped
 from flows.views import views as views_module
 from flows.views.views import Views
 from koco_stream.metrics import METRICS
