@@ -6,6 +6,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +17,9 @@ from koco_stream.io.files import content_hash, write_text
 from koco_stream.learners import Public, learner_named
 from koco_stream.numerics.compiler import code_hash
 from koco_stream.runs.run import Run
-from koco_stream.streams.reader import BlockLabels
+from koco_stream.streams.reader import Block, BlockLabels
 from koco_stream.streams.rows import dense_rows, frozen
-from koco_stream.theory.baselines import add_squares, normal_rows, result_on
+from koco_stream.theory.baselines import normal_sums, result_on, square_columns
 
 
 class Needed(NamedTuple):
@@ -29,24 +30,21 @@ class Needed(NamedTuple):
     value_type: str
 
     @property
-    def specialization(self) -> tuple[str, tuple[int, ...], bool, str]:
-        """What compiled code depends on: learner, sizes of vectors, how rows are fed, and their
-        value type.
+    def mark(self) -> Path:
+        """A file that is there when it is compiled. Its name is of what compiled code depends on:
+        learner, sizes of vectors, how rows are fed, and their value type.
         """
         learner = learner_named(self.learner)
         params = learner.to_params(learner.complete(self.params))
-        sizes = tuple(len(value) for value in params if isinstance(value, tuple))
-        return self.learner, sizes, bool(self.params.get("diagonal")), self.value_type
+        sizes = [len(value) for value in params if isinstance(value, tuple)]
+        is_scaled = bool(self.params.get("diagonal"))
+        folder = private_folder("compiled", code_hash(), "done")
+        return folder / content_hash([self.learner, sizes, is_scaled, self.value_type])
 
     @property
     def is_compiled(self) -> bool:
         """Whether it is in the compile cache."""
-        return self._mark.exists()
-
-    @property
-    def _mark(self) -> Path:
-        folder = private_folder("compiled", code_hash(), "done")
-        return folder / content_hash([*self.specialization])
+        return self.mark.exists()
 
 
 def needed(runs: Iterable[Run], value_types: dict[str, str]) -> list[Needed]:
@@ -64,14 +62,14 @@ def needed(runs: Iterable[Run], value_types: dict[str, str]) -> list[Needed]:
         if run.learner_class.numbers == "own"
     }
     kinds = [Needed(run.learner, run.params, key[0]) for key, run in alike.items()]
-    return list({kind.specialization: kind for kind in kinds}.values())
+    return list({kind.mark: kind for kind in kinds}.values())
 
 
 def warm_up(kinds: Sequence[Needed]) -> None:
     """Compile each specialization."""
     load(kinds)
     for kind in kinds:
-        write_text(kind._mark, "")
+        write_text(kind.mark, "")
 
 
 def load(kinds: Sequence[Needed]) -> None:
@@ -88,10 +86,10 @@ def load(kinds: Sequence[Needed]) -> None:
             np.zeros(1),
         )
     for value_type in {kind.value_type for kind in kinds}:
-        rows = dense_rows(np.ones((1, 1), value_type))
-        add_squares(rows.indptr, rows.indices, 0, rows.values, np.zeros(1))
-        label, w, out, totals = frozen([1.0], np.float64), np.zeros(1), np.zeros(1), np.zeros(2)
-        normal_rows(rows.indptr, rows.indices, 0, rows.values, label, False, True, w, out, totals)
+        block = Block(dense_rows(np.ones((1, 1), value_type)), frozen([1.0], np.float64))
+        blocks = partial(iter, [block])
+        square_columns(blocks, 1, False)
+        normal_sums(blocks, False, np.zeros(1), against_labels=True)
     result_on([BlockLabels(frozen([[1.0]], np.float64), np.ones(1, np.int64))], "squared")
 
 

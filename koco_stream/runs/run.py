@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from koco_stream.errors import TimeLimit, WrongInput
+from koco_stream.errors import TimeLimit, refuse_first
 from koco_stream.io.files import canonical_json, content_hash, json_text, text_hash
 from koco_stream.learners import AnyLearner, Public, Reference, learner_named, shown_name
 from koco_stream.metrics import Measurement, Metered
@@ -101,49 +101,53 @@ class Run:
 
     def check_labels(self, classes: Sequence[float], task: str, names: Sequence[str] = ()) -> None:
         """Raise `WrongInput` if the loss does not suit a dataset's classes, shown by `names`."""
-        name = repr(self.stream.dataset)
-        positive = self.stream.positive_class
+        name, positive = repr(self.stream.dataset), self.stream.positive_class
         words = list(map(json_text, names)) or [f"{c:.15g}" for c in classes]
-        shown = ", ".join(words[:30])
-        if positive is not None and task == "regression":
-            raise WrongInput(
-                f"dataset {name} has real targets, not classes; leave out positive_class"
-            )
-        if self.stream.multiclass is not None:
-            self._check_multiclass(classes, task)
-            return
-        if positive is not None and classes and positive not in classes:
-            raise WrongInput(f"dataset {name} has no label {positive:.15g}; its labels are {shown}")
-        if positive is None and task == "classification" and not set(classes) <= {-1.0, 1.0}:
-            raise WrongInput(
+        shown, last = ", ".join(words[:30]), "".join(words[-1:])
+        wanted = "" if positive is None else f"{positive:.15g}"
+        is_real, is_foreign = task == "regression", self.learner_class.numbers == "foreign"
+        of_all = self.stream.multiclass is not None
+        kind = "real targets" if is_real else f"{len(classes)} classes"
+        as_they_are = not (wanted or of_all or is_real)
+        problems = (
+            (
+                bool(wanted) and is_real,
+                f"dataset {name} has real targets, not classes; leave out positive_class",
+            ),
+            (
+                bool(wanted) and of_all,
+                f"{name} has both; leave out positive_class, or leave out multiclass",
+            ),
+            (
+                of_all and (is_real or len(classes) < 3),
+                f"dataset {name} has {kind}, but multiclass needs three or more classes; leave"
+                " out multiclass",
+            ),
+            (
+                of_all and is_foreign,
+                f"{shown_name(self.learner)} can only learn two classes, but {name} has"
+                " multiclass; put it into a sweep of its own, with positive_class",
+            ),
+            (
+                bool(wanted and classes) and positive not in classes,
+                f"dataset {name} has no label {wanted}; its labels are {shown}",
+            ),
+            (
+                as_they_are and not set(classes) <= {-1.0, 1.0},
                 f"dataset {name} has the labels {shown}, not -1 and +1; add positive_class ="
-                f" {words[-1]} (or another of them) to its [[dataset]] table to learn that class"
+                f" {last} (or another of them) to its [[dataset]] table to learn that class"
                 " against the rest"
                 + ', or multiclass = "one-vs-rest" to learn all of them'
-                * (len(classes) > 2)
-            )
-        if task == "regression" and self.learner_class.classifies(self.params):
-            raise WrongInput(
+                * (len(classes) > 2),
+            ),
+            (
+                is_real and self.learner_class.classifies(self.params),
                 f"{shown_name(self.learner)} with the {self.loss} loss needs labels -1 and +1,"
                 f" but dataset {name} has real targets; take "
-                + ("a regressor" if self.learner_class.numbers == "foreign" else 'loss = "squared"')
-            )
-
-    def _check_multiclass(self, classes: Sequence[float], task: str) -> None:
-        name = repr(self.stream.dataset)
-        if self.stream.positive_class is not None:
-            raise WrongInput(f"{name} has both; leave out positive_class, or leave out multiclass")
-        if task == "regression" or len(classes) < 3:
-            kind = "real targets" if task == "regression" else f"{len(classes)} classes"
-            raise WrongInput(
-                f"dataset {name} has {kind}, but multiclass needs three or more classes; leave"
-                " out multiclass"
-            )
-        if self.learner_class.numbers == "foreign":
-            raise WrongInput(
-                f"{shown_name(self.learner)} can only learn two classes, but {name} has"
-                " multiclass; put it into a sweep of its own, with positive_class"
-            )
+                + ("a regressor" if is_foreign else 'loss = "squared"'),
+            ),
+        )
+        refuse_first(problems)
 
 
 def configuration_of(

@@ -13,8 +13,9 @@ from koco_stream.learners.constant import Constant
 from koco_stream.losses import LOSSES
 from koco_stream.metrics.tally import losses_and_classes, tally
 from koco_stream.numerics.compiler import jit
+from koco_stream.numerics.linear_algebra import row_dot
 from koco_stream.streams.reader import Block, BlockLabels, StreamReader
-from koco_stream.streams.rows import sparse_rows
+from koco_stream.streams.rows import Rows, row, sparse_rows
 from koco_stream.streams.stream import AS_STORED, Stream
 from koco_stream.types import Array
 
@@ -36,7 +37,7 @@ class Comparator(NamedTuple):
 
 def comparator_of(reader: StreamReader, fit_intercept: bool) -> Comparator | None:
     """A stream's cached comparator; None if it takes too many steps."""
-    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 4}
+    identity = {**as_summed(reader.stream).identity(), "intercept": fit_intercept, "version": 5}
     found = computed_once("comparators", identity, partial(least_squares, reader, fit_intercept))
     return found and Comparator(*found)
 
@@ -93,8 +94,8 @@ Blocks = Callable[[], Iterable[Block]]
 def blocks_of(reader: StreamReader) -> Blocks:
     """A function that gives a stream's blocks, kept if they are few and in another order."""
     read = partial(reader.blocks, zeros=True)
-    row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
-    few = reader.order is not None and reader.n_rows * row <= HELD_BYTES
+    bytes_of_row = 16 + 12 * reader.manifest.n_values / max(reader.manifest.n_rows, 1)
+    few = reader.order is not None and reader.n_rows * bytes_of_row <= HELD_BYTES
     return partial(iter, list(read())) if few else read
 
 
@@ -105,18 +106,7 @@ def normal_sums(
     out = np.zeros(w.size)
     totals = np.zeros(2)
     for rows, labels in blocks():
-        normal_rows(
-            rows.indptr,
-            rows.indices,
-            rows.index_stride,
-            rows.values,
-            labels,
-            fit_intercept,
-            against_labels,
-            w,
-            out,
-            totals,
-        )
+        normal_rows(rows, labels, fit_intercept, against_labels, w, out, totals)
     return out, float(totals[0]), float(totals[1])
 
 
@@ -124,32 +114,23 @@ def square_columns(blocks: Blocks, n_features: int, fit_intercept: bool) -> Arra
     """Σ_t x_tj² for each feature, (d,); 1 for a feature that no row has."""
     out = np.zeros(n_features + fit_intercept)
     for rows, labels in blocks():
-        add_squares(rows.indptr, rows.indices, rows.index_stride, rows.values, out)
+        add_squares(rows, out)
         out[n_features:] += labels.size  # the intercept's, if there is one
     return np.where(out == 0.0, 1.0, out)
 
 
 @jit
-def row_product(indices: Array, first: int, values: Array, lo: int, size: int, w: Array) -> float:
-    """xᵀw of a row, in four sums; `first` is −1 for a dense row."""
-    a = b = c = d = 0.0
-    whole = size - size % 4
-    for i in range(0, whole, 4):
-        a += np.float64(values[lo + i]) * w[indices[first + i] if first >= 0 else i]
-        b += np.float64(values[lo + i + 1]) * w[indices[first + i + 1] if first >= 0 else i + 1]
-        c += np.float64(values[lo + i + 2]) * w[indices[first + i + 2] if first >= 0 else i + 2]
-        d += np.float64(values[lo + i + 3]) * w[indices[first + i + 3] if first >= 0 else i + 3]
-    for i in range(whole, size):
-        a += np.float64(values[lo + i]) * w[indices[first + i] if first >= 0 else i]
-    return (a + b) + (c + d)
+def add_squares(rows: Rows, out: Array) -> None:
+    """Add Σ_t x_tj² to out[j] for each feature j."""
+    for t in range(rows.indptr.size - 1):
+        idx, val = row(rows, t)
+        for i in range(idx.size):
+            out[idx[i]] += np.float64(val[i]) * np.float64(val[i])
 
 
 @jit
 def normal_rows(
-    indptr: Array,
-    indices: Array,
-    stride: int,
-    values: Array,
+    rows: Rows,
     labels: Array,
     intercept: bool,
     against_labels: bool,
@@ -159,28 +140,17 @@ def normal_rows(
 ) -> None:
     """Add Xᵀr to `out` and ‖r‖² to totals[0]; totals[1] becomes the largest |Xw|."""
     for t in range(labels.size):
-        lo = indptr[t]
-        size = indptr[t + 1] - indptr[t]
-        first = lo if stride else -1
-        product = row_product(indices, first, values, lo, size, w)
+        idx, val = row(rows, t)
+        product = row_dot(w, idx, val)
         if intercept:
             product += w[-1]
         totals[1] = max(totals[1], abs(product))
         r = labels[t] - product if against_labels else product
         totals[0] += r * r
-        for i in range(size):
-            out[indices[first + i] if first >= 0 else i] += np.float64(values[lo + i]) * r
+        for i in range(idx.size):
+            out[idx[i]] += np.float64(val[i]) * r
         if intercept:
             out[-1] += r
-
-
-@jit
-def add_squares(indptr: Array, indices: Array, stride: int, values: Array, out: Array) -> None:
-    """Add Σ_t x_tj² to out[j] for each feature j."""
-    for t in range(indptr.size - 1):
-        for i in range(indptr[t], indptr[t + 1]):
-            v = np.float64(values[i])
-            out[indices[i if stride else i - indptr[t]]] += v * v
 
 
 def scaled_norm2(gradient: Array, scale: Array) -> float:
